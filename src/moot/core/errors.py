@@ -1,0 +1,240 @@
+"""Every refusal the host can give. The class is the code; the HTTP layer only copies it.
+
+MootError
+├── BadRequest                  400  validation_error
+│   ├── UnsupportedStreamMode        unsupported_stream_mode
+│   ├── UnsupportedMockProvider      unsupported_mock_provider
+│   ├── UnsupportedEngineVersion     unsupported_force_engine_version
+│   ├── CycleDetected                cycle_detected
+│   ├── UnsupportedNodeType          unsupported_node_type
+│   ├── CapabilityRequired           capability_required
+│   └── BadRoot                      bad_request
+├── Unauthenticated             401  unauthenticated
+│   ├── KeyRevoked                   key_revoked
+│   └── KeyExpired                   key_expired
+├── Forbidden                   403  forbidden
+│   ├── MockProviderForbidden        mock_provider_forbidden
+│   └── ForceEngineForbidden         force_engine_version_forbidden
+├── NotFound                    404  not_found
+│   ├── RunNotFound                  run_not_found
+│   ├── WorkflowNotFound             workflow_not_found
+│   └── ArtifactNotFound             artifact_not_found
+├── MethodNotAllowed            405  method_not_allowed
+├── Conflict                    409  conflict
+│   ├── RunTerminal                  run_terminal
+│   ├── RunAlreadyActive             run_already_active
+│   ├── WorkflowExists               workflow_exists
+│   ├── KeyMismatch                  idempotency_key_mismatch
+│   ├── EngineVersionMismatch        engine_version_mismatch
+│   └── SequenceConflict             sequence_conflict (the caller folds again and retries)
+├── BodyTooLarge                413  payload_too_large
+├── Unprocessable               422  validation_error
+│   └── UnknownChildWorkflow         unknown_child_workflow
+├── RateLimited                 429  rate_limited
+├── NotProvided                 501  capability_not_provided
+└── Unavailable                 503  service_unavailable
+    └── StorageFailed                service_unavailable (the disk refused; nothing was written)
+"""
+
+from typing import Any, ClassVar
+
+
+class MootError(Exception):
+    """A refusal: a code, a sentence, a way out. Nothing was changed."""
+
+    code: ClassVar[str] = "internal_error"
+    status: ClassVar[int] = 500
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+    @property
+    def retry_after(self) -> int | None:
+        """Seconds for the Retry-After header, where the refusal is about time."""
+        return None
+
+
+class BadRequest(MootError):
+    code, status = "validation_error", 400
+
+
+class UnsupportedStreamMode(BadRequest):
+    code = "unsupported_stream_mode"
+
+    def __init__(self, asked: str, supported: list[str]) -> None:
+        super().__init__(
+            f"'{asked}' is not a stream mode; use one of {', '.join(supported)}, or a comma list"
+            " without 'values'.",
+            requested=asked,
+            supported=supported,
+        )
+
+
+class UnsupportedMockProvider(BadRequest):
+    code = "unsupported_mock_provider"
+
+
+class UnsupportedEngineVersion(BadRequest):
+    code = "unsupported_force_engine_version"
+
+
+class CycleDetected(BadRequest):
+    code = "cycle_detected"
+
+
+class UnsupportedNodeType(BadRequest):
+    code = "unsupported_node_type"
+
+
+class CapabilityRequired(BadRequest):
+    code = "capability_required"
+
+
+class BadRoot(BadRequest):
+    """A path outside every root the host serves."""
+
+    code = "bad_request"
+
+
+class Unauthenticated(MootError):
+    code, status = "unauthenticated", 401
+
+
+class KeyRevoked(Unauthenticated):
+    code = "key_revoked"
+
+
+class KeyExpired(Unauthenticated):
+    code = "key_expired"
+
+
+class Forbidden(MootError):
+    code, status = "forbidden", 403
+
+
+class MockProviderForbidden(Forbidden):
+    code = "mock_provider_forbidden"
+
+
+class ForceEngineForbidden(Forbidden):
+    code = "force_engine_version_forbidden"
+
+
+class NotFound(MootError):
+    code, status = "not_found", 404
+
+
+class RunNotFound(NotFound):
+    code = "run_not_found"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__("There is no run with this id.", runId=run_id)
+
+
+class WorkflowNotFound(NotFound):
+    code = "workflow_not_found"
+
+    def __init__(self, workflow_id: str, nearest: str | None = None) -> None:
+        hint = f" Did you mean '{nearest}'?" if nearest else ""
+        super().__init__(f"There is no workflow with this id.{hint}", workflowId=workflow_id)
+
+
+class ArtifactNotFound(NotFound):
+    code = "artifact_not_found"
+
+
+class MethodNotAllowed(MootError):
+    code, status = "method_not_allowed", 405
+
+
+class Conflict(MootError):
+    code, status = "conflict", 409
+
+
+class RunTerminal(Conflict):
+    code = "run_terminal"
+
+    def __init__(self, run_id: str, run_status: str) -> None:
+        super().__init__(
+            f"The run has already ended ({run_status}).", runId=run_id, runStatus=run_status
+        )
+
+
+class RunAlreadyActive(Conflict):
+    code = "run_already_active"
+
+    def __init__(self, active_run_id: str) -> None:
+        super().__init__(
+            "Another run of this scope is still active; wait for it or cancel it.",
+            activeRunId=active_run_id,
+            activeHost="cloud",
+            retryAfter=5,
+        )
+
+    @property
+    def retry_after(self) -> int | None:
+        return 5
+
+
+class WorkflowExists(Conflict):
+    code = "workflow_exists"
+
+
+class KeyMismatch(Conflict):
+    code = "idempotency_key_mismatch"
+
+
+class EngineVersionMismatch(Conflict):
+    code = "engine_version_mismatch"
+
+
+class SequenceConflict(Conflict):
+    """The rows do not continue the run's log; nothing of the batch was written."""
+
+    code = "sequence_conflict"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__("The run moved on meanwhile; try again.", runId=run_id)
+
+
+class BodyTooLarge(MootError):
+    code, status = "payload_too_large", 413
+
+
+class Unprocessable(MootError):
+    code, status = "validation_error", 422
+
+
+class UnknownChildWorkflow(Unprocessable):
+    code = "unknown_child_workflow"
+
+
+class RateLimited(MootError):
+    code, status = "rate_limited", 429
+
+    @property
+    def retry_after(self) -> int | None:
+        return max(1, -(-int(self.details.get("retryAfterMs", 1000)) // 1000))
+
+
+class NotProvided(MootError):
+    code, status = "capability_not_provided", 501
+
+
+class Unavailable(MootError):
+    """The host cannot take this now; the same request may be sent again."""
+
+    code, status = "service_unavailable", 503
+
+    def __init__(self, message: str, retry_after: int = 1, **details: Any) -> None:
+        super().__init__(message, retryAfter=retry_after, **details)
+
+    @property
+    def retry_after(self) -> int | None:
+        return int(self.details["retryAfter"])
+
+
+class StorageFailed(Unavailable):
+    """The disk refused the commit; nothing of it was kept."""

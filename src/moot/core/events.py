@@ -1,0 +1,122 @@
+"""The event: a recorded fact, in the form that is stored and sent.
+
+The catalogue is data: stream tiers, the docs page and the validators are derived from it.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+ENGINE_VERSION = 1
+LOG_SCHEMA_VERSION = 2
+
+Payload = dict[str, Any]
+
+
+class NewEvent(Struct):
+    """What decide returns: no id, no time, no position yet.
+
+    ``cause`` is the sequence of the causing event in the same run, or a whole event id of another
+    one; left out, it is the event just before. ``hints`` is what the fold needs and a closed
+    payload has no room for. ``sealed`` and ``artifact`` travel beside the log, never in it.
+    """
+
+    type: str
+    payload: Payload
+    node_id: str | None = None
+    cause: int | str | None = None
+    hints: Payload | None = None
+    sealed: dict[str, Any] | None = None
+    artifact: Payload | None = None
+
+
+class Event(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A recorded fact. ``sequence`` is dense per run and starts at 0."""
+
+    event_id: str
+    run_id: str
+    sequence: int
+    type: str
+    timestamp: str
+    payload: Payload
+    schema_version: int | UnsetType = UNSET
+    engine_version: str | UnsetType = UNSET
+    node_id: str | UnsetType = UNSET
+    causation_id: str | UnsetType = UNSET
+    hints: Payload | UnsetType = UNSET
+
+
+class EventHead(Struct, frozen=True, rename="camel"):
+    """The few fields a reader filters by; the payload stays unparsed."""
+
+    sequence: int
+    type: str
+    event_id: str = ""
+    node_id: str | None = None
+    causation_id: str | None = None
+
+
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder(Event).decode
+decode_head = msgspec.json.Decoder(EventHead).decode
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def event_id(run_id: str, sequence: int) -> str:
+    return f"{run_id}.{sequence}"
+
+
+def iso(micros: int) -> str:
+    """An instant as the protocol writes it, with microseconds."""
+    moment = _EPOCH + timedelta(microseconds=micros)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{micros % 1_000_000:06d}Z"
+
+
+def millis(timestamp: str) -> int:
+    """Milliseconds since the epoch of a timestamp written by ``iso``."""
+    moment = datetime.fromisoformat(timestamp)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+class EventType(Struct, frozen=True):
+    """One row of the catalogue: which streams carry it and what it says."""
+
+    name: str
+    says: str
+    updates: bool = False
+    messages: bool = False
+
+
+CATALOGUE = (
+    EventType("run.started", "the run began; carries its inputs, options and definition", True),
+    EventType("run.completed", "the run ended well; carries its outputs", True),
+    EventType("run.failed", "the run ended badly; carries the error", True),
+    EventType("run.cancelled", "the run was cancelled; carries who and why", True),
+    EventType("run.paused", "an operator paused the run", True),
+    EventType("run.resumed", "an operator resumed the run", True),
+    EventType("node.started", "a node began an attempt"),
+    EventType("node.completed", "a node ended well; carries its outputs", True),
+    EventType("node.failed", "a node ended badly; carries the error", True),
+    EventType("node.retried", "a failed attempt will be tried again after a delay"),
+    EventType("node.skipped", "a node will not run", True),
+    EventType("node.cancelled", "a running node was stopped because its run ended"),
+    EventType("node.dispatched", "a node handed work to a child run", True),
+    EventType("variable.changed", "a workflow variable has a new value"),
+    EventType("channel.written", "a value was written to a channel; readers fold it"),
+    EventType("artifact.created", "a node left an artifact behind", True),
+    EventType("output.chunk", "a piece of streamed output", messages=True),
+    EventType("log.appended", "a node wrote a log line"),
+    EventType("cap.breached", "a limit of the run was reached"),
+    EventType("workflow.loopback-limit", "a loop reached its bound"),
+    EventType("model.capability.insufficient", "no model here can do what the node needs"),
+    EventType("moot.pause.requested", "a pause waits for the running nodes to finish", True),
+    EventType("moot.effect.started", "an effect on the outside world is about to happen", True),
+    EventType("moot.effect.finished", "the outcome of an effect, recorded before use", True),
+)
+
+UPDATES = frozenset(row.name for row in CATALOGUE if row.updates)
+MESSAGES = frozenset(row.name for row in CATALOGUE if row.messages)
+TERMINAL_TYPES = frozenset({"run.completed", "run.failed", "run.cancelled"})

@@ -1,0 +1,114 @@
+"""What a node may answer, and the description of a node type the graph is compiled with."""
+
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+
+class NodeError(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a node failed. Not retryable means: trying again cannot help."""
+
+    code: str
+    message: str
+    details: dict[str, Any] = {}
+    retryable: bool = True
+
+    def as_payload(self) -> dict[str, Any]:
+        payload: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.details:
+            payload["details"] = self.details
+        if not self.retryable:
+            payload["retryable"] = False
+        return payload
+
+
+class ChannelWrite(Struct, frozen=True, kw_only=True):
+    """A write to a channel; the reducer of a declared channel wins over the one given here."""
+
+    channel: str
+    value: Any
+    reducer: str | None = None
+    ttl_ms: int | None = None
+    max_size: int | None = None
+
+
+class Artifact(Struct, frozen=True, kw_only=True):
+    artifact_type: str
+    data: Any
+    summary: str = ""
+
+
+class Completed(Struct, frozen=True):
+    """The node is done. Variables, writes and artifacts are recorded before ``node.completed``."""
+
+    outputs: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
+    writes: tuple[ChannelWrite, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+
+
+class Failed(Struct, frozen=True):
+    error: NodeError
+    #: an event that explains the failure and comes before it: (type, payload)
+    because: tuple[str, dict[str, Any]] | None = None
+
+
+Outcome = Completed | Failed
+
+
+class Call(Struct, frozen=True):
+    """What a node sees: its own config and inputs and a view of the run. Never the log."""
+
+    run_id: str
+    tenant: str
+    node_id: str
+    type_id: str
+    attempt: int
+    config: dict[str, Any]
+    inputs: dict[str, Any]
+    variables: dict[str, Any]
+    upstream: dict[str, dict[str, Any]]
+    run_inputs: dict[str, Any]
+    configurable: dict[str, Any]
+    at: int
+
+
+class ChildSpec(Struct, frozen=True):
+    """Which workflow a node hands work to, and what flows in and back."""
+
+    workflow_id: str
+    seed: dict[str, Any]
+    unset: tuple[str, ...] = ()
+    collect: dict[str, str] = {}
+    absorb: bool = False
+    detach_on_cancel: bool = False
+
+
+class Kind(StrEnum):
+    """How a node of this type is carried out."""
+
+    INSTANT = "instant"  # a pure function: decided in the same commit
+    TIMER = "timer"  # waits until a time that is recorded when it starts
+    CHILD = "child"  # waits for child runs
+    ACTIVITY = "activity"  # touches the world: an effect of the engine
+
+
+class NodeType(Struct, frozen=True, kw_only=True):
+    """One row of the registry. Exactly the function of its kind is set."""
+
+    type_id: str
+    kind: Kind
+    instant: Callable[[Call], Outcome] | None = None
+    #: milliseconds to wait
+    duration: Callable[[Call], int] | None = None
+    #: the nth child (counted from 0), or None when there is no further one
+    child: Callable[[Call, int], ChildSpec | None] | None = None
+    activity: Callable[[Any], Awaitable[Any]] | None = None
+    #: a mistake in the node's config, found when the workflow is registered
+    check: Callable[[dict[str, Any]], str | None] | None = None
+    requires: tuple[str, ...] = ()
+    requires_model: tuple[str, ...] = ()
+    #: outgoing edges are chosen by which output port the node filled
+    routes: bool = False

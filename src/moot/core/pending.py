@@ -1,0 +1,59 @@
+"""What the host still owes a run, given its state."""
+
+from msgspec import Struct
+
+from moot.core.flow import Flow
+from moot.core.outcomes import Kind
+from moot.core.run import NodeStatus, Run, Status
+
+
+class Owed(Struct):
+    """Everything that is owed now, and when to look again."""
+
+    #: nodes that are pure functions: decided at once
+    instant: list[str]
+    #: (node, attempt) of nodes that touch the world
+    activities: list[tuple[str, int]]
+    #: child runs whose end the run waits for
+    children: list[str]
+    #: the earliest time at which something falls due, in ms
+    due: int | None = None
+
+    @property
+    def anything(self) -> bool:
+        return bool(self.instant or self.activities or self.children or self.due is not None)
+
+
+NOTHING = Owed([], [], [])
+
+
+def pending(run: Run, flow: Flow) -> Owed:
+    """A terminal or paused run is owed nothing."""
+    if run.status is not Status.RUNNING:
+        return NOTHING
+    owed = Owed([], [], [], deadline(run))
+    for node_id in run.active:
+        state, node = run.nodes[node_id], flow.nodes[node_id]
+        if state.due is not None:
+            _sooner(owed, state.due)
+        if state.status is not NodeStatus.RUNNING:
+            continue
+        if node.type.kind is Kind.INSTANT:
+            owed.instant.append(node_id)
+        elif node.type.kind is Kind.ACTIVITY:
+            owed.activities.append((node_id, state.attempt))
+        elif node.type.kind is Kind.CHILD and state.child is not None:
+            owed.children.append(state.child)
+        if node.timeout_ms and node.type.kind is not Kind.INSTANT:
+            _sooner(owed, state.started_at + node.timeout_ms)
+    return owed
+
+
+def deadline(run: Run) -> int | None:
+    """When the run's time limit is reached; waiting and pauses do not count."""
+    limit = run.limits.get("durationMs", 0)
+    return run.active_since + max(0, limit - run.active_ms) if limit else None
+
+
+def _sooner(owed: Owed, due: int) -> None:
+    owed.due = due if owed.due is None else min(owed.due, due)

@@ -1,0 +1,312 @@
+"""The state of a run and its fold.
+
+The fold owns its state and changes it in place: O(1) per event, total, never raises on what it
+does not know. The state holds counters and references, never transcripts.
+"""
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from moot.core import channels
+from moot.core.events import Event, millis
+
+#: a cached state of another version is thrown away and folded anew
+FOLD_VERSION = 1
+
+
+class Status(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    PAUSED = "paused"
+    WAITING_APPROVAL = "waiting-approval"
+    WAITING_INPUT = "waiting-input"
+    WAITING_EXTERNAL = "waiting-external"
+    CANCELLING = "cancelling"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
+LIVE = frozenset(Status) - TERMINAL
+
+#: event type -> (statuses it may be recorded in, status afterwards)
+TRANSITIONS: dict[str, tuple[frozenset[Status], Status]] = {
+    "run.started": (frozenset({Status.PENDING}), Status.RUNNING),
+    "run.paused": (frozenset({Status.RUNNING}), Status.PAUSED),
+    "run.resumed": (frozenset({Status.PAUSED}), Status.RUNNING),
+    "run.completed": (frozenset({Status.RUNNING}), Status.COMPLETED),
+    "run.failed": (LIVE, Status.FAILED),
+    "run.cancelled": (LIVE, Status.CANCELLED),
+}
+
+
+class NodeStatus(StrEnum):
+    RUNNING = "running"
+    RETRYING = "retrying"
+    INTERRUPTED = "interrupted"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+
+
+NODE_TERMINAL = frozenset(
+    {NodeStatus.COMPLETED, NodeStatus.FAILED, NodeStatus.SKIPPED, NodeStatus.CANCELLED}
+)
+
+
+class NodeState(Struct, omit_defaults=True):
+    status: NodeStatus
+    attempt: int = 0
+    started_at: int = 0
+    started_seq: int = 0
+    ended_seq: int = -1
+    due: int | None = None
+    outputs: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    reason: str | None = None
+    #: the child run this attempt waits for, and how many were started before it
+    child: str | None = None
+    children: int = 0
+    results: list[Any] | None = None
+
+
+class Pause(Struct, omit_defaults=True):
+    requested_at: int
+    policy: str
+    reason: str | None = None
+
+
+class Run(Struct):
+    """Everything that is so about a run, given its log."""
+
+    run_id: str
+    tenant: str = ""
+    next_sequence: int = 0
+    status: Status = Status.PENDING
+    workflow_id: str = ""
+    definition: str = ""
+    principal: str = ""
+    engine_version: str = ""
+    started_at: int = 0
+    ended_at: int = 0
+    updated_at: int = 0
+    inputs: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
+    channels: dict[str, Any] = {}
+    declared: list[str] = []
+    nodes: dict[str, NodeState] = {}
+    #: nodes that hold the run open, in the order they started
+    active: dict[str, None] = {}
+    executions: int = 0
+    outputs: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    tags: list[str] = []
+    metadata: dict[str, Any] = {}
+    configurable: dict[str, Any] = {}
+    scope_id: str | None = None
+    limits: dict[str, int] = {}
+    parent_run: str | None = None
+    parent_node: str | None = None
+    depth: int = 0
+    #: child run -> its status when it ended, or None while it lives
+    children: dict[str, str | None] = {}
+    pause: Pause | None = None
+    paused_at: int = 0
+    active_ms: int = 0
+    active_since: int = 0
+
+    @property
+    def terminal(self) -> bool:
+        return self.status in TERMINAL
+
+
+def fold(run_id: str, events: Iterable[Event]) -> Run:
+    """What is so, given the log."""
+    run = Run(run_id)
+    for event in events:
+        apply(run, event)
+    return run
+
+
+def apply(run: Run, event: Event) -> None:
+    """One more event. An unknown type only moves the position."""
+    at = millis(event.timestamp)
+    transition = TRANSITIONS.get(event.type)
+    if transition is not None:
+        run.status = transition[1]
+    handler = HANDLERS.get(event.type)
+    if handler is not None:
+        handler(run, event, at)
+    run.next_sequence = event.sequence + 1
+    run.updated_at = at
+
+
+def _started(run: Run, event: Event, at: int) -> None:
+    said = event.payload
+    owner = said.get("owner", {})
+    run.tenant = owner.get("tenant", "")
+    run.principal = owner.get("principal", "")
+    run.workflow_id = said.get("workflowId", "")
+    run.definition = said.get("definition", "")
+    run.engine_version = said.get("engineVersion", "")
+    run.started_at = run.active_since = at
+    run.inputs = dict(said.get("inputs", {}))
+    run.variables = dict(said.get("variables", {}))
+    run.declared = list(said.get("channels", {}))
+    run.channels = {
+        name: list(default) if isinstance(default, list) else default
+        for name, default in said.get("channels", {}).items()
+        if default is not None
+    }
+    run.tags = list(said.get("tags", []))
+    run.metadata = said.get("metadata", {})
+    run.configurable = said.get("configurable", {})
+    run.scope_id = said.get("scopeId")
+    run.limits = dict(said.get("limits", {}))
+    run.parent_run = said.get("parentRunId")
+    run.parent_node = said.get("parentNodeId")
+    run.depth = said.get("depth", 0)
+
+
+def _ended(run: Run, event: Event, at: int) -> None:
+    run.ended_at = at
+    run.outputs = event.payload.get("outputs", run.outputs)
+    run.error = event.payload.get("error", run.error)
+    run.pause = None
+    run.active = {}
+
+
+def _paused(run: Run, event: Event, at: int) -> None:
+    run.active_ms += max(0, at - run.active_since)
+    run.paused_at = at
+    run.pause = None
+    for node_id in run.active:
+        node = run.nodes[node_id]
+        if node.status is NodeStatus.RUNNING and node.child is None:
+            node.status = NodeStatus.INTERRUPTED
+            node.due = None
+
+
+def _resumed(run: Run, event: Event, at: int) -> None:
+    run.active_since = at
+    run.paused_at = 0
+
+
+def _pause_requested(run: Run, event: Event, at: int) -> None:
+    said = event.payload
+    run.pause = Pause(at, said.get("drainPolicy", "drain-current-node"), said.get("reason"))
+
+
+def _node_started(run: Run, event: Event, at: int) -> None:
+    said = event.payload
+    node_id = _node_id(event)
+    before = run.nodes.get(node_id)
+    due = said.get("dueAt")
+    run.nodes[node_id] = NodeState(
+        status=NodeStatus.RUNNING,
+        attempt=said.get("attempt", 1),
+        started_at=at,
+        started_seq=event.sequence,
+        due=millis(due) if due else None,
+        children=before.children if before else 0,
+    )
+    run.active[node_id] = None
+    run.executions += 1
+
+
+def _node_ended(run: Run, event: Event, at: int) -> None:
+    said = event.payload
+    node_id = _node_id(event)
+    node = run.nodes.get(node_id)
+    if node is None:
+        node = run.nodes[node_id] = NodeState(status=NodeStatus.RUNNING)
+    node.status = NODE_ENDS[event.type]
+    node.ended_seq = event.sequence
+    node.due = None
+    node.outputs = said.get("outputs", node.outputs)
+    node.error = said.get("error")
+    node.reason = said.get("reason")
+    node.results = None
+    if node.child is not None and run.children.get(node.child) is None:
+        status = (node.outputs or {}).get("childStatus")
+        hints = event.hints if event.hints is not UNSET else {}
+        run.children[node.child] = hints.get("childStatus", status)
+    run.active.pop(node_id, None)
+
+
+def _node_retried(run: Run, event: Event, at: int) -> None:
+    node = run.nodes.get(_node_id(event))
+    if node is not None:
+        node.status = NodeStatus.RETRYING
+        node.due = at + event.payload.get("delayMs", 0)
+        node.error = event.payload.get("lastError")
+        node.child = None
+
+
+def _dispatched(run: Run, event: Event, at: int) -> None:
+    child = event.payload.get("childRunId", "")
+    run.children[child] = None
+    node = run.nodes.get(_node_id(event))
+    if node is None:
+        return
+    hints = event.hints if event.hints is not UNSET else {}
+    if node.child is not None:
+        run.children[node.child] = hints.get("childStatus")
+        node.results = [*(node.results or []), hints.get("result")]
+    node.child = child
+    node.children += 1
+
+
+def _variable(run: Run, event: Event, at: int) -> None:
+    said = event.payload
+    if "next" in said:
+        run.variables[said.get("name", "")] = said["next"]
+    else:
+        run.variables.pop(said.get("name", ""), None)
+
+
+def _channel(run: Run, event: Event, at: int) -> None:
+    said = event.payload
+    hints = event.hints if event.hints is not UNSET else {}
+    rule = channels.Rule(
+        hints.get("reducer", said.get("reducer", "replace")),
+        hints.get("ttlMs", 0),
+        hints.get("maxSize", 0),
+    )
+    name = said.get("channel", "")
+    value = said.get("value")
+    moment = value.get("_ts", at) if rule.ttl_ms and isinstance(value, dict) else at
+    run.channels[name] = channels.reduce(rule, run.channels.get(name), value, moment)
+
+
+def _node_id(event: Event) -> str:
+    return event.node_id if event.node_id is not UNSET else event.payload.get("nodeId", "")
+
+
+NODE_ENDS = {
+    "node.completed": NodeStatus.COMPLETED,
+    "node.failed": NodeStatus.FAILED,
+    "node.skipped": NodeStatus.SKIPPED,
+    "node.cancelled": NodeStatus.CANCELLED,
+}
+
+HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
+    "run.started": _started,
+    "run.completed": _ended,
+    "run.failed": _ended,
+    "run.cancelled": _ended,
+    "run.paused": _paused,
+    "run.resumed": _resumed,
+    "moot.pause.requested": _pause_requested,
+    "node.started": _node_started,
+    "node.retried": _node_retried,
+    "node.dispatched": _dispatched,
+    "variable.changed": _variable,
+    "channel.written": _channel,
+    **dict.fromkeys(NODE_ENDS, _node_ended),
+}

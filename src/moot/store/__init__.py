@@ -1,0 +1,1 @@
+"""One protocol, several stores: sqlite (the default) and memory (the specification)."""

@@ -1,0 +1,246 @@
+"""What every store promises. No rule of the protocol is decided in a store.
+
+A store keeps the log (primary), a few primary tables beside it, and derived rows that the host
+hands over with each batch and can rebuild from the log at any time.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any, Protocol
+
+from msgspec import UNSET, Struct, UnsetType
+
+
+class RunRow(Struct, frozen=True, kw_only=True):
+    """Derived: what lists and look-ups need of a run. Times are ms since the epoch."""
+
+    tenant: str
+    run_id: str
+    workflow_id: str
+    status: str
+    created_at: int
+    updated_at: int
+    ended_at: int | None = None
+    parent_run: str | None = None
+    scope_id: str | None = None
+    agent_id: str | None = None
+    error_code: str | None = None
+    next_sequence: int = 0
+
+
+class Append(Struct, kw_only=True):
+    """Rows that continue one run's log, with the run's derived rows after them.
+
+    ``work`` is the time (ms) at which the host must look at the run again: 0 is now, None is
+    never, UNSET leaves the row as it is. ``snapshot`` is a cached fold state at
+    ``first + len(events)``; it may be thrown away at will.
+    """
+
+    tenant: str
+    run_id: str
+    first: int
+    events: list[bytes]
+    row: RunRow | None = None
+    work: int | None | UnsetType = UNSET
+    snapshot: bytes | None = None
+    fold_version: int = 0
+
+
+class Receipt(Struct, frozen=True, kw_only=True):
+    """A remembered answer to a request that carried an Idempotency-Key (primary)."""
+
+    tenant: str
+    operation: str
+    key: str
+    digest: str
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    created_at: int
+
+
+class ArtifactRow(Struct, frozen=True, kw_only=True):
+    tenant: str
+    run_id: str
+    artifact_id: str
+    body: bytes
+
+
+class EffectRow(Struct, frozen=True, kw_only=True):
+    """Derived: where in the log the start or the end of an effect stands."""
+
+    tenant: str
+    invocation_id: str
+    run_id: str
+    sequence: int
+    finished: bool
+
+
+class Batch(Struct, kw_only=True):
+    """All of it is written, synced, or nothing is."""
+
+    appends: list[Append] = []
+    receipt: Receipt | None = None
+    artifacts: list[ArtifactRow] = []
+    effects: list[EffectRow] = []
+    #: (tenant, run, name, JSON value) of values that must not stand in the log; None forgets
+    sealed: list[tuple[str, str, str, bytes | None]] = []
+    #: runs whose sealed values are no longer needed
+    unseal: list[tuple[str, str]] = []
+
+
+class Definition(Struct, frozen=True, kw_only=True):
+    """A registered workflow: the exact bytes, found by id or by digest (primary)."""
+
+    tenant: str
+    workflow_id: str
+    version: str
+    digest: str
+    body: bytes
+    created_at: int
+    source: str = "api"
+
+
+class Key(Struct, frozen=True, kw_only=True):
+    """An API key (primary). Only the hash of the secret is kept."""
+
+    id: str
+    hash: str
+    tenant: str
+    name: str
+    scopes: list[str]
+    speaks_as: list[str]
+    created_at: int
+    admin: bool = False
+    test: bool = False
+    revoked_at: int | None = None
+    expires_at: int | None = None
+
+
+class Snapshot(Struct, frozen=True):
+    """A cached fold: the state after the events before ``next_sequence``."""
+
+    next_sequence: int
+    state: bytes
+
+
+class RunFilter(Struct, frozen=True, kw_only=True):
+    statuses: tuple[str, ...] = ()
+    workflow_id: str | None = None
+    agent_id: str | None = None
+    parent_run: str | None = None
+    prefix: str | None = None
+
+
+class WorkRow(Struct, frozen=True):
+    tenant: str
+    run_id: str
+    due_at: int
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """Something ``verify`` found. ``sequence`` is -1 where it concerns the whole run."""
+
+    tenant: str
+    run_id: str
+    sequence: int
+    what: str
+
+
+class LogStore(Protocol):
+    """The log and what is written with it."""
+
+    async def commit(self, batch: Batch) -> None:
+        """Write all of it durably, or nothing.
+
+        Raises SequenceConflict when an append does not continue its run's log (a new run
+        continues at 0; a run id that exists under another tenant is a conflict too) or when the
+        receipt's key is taken; other batches of the same group are not harmed. Raises Unavailable
+        when too many batches wait, StorageFailed when the disk refuses.
+        """
+
+    async def read(
+        self, tenant: str, run_id: str, after: int = -1, limit: int = 1000
+    ) -> list[bytes]:
+        """Events of one run in order, sequence greater than ``after``; [] for an unknown run."""
+
+    async def head(self, tenant: str, run_id: str) -> int | None:
+        """The run's next sequence; None when this tenant has no such run."""
+
+    async def snapshot(self, tenant: str, run_id: str, fold_version: int) -> Snapshot | None: ...
+
+    async def sealed(self, tenant: str, run_id: str) -> dict[str, bytes]: ...
+
+    async def receipt(self, tenant: str, operation: str, key: str) -> Receipt | None: ...
+
+    async def artifact(self, tenant: str, run_id: str, artifact_id: str) -> bytes | None: ...
+
+    async def effect(self, tenant: str, invocation_id: str) -> EffectRow | None:
+        """The end of this effect if it is recorded, else its start, else None."""
+
+
+class IndexStore(Protocol):
+    """Look-ups over derived rows."""
+
+    async def find_run(self, tenant: str, run_id: str) -> RunRow | None: ...
+
+    async def list_runs(
+        self, tenant: str, where: RunFilter, before: str | None, limit: int
+    ) -> tuple[list[RunRow], str | None]:
+        """Newest first, and the cursor of the next page. Raises BadRequest on a bad cursor."""
+
+    async def active_run(self, tenant: str, scope_id: str) -> str | None:
+        """The newest run of this scope that has not ended."""
+
+    async def work(self, until: int, limit: int) -> list[WorkRow]:
+        """Runs of every tenant the host owes something at or before ``until``, oldest first."""
+
+    async def next_work(self) -> int | None:
+        """The earliest due time of all work rows."""
+
+    async def rebuild(self, rows: AsyncIterator[tuple[Append, list[EffectRow]]]) -> None:
+        """Replace every derived row by the given ones (their ``events`` are ignored)."""
+
+    async def runs(self) -> list[tuple[str, str]]:
+        """(tenant, run) of every log, oldest first."""
+
+
+class RecordStore(Protocol):
+    """Primary tables beside the log."""
+
+    async def put_definition(self, definition: Definition) -> None:
+        """The newest of an id wins; older ones stay readable by digest."""
+
+    async def definition(self, tenant: str, workflow_id: str) -> Definition | None: ...
+
+    async def definition_by_digest(self, tenant: str, digest: str) -> Definition | None: ...
+
+    async def definitions(self, tenant: str) -> list[Definition]: ...
+
+    async def put_key(self, key: Key) -> None: ...
+
+    async def key_by_hash(self, hash_: str) -> Key | None: ...
+
+    async def keys(self, tenant: str | None) -> list[Key]:
+        """All keys of a tenant, or of every tenant."""
+
+    async def revoke_key(self, tenant: str | None, key_id: str, at: int) -> bool: ...
+
+    async def forget_receipts(self, before: int) -> int: ...
+
+
+class Store(LogStore, IndexStore, RecordStore, Protocol):
+    """What a host needs of its store."""
+
+    async def verify(self) -> list[Problem]:
+        """Recompute every hash chain: flipped bytes, missing, added and reordered rows, cut tails,
+        and definitions whose bytes no longer match their digest."""
+
+    async def stats(self) -> dict[str, Any]: ...
+
+    async def backup(self, target: str) -> None:
+        """A consistent copy, taken while the store is in use."""
+
+    async def aclose(self) -> None:
+        """Finish what was accepted, then release everything. Safe to call twice."""
+
+
