@@ -26,21 +26,21 @@ class Closed(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_f
     """A client-submitted shape: an unknown field is an error, not a surprise later."""
 
 
-class Static(Closed, tag_field="type", tag="static"):
+class Static(Closed, frozen=True, tag_field="type", tag="static"):
     value: Json
 
 
-class Expression(Closed, tag_field="type", tag="expression"):
+class Expression(Closed, frozen=True, tag_field="type", tag="expression"):
     expression: str
 
 
-class Connection(Closed, tag_field="type", tag="connection"):
+class Connection(Closed, frozen=True, tag_field="type", tag="connection"):
     node_id: str
     output_key: str
     optional: bool = False
 
 
-class Variable(Closed, tag_field="type", tag="variable"):
+class Variable(Closed, frozen=True, tag_field="type", tag="variable"):
     variable_name: str
     optional: bool = False
 
@@ -53,7 +53,7 @@ class Position(Struct, frozen=True):
     y: float
 
 
-class NodeDef(Closed):
+class NodeDef(Closed, frozen=True):
     id: str
     type_id: str
     name: str
@@ -73,7 +73,7 @@ class NodeDef(Closed):
     output_sensitivity: dict[str, bool] = {}
 
 
-class EdgeCondition(Closed):
+class EdgeCondition(Closed, frozen=True):
     type: Literal["expression", "equals", "notEquals", "contains", "regex"] = "expression"
     left: str | UnsetType = UNSET
     right: Json = UNSET
@@ -83,7 +83,7 @@ class EdgeCondition(Closed):
 TriggerRule = Literal["all_success", "any_success", "all_complete", "none_failed", "any_failed"]
 
 
-class EdgeDef(Closed):
+class EdgeDef(Closed, frozen=True):
     id: str
     source_node_id: str
     target_node_id: str
@@ -94,7 +94,7 @@ class EdgeDef(Closed):
     trigger_rule: TriggerRule = "all_success"
 
 
-class TriggerDef(Closed):
+class TriggerDef(Closed, frozen=True):
     id: str
     type: Literal[
         "manual", "schedule", "webhook", "event", "artifact", "canvas", "envelope", "command",
@@ -108,7 +108,7 @@ class TriggerDef(Closed):
     event_type: str | UnsetType = UNSET
 
 
-class VariableDef(Closed):
+class VariableDef(Closed, frozen=True):
     name: str
     type: Literal["string", "number", "boolean", "object", "array"]
     description: str | UnsetType = UNSET
@@ -117,12 +117,12 @@ class VariableDef(Closed):
     sensitive: bool = False
 
 
-class ChannelAccess(Closed):
+class ChannelAccess(Closed, frozen=True):
     readers: list[str] | UnsetType = UNSET
     writers: list[str] | UnsetType = UNSET
 
 
-class ChannelDef(Closed):
+class ChannelDef(Closed, frozen=True):
     reducer: str
     schema: dict[str, Json] | UnsetType = UNSET
     default: Json = UNSET
@@ -148,7 +148,7 @@ class MetadataDef(Struct, frozen=True, kw_only=True, rename="camel"):
     compliance_config: dict[str, Json] = {}
 
 
-class WorkflowDef(Closed):
+class WorkflowDef(Closed, frozen=True):
     id: str
     name: str
     version: str
@@ -220,9 +220,8 @@ def _word_problems(flow: WorkflowDef) -> list[str]:
     tags = flow.metadata.tags
     if len(tags) > 100 or any(not 1 <= len(tag) <= 256 for tag in tags):
         problems.append("metadata.tags takes at most 100 tags of 1 to 256 characters")
-    for name in ("timeout", "max_retries"):
-        if getattr(flow.settings, name) < 0:
-            problems.append(f"settings.{name} must not be negative")
+    if flow.settings.timeout < 0 or flow.settings.max_retries < 0:
+        problems.append("settings.timeout and settings.maxRetries must not be negative")
     return problems
 
 
@@ -279,7 +278,9 @@ def _condition_problems(edge: EdgeDef) -> list[str]:
     if condition is UNSET:
         return []
     if condition.type == "expression":
-        return [] if condition.expression else [f"edge '{edge.id}': the condition has no expression"]
+        return (
+            [] if condition.expression else [f"edge '{edge.id}': the condition has no expression"]
+        )
     if not condition.left:
         return [f"edge '{edge.id}': a condition of type {condition.type} needs 'left'"]
     if condition.type == "regex" and not isinstance(condition.right, str):

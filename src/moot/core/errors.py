@@ -8,6 +8,7 @@ MootError
 │   ├── CycleDetected                cycle_detected
 │   ├── UnsupportedNodeType          unsupported_node_type
 │   ├── CapabilityRequired           capability_required
+│   ├── ChannelAccessDenied          channel_access_denied
 │   └── BadRoot                      bad_request
 ├── Unauthenticated             401  unauthenticated
 │   ├── KeyRevoked                   key_revoked
@@ -50,10 +51,8 @@ class MootError(Exception):
         self.message = message
         self.details = details
 
-    @property
-    def retry_after(self) -> int | None:
-        """Seconds for the Retry-After header, where the refusal is about time."""
-        return None
+    #: seconds for the Retry-After header, where the refusal is about time
+    retry_after: int | None = None
 
 
 class BadRequest(MootError):
@@ -90,6 +89,10 @@ class UnsupportedNodeType(BadRequest):
 
 class CapabilityRequired(BadRequest):
     code = "capability_required"
+
+
+class ChannelAccessDenied(BadRequest):
+    code = "channel_access_denied"
 
 
 class BadRoot(BadRequest):
@@ -172,10 +175,7 @@ class RunAlreadyActive(Conflict):
             activeHost="cloud",
             retryAfter=5,
         )
-
-    @property
-    def retry_after(self) -> int | None:
-        return 5
+        self.retry_after = 5
 
 
 class WorkflowExists(Conflict):
@@ -214,9 +214,14 @@ class UnknownChildWorkflow(Unprocessable):
 class RateLimited(MootError):
     code, status = "rate_limited", 429
 
-    @property
-    def retry_after(self) -> int | None:
-        return max(1, -(-int(self.details.get("retryAfterMs", 1000)) // 1000))
+    def __init__(self, scope: str, limit: int, wait_ms: int) -> None:
+        super().__init__(
+            f"More than {limit} requests a second; wait {wait_ms} ms.",
+            retryAfterMs=wait_ms,
+            scope=scope,
+            limit=limit,
+        )
+        self.retry_after = max(1, -(-wait_ms // 1000))
 
 
 class NotProvided(MootError):
@@ -230,10 +235,7 @@ class Unavailable(MootError):
 
     def __init__(self, message: str, retry_after: int = 1, **details: Any) -> None:
         super().__init__(message, retryAfter=retry_after, **details)
-
-    @property
-    def retry_after(self) -> int | None:
-        return int(self.details["retryAfter"])
+        self.retry_after = retry_after
 
 
 class StorageFailed(Unavailable):

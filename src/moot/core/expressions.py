@@ -51,7 +51,7 @@ def evaluate(source: str, names: dict[str, Any]) -> Any:
         return plain(_compiled(source).execute(names))
     except ExpressionError:
         raise
-    except Exception as error:  # noqa: BLE001 - the library raises many kinds; each means "no value"
+    except Exception as error:
         raise ExpressionError(f"'{source}' has no value here: {error}") from None
 
 

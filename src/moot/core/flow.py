@@ -163,9 +163,11 @@ def _check_expressions(flow: WorkflowDef) -> None:
         for port, value in node.inputs.items()
         if isinstance(value, Expression)
     ]
-    for edge in flow.edges:
-        if edge.condition is not UNSET and isinstance(edge.condition.expression, str):
-            found.append((f"edge '{edge.id}'", edge.condition.expression))
+    found += [
+        (f"edge '{edge.id}'", edge.condition.expression)
+        for edge in flow.edges
+        if edge.condition is not UNSET and isinstance(edge.condition.expression, str)
+    ]
     for place, source in found:
         try:
             expressions.check(source)

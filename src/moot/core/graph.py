@@ -183,7 +183,7 @@ def call_of(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], attempt: 
 def _unsealed(values: dict[str, Any], prefix: str, sealed: dict[str, Any]) -> dict[str, Any]:
     if not sealed:
         return values
-    plain = {key: value for key, value in values.items()}
+    plain = dict(values)
     plain.update(
         {key[len(prefix) :]: value for key, value in sealed.items() if key.startswith(prefix)}
     )

@@ -12,6 +12,8 @@ class Owed(Struct):
 
     #: nodes that are pure functions: decided at once
     instant: list[str]
+    #: nodes that want their next child run
+    dispatches: list[str]
     #: (node, attempt) of nodes that touch the world
     activities: list[tuple[str, int]]
     #: child runs whose end the run waits for
@@ -21,17 +23,18 @@ class Owed(Struct):
 
     @property
     def anything(self) -> bool:
-        return bool(self.instant or self.activities or self.children or self.due is not None)
+        now = self.instant or self.dispatches or self.activities or self.children
+        return bool(now) or self.due is not None
 
 
-NOTHING = Owed([], [], [])
+NOTHING = Owed([], [], [], [])
 
 
 def pending(run: Run, flow: Flow) -> Owed:
     """A terminal or paused run is owed nothing."""
     if run.status is not Status.RUNNING:
         return NOTHING
-    owed = Owed([], [], [], deadline(run))
+    owed = Owed([], [], [], [], deadline(run))
     for node_id in run.active:
         state, node = run.nodes[node_id], flow.nodes[node_id]
         if state.due is not None:
@@ -42,6 +45,8 @@ def pending(run: Run, flow: Flow) -> Owed:
             owed.instant.append(node_id)
         elif node.type.kind is Kind.ACTIVITY:
             owed.activities.append((node_id, state.attempt))
+        elif node.type.kind is Kind.CHILD and state.child is None:
+            owed.dispatches.append(node_id)
         elif node.type.kind is Kind.CHILD and state.child is not None:
             owed.children.append(state.child)
         if node.timeout_ms and node.type.kind is not Kind.INSTANT:

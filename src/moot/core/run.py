@@ -69,7 +69,7 @@ class NodeState(Struct, omit_defaults=True):
     outputs: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
     reason: str | None = None
-    #: the child run this attempt waits for, and how many were started before it
+    #: the child run this attempt waits for, and how many it has started
     child: str | None = None
     children: int = 0
     results: list[Any] | None = None
@@ -205,7 +205,6 @@ def _pause_requested(run: Run, event: Event, at: int) -> None:
 def _node_started(run: Run, event: Event, at: int) -> None:
     said = event.payload
     node_id = _node_id(event)
-    before = run.nodes.get(node_id)
     due = said.get("dueAt")
     run.nodes[node_id] = NodeState(
         status=NodeStatus.RUNNING,
@@ -213,7 +212,6 @@ def _node_started(run: Run, event: Event, at: int) -> None:
         started_at=at,
         started_seq=event.sequence,
         due=millis(due) if due else None,
-        children=before.children if before else 0,
     )
     run.active[node_id] = None
     run.executions += 1
@@ -245,21 +243,26 @@ def _node_retried(run: Run, event: Event, at: int) -> None:
         node.status = NodeStatus.RETRYING
         node.due = at + event.payload.get("delayMs", 0)
         node.error = event.payload.get("lastError")
+        if node.child is not None and event.hints is not UNSET:
+            run.children[node.child] = event.hints.get("childStatus")
         node.child = None
 
 
 def _dispatched(run: Run, event: Event, at: int) -> None:
+    """Without a status a child began; with one it ended and another may follow."""
     child = event.payload.get("childRunId", "")
-    run.children[child] = None
+    status = event.payload.get("childStatus")
+    run.children[child] = status
     node = run.nodes.get(_node_id(event))
     if node is None:
         return
-    hints = event.hints if event.hints is not UNSET else {}
-    if node.child is not None:
-        run.children[node.child] = hints.get("childStatus")
+    if status is None:
+        node.child = child
+        node.children += 1
+    else:
+        hints = event.hints if event.hints is not UNSET else {}
+        node.child = None
         node.results = [*(node.results or []), hints.get("result")]
-    node.child = child
-    node.children += 1
 
 
 def _variable(run: Run, event: Event, at: int) -> None:
@@ -274,7 +277,7 @@ def _channel(run: Run, event: Event, at: int) -> None:
     said = event.payload
     hints = event.hints if event.hints is not UNSET else {}
     rule = channels.Rule(
-        hints.get("reducer", said.get("reducer", "replace")),
+        str(hints.get("reducer") or said.get("reducer", "replace")),
         hints.get("ttlMs", 0),
         hints.get("maxSize", 0),
     )

@@ -1,0 +1,180 @@
+"""Child runs of a node: which one comes next, what flows in, what its end means."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from moot.core.errors import BadRequest
+from moot.core.events import NewEvent, event_id
+from moot.core.flow import Flow, FlowNode
+from moot.core.graph import PortProblem, call_of
+from moot.core.ids import derived_id
+from moot.core.nodework import finish, variable_events
+from moot.core.outcomes import ChildSpec, Failed, NodeError
+from moot.core.run import NodeState, NodeStatus, Run, Status
+from moot.core.starting import Limits, StartRun
+
+
+class ChildEnded(Struct, frozen=True, kw_only=True):
+    """A child run reached its end."""
+
+    node_id: str
+    child_run: str
+    status: str
+    at: int
+    variables: dict[str, Any] = {}
+    outputs: dict[str, Any] = {}
+    error: dict[str, Any] | None = None
+    sealed: dict[str, Any] = {}
+
+
+def next_child(
+    run: Run, node: FlowNode, at: int, sealed: dict[str, Any], number: int
+) -> ChildSpec | None:
+    """The child with this number, counted from 0. Raises PortProblem."""
+    assert node.type.child is not None
+    return node.type.child(call_of(run, node, at, sealed, run.nodes[node.id].attempt), number)
+
+
+def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]) -> list[NewEvent]:
+    state = _waiting(run, node_id)
+    if state is None or state.child is not None:
+        return []
+    node = flow.nodes[node_id]
+    try:
+        spec = next_child(run, node, at, sealed, state.children)
+    except PortProblem as problem:
+        return finish(run, flow, node_id, state.attempt, Failed(problem.error), at)
+    if spec is None:
+        return [_done(node, state, at, {}, state.results or [])]
+    if run.depth + 1 > run.limits.get("depth", 16):
+        error = NodeError(
+            code="depth_exceeded",
+            message=f"Workflows may call each other {run.limits.get('depth', 16)} levels deep.",
+            retryable=False,
+        )
+        return finish(run, flow, node_id, state.attempt, Failed(error), at)
+    child = derived_id("run_", run.run_id, node_id, str(state.attempt), str(state.children))
+    payload = {"childRunId": child, "childWorkflowId": spec.workflow_id}
+    return [NewEvent("node.dispatched", payload, node_id, cause=state.started_seq)]
+
+
+def spawn(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], limits: Limits) -> StartRun:
+    """The command that begins the child just dispatched, from the state after the dispatch."""
+    state = run.nodes[node.id]
+    spec = next_child(run, node, at, sealed, state.children - 1)
+    assert spec is not None
+    return StartRun(
+        tenant=run.tenant,
+        principal=run.principal,
+        at=at,
+        limits=limits,
+        seed=spec.seed,
+        unset=spec.unset,
+        tags=run.tags,
+        configurable=_inherited(run.configurable),
+        parent_run=run.run_id,
+        parent_node=node.id,
+        depth=run.depth + 1,
+        cause=event_id(run.run_id, run.next_sequence - 1),
+    )
+
+
+def _inherited(configurable: dict[str, Any]) -> dict[str, Any]:
+    """A child has its own caps; everything else it is told as its parent was."""
+    own = ("recursionLimit", "runTimeoutMs")
+    return {key: value for key, value in configurable.items() if key not in own}
+
+
+def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
+    """The end of a child counts once, and only for the attempt that waits for it."""
+    state = _waiting(run, ended.node_id)
+    if state is None or state.child != ended.child_run:
+        return []
+    node = flow.nodes[ended.node_id]
+    try:
+        spec = next_child(run, node, ended.at, ended.sealed, state.children - 1)
+        following = next_child(run, node, ended.at, ended.sealed, state.children)
+    except PortProblem as problem:
+        return finish(run, flow, node.id, state.attempt, Failed(problem.error), ended.at)
+    absorbed = spec is not None and spec.absorb
+    if ended.status != "completed" and not absorbed:
+        return _marked(finish(run, flow, node.id, state.attempt, _failure(ended), ended.at), ended)
+    try:
+        events = _harvest(run, flow, node, spec, ended)
+    except BadRequest as refusal:
+        error = NodeError(code=refusal.code, message=refusal.message, retryable=False)
+        return finish(run, flow, node.id, state.attempt, Failed(error), ended.at)
+    if following is None:
+        results = [*(state.results or []), ended.outputs]
+        return [*events, _done(node, state, ended.at, _reported(ended), results)]
+    payload = {
+        "childRunId": ended.child_run,
+        "childWorkflowId": spec.workflow_id if spec else following.workflow_id,
+        "childStatus": ended.status,
+    }
+    note = NewEvent("node.dispatched", payload, node.id, hints={"result": ended.outputs})
+    return [*events, note]
+
+
+def _waiting(run: Run, node_id: str) -> NodeState | None:
+    state = run.nodes.get(node_id)
+    if run.status is not Status.RUNNING or state is None:
+        return None
+    return state if state.status is NodeStatus.RUNNING else None
+
+
+def _harvest(
+    run: Run, flow: Flow, node: FlowNode, spec: ChildSpec | None, ended: ChildEnded
+) -> list[NewEvent]:
+    """Only what a completed child has set flows back; the rest stays as it is."""
+    if ended.status != "completed" or spec is None:
+        return []
+    found = {
+        mine: ended.variables[theirs]
+        for mine, theirs in spec.collect.items()
+        if theirs in ended.variables
+    }
+    return variable_events(run, flow, found, node.id, None)
+
+
+def _reported(ended: ChildEnded) -> dict[str, Any]:
+    return {"childRunId": ended.child_run, "childStatus": ended.status}
+
+
+def _done(
+    node: FlowNode, state: NodeState, at: int, outputs: dict[str, Any], results: list[Any]
+) -> NewEvent:
+    outputs = {**outputs, "childOutputs": results[-1] if results else {}}
+    if node.type.type_id != "core.subWorkflow":
+        outputs = {**outputs, "results": results, "iterations": len(results)}
+    payload = {
+        "nodeId": node.id,
+        "outputs": outputs,
+        "durationMs": max(0, at - state.started_at),
+    }
+    return NewEvent("node.completed", payload, node.id, cause=state.started_seq)
+
+
+def _failure(ended: ChildEnded) -> Failed:
+    inner = ended.error or {}
+    because = f": {inner['message']}" if inner.get("message") else "."
+    return Failed(
+        NodeError(
+            code="child_failed",
+            message=f"The child run {ended.status}{because}",
+            details={
+                "childRunId": ended.child_run,
+                "childStatus": ended.status,
+                **({"childError": inner} if inner else {}),
+            },
+        )
+    )
+
+
+def _marked(events: list[NewEvent], ended: ChildEnded) -> list[NewEvent]:
+    """The parent's own record of how the child ended, where the payload has no place for it."""
+    for event in events:
+        if event.type in ("node.failed", "node.retried"):
+            event.hints = {"childStatus": ended.status}
+    return events

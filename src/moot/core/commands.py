@@ -1,0 +1,185 @@
+"""The commands, and what each may cause. decide returns facts or refuses; it never does."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from moot.core import advance, children, ending, nodework, starting
+from moot.core.children import ChildEnded
+from moot.core.errors import Conflict, RunTerminal
+from moot.core.events import NewEvent, iso
+from moot.core.flow import Flow
+from moot.core.outcomes import Outcome
+from moot.core.run import Run, Status
+from moot.core.starting import StartRun
+
+DrainPolicy = Literal["immediate", "drain-current-node"]
+
+
+class Advance(Struct, frozen=True):
+    """Start what is ready, pause what has drained, end what is done.
+
+    ``after`` names the nodes that have just ended; None looks at the whole graph.
+    """
+
+    at: int
+    after: tuple[str, ...] | None = None
+
+
+class Compute(Struct, frozen=True):
+    """Carry out a node that is a pure function."""
+
+    node_id: str
+    at: int
+    sealed: dict[str, Any] = {}
+
+
+class FinishNode(Struct, frozen=True):
+    """The outcome of one attempt of a node that touched the world."""
+
+    node_id: str
+    attempt: int
+    outcome: Outcome
+    at: int
+
+
+class Wake(Struct, frozen=True):
+    """Time has passed: timers, retries, node time limits, the run's own limit."""
+
+    at: int
+
+
+class Emit(Struct, frozen=True):
+    """Facts a running node reports before it is done."""
+
+    node_id: str
+    attempt: int
+    events: tuple[NewEvent, ...]
+    at: int
+
+
+class Dispatch(Struct, frozen=True):
+    """Hand work to the next child of a node, or end the node when there is none."""
+
+    node_id: str
+    at: int
+    sealed: dict[str, Any] = {}
+
+
+class CancelRun(Struct, frozen=True):
+    at: int
+    reason: str | None = None
+    by: str | None = None
+    parent_run: str | None = None
+
+
+class PauseRun(Struct, frozen=True):
+    at: int
+    policy: DrainPolicy = "drain-current-node"
+    reason: str | None = None
+    by: str | None = None
+
+
+class ResumeRun(Struct, frozen=True):
+    at: int
+    reason: str | None = None
+    by: str | None = None
+
+
+class SetVariables(Struct, frozen=True):
+    """An operator or a test writes the run's variables."""
+
+    variables: dict[str, Any]
+    at: int
+
+
+Command = (
+    StartRun | Advance | Compute | Dispatch | FinishNode | Wake | Emit | ChildEnded | CancelRun
+    | PauseRun | ResumeRun | SetVariables
+)  # fmt: skip
+
+
+def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C901 - one line each
+    """What the command causes now. No event: nothing to do (a repeat, or too late)."""
+    match command:
+        case StartRun():
+            return starting.start(run, flow, command)
+        case Advance(at=at, after=after):
+            return advance.advance(run, flow, at, after)
+        case Compute(node_id=node_id, at=at, sealed=sealed):
+            return nodework.compute(run, flow, node_id, at, sealed)
+        case Dispatch(node_id=node_id, at=at, sealed=sealed):
+            return children.dispatch(run, flow, node_id, at, sealed)
+        case FinishNode(node_id=node_id, attempt=attempt, outcome=outcome, at=at):
+            return nodework.finish(run, flow, node_id, attempt, outcome, at)
+        case Wake(at=at):
+            return nodework.wake(run, flow, at)
+        case Emit(node_id=node_id, attempt=attempt, events=events, at=at):
+            return nodework.emit(run, flow, node_id, attempt, events, at)
+        case ChildEnded():
+            return children.child_ended(run, flow, command)
+        case CancelRun():
+            return _cancel(run, command)
+        case PauseRun():
+            return _pause(run, flow, command)
+        case ResumeRun():
+            return _resume(run, command)
+        case SetVariables(variables=variables, at=at):
+            return nodework.set_variables(run, flow, variables)
+
+
+def _cancel(run: Run, command: CancelRun) -> list[NewEvent]:
+    if run.terminal:
+        return []
+    payload: dict[str, Any] = {"durationMs": max(0, command.at - run.started_at)}
+    if command.reason is not None:
+        payload["reason"] = command.reason
+    if command.by is not None:
+        payload["cancelledBy"] = command.by
+    if command.parent_run is not None:
+        payload["parentRunId"] = command.parent_run
+    return [*ending.stop_active(run, "run-cancelled"), NewEvent("run.cancelled", payload)]
+
+
+def _pause(run: Run, flow: Flow, command: PauseRun) -> list[NewEvent]:
+    if run.terminal:
+        raise RunTerminal(run.run_id, run.status)
+    if run.status is Status.PAUSED:
+        raise Conflict(
+            "The run is already paused; resume it first.",
+            runId=run.run_id,
+            runStatus=run.status,
+            pausedAt=iso(run.paused_at * 1000),
+        )
+    if run.status is not Status.RUNNING or run.pause is not None:
+        draining = run.pause is not None
+        raise Conflict(
+            "A pause is already waiting for the running node to finish."
+            if draining
+            else f"A run that is {run.status} cannot be paused.",
+            runId=run.run_id,
+            runStatus=run.status,
+        )
+    payload: dict[str, Any] = {"drainPolicy": command.policy}
+    if command.reason is not None:
+        payload["reason"] = command.reason
+    if command.by is not None:
+        payload["pausedBy"] = command.by
+    if command.policy == "drain-current-node" and advance.executing(run):
+        return [NewEvent("moot.pause.requested", payload)]
+    return [NewEvent("run.paused", payload)]
+
+
+def _resume(run: Run, command: ResumeRun) -> list[NewEvent]:
+    if run.terminal:
+        raise RunTerminal(run.run_id, run.status)
+    if run.status is not Status.PAUSED:
+        raise Conflict(
+            f"The run is {run.status}, not paused.", runId=run.run_id, runStatus=run.status
+        )
+    payload: dict[str, Any] = {}
+    if command.reason is not None:
+        payload["reason"] = command.reason
+    if command.by is not None:
+        payload["resumedBy"] = command.by
+    return [NewEvent("run.resumed", payload)]

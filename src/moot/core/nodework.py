@@ -1,0 +1,281 @@
+"""What nodes cause: outcomes, reports on the way, timers, retries, ends of children."""
+
+from typing import Any
+
+from msgspec import UNSET
+
+from moot.core import channels, ending
+from moot.core.advance import begin, failed
+from moot.core.channels import Rule
+from moot.core.errors import BadRequest, ChannelAccessDenied
+from moot.core.events import NewEvent, iso
+from moot.core.flow import Flow, FlowNode
+from moot.core.graph import PortProblem, call_of
+from moot.core.ids import derived_id
+from moot.core.masking import masked
+from moot.core.outcomes import ChannelWrite, Completed, Failed, Kind, NodeError, Outcome
+from moot.core.pending import deadline
+from moot.core.run import NodeState, NodeStatus, Run, Status
+
+REDUCERS = frozenset({"replace", "append", "merge", "counter", "votes", "feedback", "message"})
+
+
+def compute(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]) -> list[NewEvent]:
+    """A pure node: its outcome follows from the state."""
+    state = _at_work(run, node_id, run.nodes[node_id].attempt)
+    if state is None:
+        return []
+    node = flow.nodes[node_id]
+    assert node.type.instant is not None
+    outcome: Outcome
+    try:
+        outcome = node.type.instant(call_of(run, node, at, sealed, state.attempt))
+    except PortProblem as problem:
+        outcome = Failed(problem.error)
+    except Exception as error:
+        outcome = Failed(raised(error))
+    return finish(run, flow, node_id, state.attempt, outcome, at)
+
+
+def raised(error: BaseException) -> NodeError:
+    return NodeError(code="node_raised", message=f"{type(error).__name__}: {error}"[:2000])
+
+
+def finish(
+    run: Run, flow: Flow, node_id: str, attempt: int, outcome: Outcome, at: int
+) -> list[NewEvent]:
+    """The outcome of an attempt; an outdated attempt causes nothing."""
+    state = _at_work(run, node_id, attempt)
+    if state is None:
+        return []
+    node = flow.nodes[node_id]
+    if isinstance(outcome, Completed):
+        try:
+            return _completed(run, flow, node, state, outcome, at)
+        except BadRequest as refusal:
+            error = NodeError(
+                code=refusal.code, message=refusal.message, details=refusal.details, retryable=False
+            )
+            outcome = Failed(error)
+    return _failed(run, node, state, outcome, at)
+
+
+def _at_work(run: Run, node_id: str, attempt: int) -> NodeState | None:
+    state = run.nodes.get(node_id)
+    if run.status is not Status.RUNNING or state is None or state.attempt != attempt:
+        return None
+    return state if state.status is NodeStatus.RUNNING else None
+
+
+def _completed(
+    run: Run, flow: Flow, node: FlowNode, state: NodeState, outcome: Completed, at: int
+) -> list[NewEvent]:
+    cause = state.started_seq
+    events = variable_events(run, flow, outcome.variables, node.id, cause)
+    events += write_events(run, flow, node, outcome.writes, at)
+    for number, artifact in enumerate(outcome.artifacts):
+        events.append(_artifact(run, node, state, number, artifact, at))
+    shown, sealed = _outputs(flow, node, outcome.outputs)
+    payload = {
+        "nodeId": node.id,
+        "outputs": shown,
+        "durationMs": max(0, at - state.started_at),
+    }
+    done = NewEvent("node.completed", payload, node.id, cause=cause, sealed=sealed or None)
+    return [*events, done]
+
+
+def _outputs(
+    flow: Flow, node: FlowNode, outputs: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Ports marked sensitive are masked in the log; later nodes still see them."""
+    hidden = {port for port, yes in node.definition.output_sensitivity.items() if yes}
+    if not hidden.intersection(outputs):
+        return outputs, {}
+    sealed = {f"out:{node.id}:{port}": outputs[port] for port in hidden if port in outputs}
+    shown = {
+        port: masked(flow.masking, value) if port in hidden else value
+        for port, value in outputs.items()
+    }
+    return {port: value for port, value in shown.items() if value is not UNSET}, sealed
+
+
+def _failed(run: Run, node: FlowNode, state: NodeState, outcome: Failed, at: int) -> list[NewEvent]:
+    events = []
+    if outcome.because is not None:
+        events.append(NewEvent(*outcome.because, node.id, cause=state.started_seq))
+    if outcome.error.retryable and state.attempt <= node.retries:
+        payload = {
+            "nodeId": node.id,
+            "attempt": state.attempt + 1,
+            "delayMs": node.delay_before(state.attempt + 1),
+            "lastError": outcome.error.as_payload(),
+        }
+        events.append(NewEvent("node.retried", payload, node.id, cause=state.started_seq))
+    else:
+        cause = None if events else state.started_seq
+        events.append(failed(node, outcome.error, state.attempt, cause))
+    return events
+
+
+def wake(run: Run, flow: Flow, at: int) -> list[NewEvent]:
+    """Everything that has fallen due."""
+    if run.status is not Status.RUNNING:
+        return []
+    limit = deadline(run)
+    if limit is not None and at >= limit:
+        return _out_of_time(run, at)
+    events: list[NewEvent] = []
+    for node_id in run.active:
+        events += _wake_node(run, flow.nodes[node_id], run.nodes[node_id], at)
+    return events
+
+
+def _wake_node(run: Run, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
+    if state.status is NodeStatus.RETRYING and state.due is not None and at >= state.due:
+        return [] if run.pause else begin(run, node, at, state.attempt + 1)
+    if state.status is not NodeStatus.RUNNING:
+        return []
+    if node.type.kind is Kind.TIMER and state.due is not None and at >= state.due:
+        payload = {"nodeId": node.id, "outputs": {}, "durationMs": max(0, at - state.started_at)}
+        return [NewEvent("node.completed", payload, node.id, cause=state.started_seq)]
+    if node.timeout_ms and at >= state.started_at + node.timeout_ms:
+        error = NodeError(
+            code="node_timeout", message=f"The node did not finish within {node.timeout_ms} ms."
+        )
+        return _failed(run, node, state, Failed(error), at)
+    return []
+
+
+def _out_of_time(run: Run, at: int) -> list[NewEvent]:
+    limit = run.limits["durationMs"]
+    observed = max(limit + 1, run.active_ms + at - run.active_since)
+    cap: dict[str, Any] = {"kind": "run-duration", "limit": limit, "observed": observed}
+    error = {
+        "code": "run_timeout",
+        "message": f"The run was active for longer than its limit of {limit} ms.",
+    }
+    return ending.breach(run, cap, error, at)
+
+
+def emit(
+    run: Run, flow: Flow, node_id: str, attempt: int, events: tuple[NewEvent, ...], at: int
+) -> list[NewEvent]:
+    """Facts a node reports while it works; after its end they are too late and dropped."""
+    state = _at_work(run, node_id, attempt)
+    if state is None:
+        return []
+    for event in events:
+        event.cause = state.started_seq if event.cause is None else event.cause
+    return list(events)
+
+
+def set_variables(run: Run, flow: Flow, variables: dict[str, Any]) -> list[NewEvent]:
+    if run.terminal:
+        return []
+    return variable_events(run, flow, variables, None, None)
+
+
+def variable_events(
+    run: Run, flow: Flow, variables: dict[str, Any], node_id: str | None, cause: int | None
+) -> list[NewEvent]:
+    events = []
+    for name, value in variables.items():
+        if name in flow.channels:
+            raise BadRequest(
+                f"'{name}' is a channel of this workflow; write to it with core.channelWrite.",
+                channel=name,
+            )
+        hidden = name in flow.sensitive
+        payload: dict[str, Any] = {"name": name}
+        if name in run.variables:
+            payload["previous"] = run.variables[name]
+        seen = masked(flow.masking, value) if hidden else value
+        if seen is not UNSET:
+            payload["next"] = seen
+        if node_id is not None:
+            payload["nodeId"] = node_id
+        sealed = {f"var:{name}": value} if hidden else None
+        events.append(NewEvent("variable.changed", payload, node_id, cause=cause, sealed=sealed))
+    return events
+
+
+def write_events(
+    run: Run, flow: Flow, node: FlowNode, writes: tuple[ChannelWrite, ...], at: int
+) -> list[NewEvent]:
+    """Each write as it came, checked against the channel; a repeated message is not recorded."""
+    events = []
+    seen: dict[str, Any] = {}
+    for write in writes:
+        name = write.channel
+        declared = flow.definition.channels.get(name)
+        rule = flow.channels.get(name) or _undeclared(write)
+        if declared and not channels.may(declared.access, "writers", node.id, node.type.type_id):
+            raise _denied(name, node, "writers")
+        current = seen.get(name, run.channels.get(name))
+        if problem := channels.check(rule, current, write.value):
+            raise BadRequest(f"Channel '{name}': {problem}.", channel=name)
+        if channels.is_repeat(rule, current, write.value):
+            continue
+        value = channels.stored(rule, write.value, at)
+        copy = list(current) if isinstance(current, list) else current
+        seen[name] = channels.reduce(rule, copy, value, at) if len(writes) > 1 else None
+        events.append(_written(flow, node, name, rule, value, at))
+    return events
+
+
+def _undeclared(write: ChannelWrite) -> Rule:
+    reducer = write.reducer or "replace"
+    if reducer not in REDUCERS and not reducer.startswith("vendor."):
+        raise BadRequest(f"'{reducer}' is not a reducer.", reducer=reducer)
+    return Rule(reducer, write.ttl_ms or 0, write.max_size or 0)
+
+
+def _written(flow: Flow, node: FlowNode, name: str, rule: Rule, value: Any, at: int) -> NewEvent:
+    declared = flow.definition.channels.get(name)
+    sealed = None
+    if declared is not None and declared.sensitive:
+        sealed = {f"chan:{name}": value}
+        seen = masked(flow.masking, value)
+        value = None if seen is UNSET else seen
+    payload: dict[str, Any] = {
+        "channel": name,
+        "value": value,
+        "reducer": rule.recorded,
+        "writtenAt": iso(at * 1000),
+        "nodeId": node.id,
+    }
+    if declared is not None:
+        payload["schemaVersion"] = declared.schema_version
+    return NewEvent("channel.written", payload, node.id, hints=rule.hints(), sealed=sealed)
+
+
+def _denied(name: str, node: FlowNode, side: str) -> ChannelAccessDenied:
+    return ChannelAccessDenied(
+        f"Node '{node.id}' is not among the {side} of channel '{name}'.",
+        channel=name,
+        requestedBy={"nodeId": node.id, "typeId": node.type.type_id},
+        allowed=side,
+    )
+
+
+def _artifact(
+    run: Run, node: FlowNode, state: NodeState, number: int, artifact: Any, at: int
+) -> NewEvent:
+    name = derived_id("art_", run.run_id, node.id, str(state.attempt), str(number))
+    payload: dict[str, Any] = {
+        "artifactId": name,
+        "artifactType": artifact.artifact_type,
+        "nodeId": node.id,
+    }
+    if artifact.summary:
+        payload["summary"] = artifact.summary
+    body = {
+        "artifactId": name,
+        "artifactType": artifact.artifact_type,
+        "runId": run.run_id,
+        "nodeId": node.id,
+        "createdAt": iso(at * 1000),
+        "data": artifact.data,
+    }
+    return NewEvent("artifact.created", payload, node.id, cause=state.started_seq, artifact=body)

@@ -1,0 +1,141 @@
+"""The beginning of a run: options resolved once, variables seeded, everything in one event."""
+
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from moot.core.definition import fits
+from moot.core.errors import BadRequest
+from moot.core.events import ENGINE_VERSION, NewEvent
+from moot.core.flow import Flow
+from moot.core.masking import masked
+from moot.core.run import Run
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """The host's ceilings. A run's own wishes are clamped to them when it is created."""
+
+    node_executions: int = 10_000
+    duration_ms: int = 24 * 3_600_000
+    parallel: int = 32
+    depth: int = 16
+
+
+class StartRun(Struct, frozen=True, kw_only=True):
+    """Begin a run. ``seed`` overrides the variables' defaults; ``unset`` leaves them bare."""
+
+    tenant: str
+    principal: str
+    at: int
+    limits: Limits
+    inputs: dict[str, Any] = {}
+    seed: dict[str, Any] = {}
+    unset: tuple[str, ...] = ()
+    tags: list[str] = []
+    metadata: dict[str, Any] = {}
+    configurable: dict[str, Any] = {}
+    scope_id: str | None = None
+    callback_url: str | None = None
+    engine_version: int = ENGINE_VERSION
+    transport: str = "rest"
+    parent_run: str | None = None
+    parent_node: str | None = None
+    depth: int = 0
+    cause: str | None = None
+
+
+def start(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
+    if run.next_sequence:
+        return []
+    variables, sealed = _variables(flow, command)
+    payload: dict[str, Any] = {
+        "workflowId": flow.definition.id,
+        "definition": flow.digest,
+        "inputs": _masked_inputs(flow, command.inputs),
+        "variables": variables,
+        "transport": command.transport,
+        "engineVersion": str(command.engine_version),
+        "owner": {"tenant": command.tenant, "principal": command.principal},
+        "limits": _limits(flow, command),
+        **_options(flow, command),
+    }
+    return [NewEvent("run.started", payload, cause=command.cause, sealed=sealed or None)]
+
+
+def check_inputs(flow: Flow, inputs: dict[str, Any]) -> None:
+    """Raises BadRequest when an input is missing, of the wrong type or names a channel."""
+    problems = []
+    for variable in flow.definition.variables:
+        given = inputs.get(variable.name, UNSET)
+        if given is UNSET:
+            if variable.required and variable.default_value is UNSET:
+                problems.append(f"input '{variable.name}' is required")
+        elif not fits(variable.type, given):
+            problems.append(f"input '{variable.name}' must be a {variable.type}")
+    problems += [f"'{name}' is a channel, not an input" for name in inputs if name in flow.channels]
+    if problems:
+        raise BadRequest(f"The inputs do not fit: {problems[0]}.", fields=problems)
+
+
+def _variables(flow: Flow, command: StartRun) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Defaults, then inputs, then what the parent hands over; sensitive values stay outside."""
+    plain = {
+        variable.name: variable.default_value
+        for variable in flow.definition.variables
+        if variable.default_value is not UNSET
+    }
+    plain.update(command.inputs)
+    plain.update(command.seed)
+    for name in command.unset:
+        plain.pop(name, None)
+    sealed = {f"var:{name}": plain[name] for name in flow.sensitive if name in plain}
+    shown = {}
+    for name, value in plain.items():
+        seen = masked(flow.masking, value) if name in flow.sensitive else value
+        if seen is not UNSET:
+            shown[name] = seen
+    return shown, sealed
+
+
+def _masked_inputs(flow: Flow, inputs: dict[str, Any]) -> dict[str, Any]:
+    if not flow.sensitive:
+        return inputs
+    shown = {
+        name: masked(flow.masking, value) if name in flow.sensitive else value
+        for name, value in inputs.items()
+    }
+    return {name: value for name, value in shown.items() if value is not UNSET}
+
+
+def _limits(flow: Flow, command: StartRun) -> dict[str, int]:
+    """Resolved once, recorded with the run: replay does not ask the host's settings."""
+    asked = command.configurable
+    executions = int(asked.get("recursionLimit", command.limits.node_executions))
+    duration = int(asked.get("runTimeoutMs", command.limits.duration_ms))
+    if flow.definition.settings.timeout:
+        duration = min(duration, flow.definition.settings.timeout)
+    return {
+        "nodeExecutions": min(executions, command.limits.node_executions),
+        "durationMs": min(duration, command.limits.duration_ms),
+        "parallel": command.limits.parallel,
+        "depth": command.limits.depth,
+    }
+
+
+def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
+    """Only what was given: an absent option is absent in the log too."""
+    given: dict[str, Any] = {
+        "tags": command.tags,
+        "metadata": command.metadata,
+        "configurable": command.configurable,
+        "scopeId": command.scope_id,
+        "callbackUrl": command.callback_url,
+        "parentRunId": command.parent_run,
+        "parentNodeId": command.parent_node,
+        "depth": command.depth,
+        "channels": {
+            name: None if channel.default is UNSET else channel.default
+            for name, channel in flow.definition.channels.items()
+        },
+    }
+    return {name: value for name, value in given.items() if value}
