@@ -1,0 +1,7 @@
+"""Node types: the built-in ones, one file each, and what a user needs to write another."""
+
+from moot.core.outcomes import Completed, Failed
+from moot.engine.nodes.context import NodeContext
+from moot.engine.nodes.user import node
+
+__all__ = ["Completed", "Failed", "NodeContext", "node"]

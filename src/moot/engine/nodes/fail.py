@@ -1,0 +1,27 @@
+"""core.fail: fails on purpose, with a code and a message."""
+
+from typing import Any
+
+from moot.core.outcomes import Call, Failed, Kind, NodeError, NodeType
+from moot.engine.nodes.reading import first_problem
+
+DEFAULTS = {"code": "conformance_test_failure", "message": "Intentional conformance failure"}
+
+
+def _fail(call: Call) -> Failed:
+    said = {**DEFAULTS, **call.config}
+    retryable = call.config.get("retryable") is True
+    return Failed(NodeError(code=said["code"], message=said["message"], retryable=retryable))
+
+
+def _check(config: dict[str, Any]) -> str | None:
+    return first_problem(
+        *(
+            f"config.{key} must be a text"
+            for key in DEFAULTS
+            if key in config and not (isinstance(config[key], str) and config[key])
+        )
+    )
+
+
+TYPE = NodeType(type_id="core.fail", kind=Kind.INSTANT, instant=_fail, check=_check)

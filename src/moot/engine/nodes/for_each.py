@@ -1,0 +1,48 @@
+"""moot.forEach: one child run for each item, one after the other."""
+
+from typing import Any
+
+from moot.core.graph import PortProblem
+from moot.core.outcomes import Call, ChildSpec, Kind, NodeType
+from moot.engine.nodes.loop import items_of, items_problem, limit_error, limit_of, limit_problem
+from moot.engine.nodes.reading import first_problem
+from moot.engine.nodes.sub_workflow import check_child, child_spec
+
+NAMES = {"itemVariable": "item", "indexVariable": "index"}
+
+
+class _TooMany(PortProblem):
+    """Refused before the first child starts, rather than after the last one that fits."""
+
+    def __init__(self, limit: int) -> None:
+        error = limit_error(limit)
+        super().__init__(error.message)
+        self.error = error
+
+
+def _child(call: Call, number: int) -> ChildSpec | None:
+    items = items_of(call)
+    if items is None:
+        raise PortProblem("There is nothing to go through: set config.items or the input items.")
+    if len(items) > limit_of(call.config):
+        raise _TooMany(limit_of(call.config))
+    if number >= len(items):
+        return None
+    item, index = (call.config.get(key, name) for key, name in NAMES.items())
+    return child_spec(call, {item: items[number], index: number})
+
+
+def _check(config: dict[str, Any]) -> str | None:
+    return first_problem(
+        check_child(config),
+        limit_problem(config),
+        items_problem(config),
+        *(
+            f"config.{key} must name a variable"
+            for key in NAMES
+            if key in config and not (isinstance(config[key], str) and config[key])
+        ),
+    )
+
+
+TYPE = NodeType(type_id="moot.forEach", kind=Kind.CHILD, child=_child, check=_check)

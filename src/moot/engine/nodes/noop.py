@@ -1,0 +1,10 @@
+"""core.noop: does nothing, and says so."""
+
+from moot.core.outcomes import Call, Completed, Kind, NodeType
+
+
+def _noop(call: Call) -> Completed:
+    return Completed()
+
+
+TYPE = NodeType(type_id="core.noop", kind=Kind.INSTANT, instant=_noop)

@@ -1,0 +1,134 @@
+"""The table of node types a host knows: built in, from installed packages, from a user's file."""
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from moot.core.outcomes import NodeType
+from moot.engine.nodes import (
+    boundaries,
+    call_prompt,
+    channel_write,
+    conditional,
+    conformance,
+    delay,
+    fail,
+    for_each,
+    identity,
+    loop,
+    merge,
+    mock_providers,
+    noop,
+    parallel,
+    sub_workflow,
+    variables,
+)
+from moot.engine.nodes.user import check_type_id
+
+GROUP = "moot.nodes"
+
+BUILT_IN = (
+    *boundaries.TYPES,
+    noop.TYPE,
+    identity.TYPE,
+    delay.TYPE,
+    fail.TYPE,
+    conditional.TYPE,
+    *variables.TYPES,
+    merge.TYPE,
+    parallel.TYPE,
+    loop.TYPE,
+    for_each.TYPE,
+    channel_write.TYPE,
+    sub_workflow.TYPE,
+)
+
+CONFORMANCE = (*conformance.TYPES, call_prompt.TYPE)
+
+MOCK_PROVIDERS: tuple[str, ...] = tuple(mock_providers.PROVIDERS)
+
+
+def built_in(conformance: bool = False) -> dict[str, NodeType]:
+    """The host's own types; those that only a test suite uses come with the flag."""
+    types = (*BUILT_IN, *CONFORMANCE) if conformance else BUILT_IN
+    return {type_.type_id: type_ for type_ in types}
+
+
+def from_entry_points() -> dict[str, NodeType]:
+    """The types of installed packages. Raises ValueError naming the entry that is broken."""
+    found: dict[str, NodeType] = {}
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        _add(found, _loaded(entry), f"entry point '{entry.name}' ({entry.value})")
+    return found
+
+
+def from_file(path: Path | str) -> dict[str, NodeType]:
+    """The types of a user's file of @node functions. Raises ValueError naming the file."""
+    found: dict[str, NodeType] = {}
+    _add(found, _types_in(_module(Path(path))), str(path))
+    return found
+
+
+def _loaded(entry: EntryPoint) -> list[NodeType]:
+    try:
+        return _types_in(entry.load())
+    except Exception as error:
+        raise ValueError(
+            f"The nodes of entry point '{entry.name}' ({entry.value}) cannot be loaded:"
+            f" {type(error).__name__}: {error}"
+        ) from error
+
+
+def _module(path: Path) -> ModuleType:
+    name = "moot_user_nodes_" + hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ValueError(f"There is no Python file {path} to read nodes from.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # annotations are looked up there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _types_in(found: Any) -> list[NodeType]:
+    if isinstance(found, NodeType):
+        return [found]
+    if isinstance(found, ModuleType):
+        return _types_among(_own(found))
+    if isinstance(found, (list, tuple)):
+        return [type_ for each in found for type_ in _types_in(each)]
+    if isinstance(marked := getattr(found, "node_type", None), NodeType):
+        return [marked]
+    raise TypeError(f"{found!r} is no node type, no list of them and no module")
+
+
+def _own(module: ModuleType) -> list[Any]:
+    """Nodes imported from another module belong to that module."""
+    name = module.__name__
+    return [value for value in vars(module).values() if getattr(value, "__module__", "") == name]
+
+
+def _types_among(values: list[Any]) -> list[NodeType]:
+    """Each type once, also when the function has two names in its module."""
+    marks = (getattr(value, "node_type", None) for value in values)
+    return list({id(mark): mark for mark in marks if isinstance(mark, NodeType)}.values())
+
+
+def _add(found: dict[str, NodeType], types: Iterable[NodeType], source: str) -> None:
+    for type_ in types:
+        try:
+            check_type_id(type_.type_id)
+        except ValueError as error:
+            raise ValueError(f"{source}: {error}") from None
+        if type_.type_id in found:
+            raise ValueError(f"{source}: node type '{type_.type_id}' is defined twice.")
+        found[type_.type_id] = type_

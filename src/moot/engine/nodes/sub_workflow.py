@@ -1,0 +1,56 @@
+"""core.subWorkflow: hands work to one child run and waits for it."""
+
+from typing import Any
+
+from moot.core.outcomes import Call, ChildSpec, Kind, NodeType
+from moot.engine.nodes.reading import first_problem, mapping_problem
+
+ON_FAILURE = ("fail-parent", "absorb")
+
+
+def child_spec(call: Call, extra: dict[str, Any]) -> ChildSpec:
+    """The child the config describes; ``extra`` seeds variables besides the mapped ones."""
+    config = call.config
+    wanted: dict[str, str] = config.get("inputMapping", {})
+    known = call.variables
+    seed = {mine: known[theirs] for mine, theirs in wanted.items() if theirs in known}
+    unset = (mine for mine in wanted if mine not in seed and mine not in extra)
+    return ChildSpec(
+        workflow_id=config["workflowId"],
+        seed={**seed, **extra},
+        unset=tuple(unset),
+        collect=config.get("outputMapping", {}),
+        absorb=config.get("onChildFailure") == "absorb",
+        detach_on_cancel=config.get("propagateCancellation") is False,
+    )
+
+
+def check_child(config: dict[str, Any]) -> str | None:
+    return first_problem(
+        _workflow_problem(config),
+        _waiting_problem(config),
+        mapping_problem(config, "inputMapping"),
+        mapping_problem(config, "outputMapping"),
+    )
+
+
+def _workflow_problem(config: dict[str, Any]) -> str | None:
+    named = isinstance(config.get("workflowId"), str) and config["workflowId"]
+    return None if named else "config.workflowId must name the workflow to run"
+
+
+def _waiting_problem(config: dict[str, Any]) -> str | None:
+    if config.get("waitForCompletion", True) is not True:
+        return "config.waitForCompletion must be true: the host does not leave children behind"
+    if config.get("onChildFailure", "fail-parent") not in ON_FAILURE:
+        return f"config.onChildFailure must be one of {', '.join(ON_FAILURE)}"
+    if not isinstance(config.get("propagateCancellation", True), bool):
+        return "config.propagateCancellation must be true or false"
+    return None
+
+
+def _child(call: Call, number: int) -> ChildSpec | None:
+    return child_spec(call, {}) if number == 0 else None
+
+
+TYPE = NodeType(type_id="core.subWorkflow", kind=Kind.CHILD, child=_child, check=check_child)
