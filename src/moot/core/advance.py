@@ -60,7 +60,7 @@ class _Step:
         return self.events
 
     def _candidates(self, after: tuple[str, ...] | None) -> list[str]:
-        if after is None or len(self.run.active) + 1 >= self._parallel():
+        if after is None or len(self.run.active) + len(after) >= self._parallel():
             # The whole graph: a slot may have become free for a node that was ready long ago.
             open_nodes = [key for key in self.flow.nodes if key not in self.run.nodes]
             return self._sorted(open_nodes)

@@ -1,0 +1,70 @@
+"""Settings: one frozen struct, read once. File < environment < flag; secrets are never in it."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+PREFIX = "MOOT_"
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Every knob of the server; ``moot doctor`` prints them."""
+
+    database: str = "moot.db"  #: MOOT_DATABASE - the SQLite file
+    host: str = "127.0.0.1"  #: MOOT_HOST - the address to listen on
+    port: int = 7666  #: MOOT_PORT - 0 takes a free one
+    workflows: str | None = None  #: MOOT_WORKFLOWS - a folder of definitions to register
+    nodes: str | None = None  #: MOOT_NODES - a Python file of @node functions
+    conformance: bool = False  #: MOOT_CONFORMANCE - test nodes, mock providers and seams
+    openwop_dir: str | None = None  #: MOOT_OPENWOP_DIR - published fixtures for --conformance
+    max_body_bytes: int = 1_048_576  #: MOOT_MAX_BODY_BYTES
+    rate_limit: int = 20_000  #: MOOT_RATE_LIMIT - requests a second for one key
+    queue_limit: int = 10_000  #: MOOT_QUEUE_LIMIT - commits that may wait
+    max_node_executions: int = 10_000  #: MOOT_MAX_NODE_EXECUTIONS - nodes one run may start
+    max_run_duration_ms: int = 86_400_000  #: MOOT_MAX_RUN_DURATION_MS - active time of one run
+    max_parallel_nodes: int = 32  #: MOOT_MAX_PARALLEL_NODES - nodes of one run at a time
+    max_depth: int = 16  #: MOOT_MAX_DEPTH - workflows calling workflows
+    max_activities: int = 256  #: MOOT_MAX_ACTIVITIES - nodes touching the world at a time
+    max_heads: int = 4096  #: MOOT_MAX_HEADS - runs kept in memory
+    keepalive_s: int = 15  #: MOOT_KEEPALIVE_S - seconds between comments on a quiet stream
+    receipt_hours: int = 24  #: MOOT_RECEIPT_HOURS - how long Idempotency-Key answers are kept
+
+
+def load(
+    flags: dict[str, Any] | None = None, environment: dict[str, str] | None = None
+) -> Settings:
+    """Flags over environment over defaults. Raises ValueError naming the setting."""
+    environ = dict(os.environ) if environment is None else environment
+    given: dict[str, Any] = {}
+    for field in Settings.__struct_fields__:
+        value = environ.get(PREFIX + field.upper())
+        if value not in (None, ""):
+            given[field] = value
+    given.update({name: value for name, value in (flags or {}).items() if value is not None})
+    try:
+        return msgspec.convert(given, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"A setting is wrong: {error}") from None
+
+
+def bootstrap_key() -> str | None:
+    """The first key of an empty store, if the environment names one."""
+    return os.environ.get("MOOT_BOOTSTRAP_KEY") or None
+
+
+def client_environment() -> dict[str, str]:
+    """What the command line reads: where the server is and with which key."""
+    names = ("MOOT_URL", "MOOT_KEY", "MOOT_DATABASE", "NO_COLOR")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def openwop_dir(settings: Settings) -> Path | None:
+    """Where the published schemas and fixtures are, if they are at hand."""
+    candidates = [settings.openwop_dir, "../shared/openwop"]
+    for candidate in candidates:
+        if candidate and (Path(candidate) / "fixtures").is_dir():
+            return Path(candidate)
+    return None

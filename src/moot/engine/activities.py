@@ -1,0 +1,232 @@
+"""Nodes that touch the world, each attempt a task of its own, bounded for the whole host."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from moot.core import nodework
+from moot.core.commands import Command, Emit, FinishNode
+from moot.core.errors import MootError, Unavailable
+from moot.core.events import NewEvent
+from moot.core.flow import FlowNode
+from moot.core.graph import PortProblem, call_of
+from moot.core.outcomes import Call, ChannelWrite, Completed, Failed, NodeError, Outcome
+from moot.engine.head import Head
+from moot.engine.ledger import Ledger
+
+if TYPE_CHECKING:
+    from moot.engine.host import Host
+
+log = logging.getLogger("moot.engine")
+
+#: facts a node has reported that are not on disk yet; more than this makes it wait
+MOST_UNCONFIRMED = 64
+
+
+class Activities:
+    """The attempts under way. What a run no longer wants is cancelled."""
+
+    def __init__(self, host: "Host", limit: int) -> None:
+        self._host = host
+        self._slots = asyncio.Semaphore(limit)
+        self._running: dict[str, dict[tuple[str, int], asyncio.Task[None]]] = {}
+        self.ledger = Ledger(host.store)
+
+    def start(self, head: Head, node_id: str, attempt: int) -> None:
+        """Begin an attempt unless it is already under way."""
+        mine = self._running.setdefault(head.run.run_id, {})
+        if (node_id, attempt) not in mine:
+            work = self._attempt(head, head.flow.nodes[node_id], attempt)
+            mine[node_id, attempt] = self._host.tasks.start(work)
+
+    def keep(self, run_id: str, wanted: list[tuple[str, int]]) -> None:
+        """Cancel every attempt of the run that is not wanted any more."""
+        mine = self._running.get(run_id)
+        if mine:
+            for key in [key for key in mine if key not in wanted]:
+                mine.pop(key).cancel()
+            if not mine:
+                del self._running[run_id]
+
+    def __len__(self) -> int:
+        return sum(len(mine) for mine in self._running.values())
+
+    async def aclose(self) -> None:
+        for run_id in list(self._running):
+            self.keep(run_id, [])
+
+    async def _attempt(self, head: Head, node: FlowNode, attempt: int) -> None:
+        run = head.run
+        key = (node.id, attempt)
+        try:
+            async with self._slots:
+                await self._carry_out(head, node, attempt)
+        except Unavailable as refusal:
+            log.warning(
+                "The outcome of a node waits for the disk",
+                extra={"action": "node.waits", "run_id": run.run_id, "code": refusal.code},
+            )
+            self._forget(run.run_id, key)
+            self._host.look_again(run.tenant, run.run_id)
+        finally:
+            self._forget(run.run_id, key)
+
+    def _forget(self, run_id: str, key: tuple[str, int]) -> None:
+        mine = self._running.get(run_id)
+        if mine and mine.get(key) is asyncio.current_task():
+            del mine[key]
+            if not mine:
+                del self._running[run_id]
+
+    async def _carry_out(self, head: Head, node: FlowNode, attempt: int) -> None:
+        run = head.run
+        try:
+            call = call_of(run, node, self._host.clock.millis(), head.sealed, attempt)
+        except PortProblem as problem:
+            outcome: Outcome = Failed(problem.error)
+        else:
+            context = Context(self._host, self.ledger, head, node, call)
+            outcome = await self._outcome(node, context)
+            await context.confirmed()
+        await self._post(run.tenant, run.run_id, node.id, attempt, outcome)
+
+    async def _outcome(self, node: FlowNode, context: "Context") -> Outcome:
+        assert node.type.activity is not None
+        try:
+            found = await node.type.activity(context)
+        except (asyncio.CancelledError, Unavailable):
+            raise
+        except MootError as refusal:
+            return Failed(
+                NodeError(code=refusal.code, message=refusal.message, details=refusal.details)
+            )
+        except Exception as error:
+            return Failed(nodework.raised(error))
+        if isinstance(found, (Completed, Failed)):
+            return found
+        return Completed(found if isinstance(found, dict) else {"output": found})
+
+    async def _post(
+        self, tenant: str, run_id: str, node_id: str, attempt: int, outcome: Outcome
+    ) -> None:
+        """In a task of its own: a cancel of the attempt must not tear a commit apart."""
+        at = self._host.clock.millis()
+        try:
+            msgspec.json.encode(outcome)
+        except (TypeError, ValueError) as error:
+            message = f"The node returned what JSON cannot say: {error}"
+            outcome = Failed(NodeError(code="output_not_json", message=message, retryable=False))
+        command = FinishNode(node_id, attempt, outcome, at)
+        await asyncio.shield(self._host.tasks.start(self._host.handle(tenant, run_id, command)))
+
+
+class Context:
+    """What a node is given: see ``moot.engine.nodes.context.NodeContext`` for the promises."""
+
+    def __init__(
+        self, host: "Host", ledger: Ledger, head: Head, node: FlowNode, call: Call
+    ) -> None:
+        self._host, self._ledger, self._head, self._node, self._call = (
+            host,
+            ledger,
+            head,
+            node,
+            call,
+        )
+        self._unconfirmed: deque[asyncio.Task[Any]] = deque()
+        self._ordinals = 0
+
+    @property
+    def run_id(self) -> str:
+        return self._call.run_id
+
+    @property
+    def tenant(self) -> str:
+        return self._call.tenant
+
+    @property
+    def node_id(self) -> str:
+        return self._call.node_id
+
+    @property
+    def attempt(self) -> int:
+        return self._call.attempt
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return self._call.config
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        return self._call.inputs
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        return self._call.variables
+
+    @property
+    def configurable(self) -> dict[str, Any]:
+        return self._call.configurable
+
+    def now(self) -> int:
+        return self._host.clock.millis()
+
+    async def effect(self, provider_key: str, call: Callable[[str], Awaitable[Any]]) -> Any:
+        self._ordinals += 1
+        return await self._ledger.once(self, self._ordinals, provider_key, call)
+
+    async def emit_chunk(
+        self, chunk: str, is_last: bool = False, meta: dict[str, Any] | None = None
+    ) -> None:
+        payload: dict[str, Any] = {
+            "nodeId": self.node_id,
+            "runId": self.run_id,
+            "chunk": chunk,
+            "isLast": is_last,
+        }
+        if meta:
+            payload["meta"] = meta
+        await self.report(NewEvent("output.chunk", payload, self.node_id))
+
+    async def log(self, level: str, message: str, **fields: Any) -> None:
+        payload: dict[str, Any] = {"level": level, "message": message, "nodeId": self.node_id}
+        if fields:
+            payload["fields"] = fields
+        await self.report(NewEvent("log.appended", payload, self.node_id))
+
+    async def write(self, channel: str, value: Any, reducer: str | None = None) -> None:
+        write = ChannelWrite(channel=channel, value=value, reducer=reducer)
+        head = self._head
+        found = nodework.write_events(head.run, head.flow, self._node, (write,), self.now())
+        if found:
+            await self.report(*found)
+
+    async def set_variable(self, name: str, value: Any) -> None:
+        head = self._head
+        found = nodework.variable_events(head.run, head.flow, {name: value}, self.node_id, None)
+        await self.report(*found)
+
+    async def report(self, *events: NewEvent) -> None:
+        """Facts on the way to disk; waits only when too many are."""
+        command = Emit(self.node_id, self.attempt, events, self.now())
+        self._unconfirmed.append(self._send(command))
+        if len(self._unconfirmed) > MOST_UNCONFIRMED:
+            await asyncio.shield(self._unconfirmed.popleft())
+        else:
+            await asyncio.sleep(0)
+
+    async def recorded(self, *events: NewEvent) -> None:
+        """Facts on disk: the caller relies on them."""
+        await asyncio.shield(self._send(Emit(self.node_id, self.attempt, events, self.now())))
+
+    async def confirmed(self) -> None:
+        """Everything reported is on disk."""
+        while self._unconfirmed:
+            await asyncio.shield(self._unconfirmed.popleft())
+
+    def _send(self, command: Command) -> asyncio.Task[Any]:
+        return self._host.tasks.start(self._host.handle(self.tenant, self.run_id, command))

@@ -1,0 +1,112 @@
+"""Workflow definitions as the host runs them: parsed, compiled, cached by tenant and digest."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+
+from moot.clock import Clock
+from moot.core import definition as definitions
+from moot.core.definition import nearest
+from moot.core.errors import MootError, UnknownChildWorkflow, WorkflowNotFound
+from moot.core.flow import Flow, compile_flow, digest
+from moot.core.outcomes import NodeType
+from moot.store.protocol import Definition, RecordStore
+
+
+class Flows:
+    """The workflows of every tenant. A run pins its definition by digest."""
+
+    def __init__(
+        self, store: RecordStore, types: Mapping[str, NodeType], clock: Clock, limit: int = 4096
+    ) -> None:
+        self._store, self.types, self._clock, self._limit = store, types, clock, limit
+        self._newest: dict[tuple[str, str], Flow] = {}
+        self._by_digest: OrderedDict[tuple[str, str], Flow] = OrderedDict()
+
+    def compile(self, body: bytes) -> Flow:
+        """Raises a BadRequest that names the mistake."""
+        return compile_flow(definitions.parse(body), self.types, digest(body))
+
+    async def register(self, tenant: str, body: bytes, source: str = "api") -> Flow:
+        """Keep a definition; the newest of an id is what new runs use."""
+        flow = self.compile(body)
+        known = await self._store.definition(tenant, flow.definition.id)
+        if known is None or known.digest != flow.digest:
+            await self._store.put_definition(
+                Definition(
+                    tenant=tenant,
+                    workflow_id=flow.definition.id,
+                    version=flow.definition.version,
+                    digest=flow.digest,
+                    body=body,
+                    created_at=self._clock.millis(),
+                    source=source,
+                )
+            )
+        self._newest[tenant, flow.definition.id] = flow
+        self._remember(tenant, flow)
+        return flow
+
+    def known(self, tenant: str, workflow_id: str) -> Flow | None:
+        """Only what is in memory: for decisions, which do not wait."""
+        return self._newest.get((tenant, workflow_id))
+
+    async def newest(self, tenant: str, workflow_id: str) -> Flow:
+        """The flow new runs use, with every flow it refers to in memory too."""
+        flow = self._newest.get((tenant, workflow_id))
+        if flow is None:
+            flow = await self._load(tenant, workflow_id)
+        if flow.references:
+            await self.prepare(tenant, flow)
+        return flow
+
+    async def prepare(self, tenant: str, flow: Flow) -> None:
+        """Raises UnknownChildWorkflow when the flow, or one it calls, refers to nothing."""
+        seen: set[str] = set()
+        waiting = list(flow.references)
+        while waiting:
+            name = waiting.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            try:
+                child = self._newest.get((tenant, name)) or await self._load(tenant, name)
+            except WorkflowNotFound:
+                raise UnknownChildWorkflow(
+                    f"The workflow hands work to '{name}', which is not registered.",
+                    workflowId=name,
+                ) from None
+            waiting += child.references
+
+    async def by_digest(self, tenant: str, name: str) -> Flow:
+        flow = self._by_digest.get((tenant, name))
+        if flow is None:
+            found = await self._store.definition_by_digest(tenant, name)
+            if found is None:
+                raise WorkflowNotFound(name)
+            flow = self.compile(found.body)
+            self._remember(tenant, flow)
+        if flow.references:
+            await self._try_prepare(tenant, flow)
+        return flow
+
+    async def _try_prepare(self, tenant: str, flow: Flow) -> None:
+        """A run that is already there goes on even if a workflow it calls cannot be read."""
+        try:
+            await self.prepare(tenant, flow)
+        except MootError:
+            return
+
+    async def _load(self, tenant: str, workflow_id: str) -> Flow:
+        found = await self._store.definition(tenant, workflow_id)
+        if found is None:
+            known = [entry.workflow_id for entry in await self._store.definitions(tenant)]
+            raise WorkflowNotFound(workflow_id, nearest(workflow_id, known))
+        flow = self.compile(found.body)
+        self._newest[tenant, workflow_id] = flow
+        self._remember(tenant, flow)
+        return flow
+
+    def _remember(self, tenant: str, flow: Flow) -> None:
+        self._by_digest[tenant, flow.digest] = flow
+        if len(self._by_digest) > self._limit:
+            self._by_digest.popitem(last=False)

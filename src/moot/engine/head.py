@@ -1,0 +1,75 @@
+"""The tentative head of a run: its state in memory, a few milliseconds ahead of the disk."""
+
+import asyncio
+from collections import OrderedDict
+from typing import Any
+
+from moot.core.flow import Flow
+from moot.core.run import Run
+
+
+class Head:
+    """One run in memory. Commands are decided on ``run``; ``inflight`` commits are on their way.
+
+    A head whose commit failed is broken: its state is worthless and is read anew from the log
+    once nothing of it is in flight any more.
+    """
+
+    __slots__ = ("_settled", "broken", "cached", "flow", "inflight", "run", "sealed", "snapshot_at")
+
+    def __init__(self, run: Run, flow: Flow, sealed: dict[str, Any] | None = None) -> None:
+        self.run, self.flow = run, flow
+        self.sealed: dict[str, Any] = sealed or {}
+        self.inflight = 0
+        self.broken = False
+        self.snapshot_at = run.next_sequence
+        #: the encoded snapshot of the run and the sequence it was made at
+        self.cached: tuple[int, bytes] | None = None
+        self._settled: asyncio.Future[None] | None = None
+
+    async def settled(self) -> None:
+        """Until the next commit of this run is on disk, or has failed."""
+        if self._settled is None:
+            self._settled = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._settled)
+
+    def settle(self) -> None:
+        self.inflight -= 1
+        if self._settled is not None:
+            self._settled.set_result(None)
+            self._settled = None
+
+
+class Heads:
+    """The heads in memory, least recently used first to go. What is busy stays."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._heads: OrderedDict[tuple[str, str], Head] = OrderedDict()
+
+    def get(self, tenant: str, run_id: str) -> Head | None:
+        head = self._heads.get((tenant, run_id))
+        if head is not None:
+            self._heads.move_to_end((tenant, run_id))
+        return head
+
+    def put(self, head: Head) -> None:
+        self._heads[head.run.tenant, head.run.run_id] = head
+        while len(self._heads) > self._limit:
+            if not self._evict():
+                return
+
+    def drop(self, head: Head) -> None:
+        key = (head.run.tenant, head.run.run_id)
+        if self._heads.get(key) is head:
+            del self._heads[key]
+
+    def __len__(self) -> int:
+        return len(self._heads)
+
+    def _evict(self) -> bool:
+        for key, head in self._heads.items():
+            if not head.inflight:
+                del self._heads[key]
+                return True
+        return False

@@ -1,0 +1,152 @@
+"""Publishing: what has been committed reaches every subscriber of its run, in order.
+
+A group of events is framed once; every subscriber in the same mode gets the same bytes.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+
+from moot.core.events import MESSAGES, TERMINAL_TYPES, UPDATES
+
+MODES = ("values", "updates", "messages", "debug")
+
+
+class Published:
+    """One committed event on its way out."""
+
+    __slots__ = ("body", "sequence", "type")
+
+    def __init__(self, sequence: int, type_: str, body: bytes) -> None:
+        self.sequence, self.type, self.body = sequence, type_, body
+
+    @property
+    def terminal(self) -> bool:
+        return self.type in TERMINAL_TYPES
+
+
+class Group:
+    """The events of one run in one commit, with their frames per set of modes."""
+
+    __slots__ = ("_frames", "events", "first", "terminal")
+
+    def __init__(self, events: list[Published]) -> None:
+        self.events = events
+        self.first = events[0].sequence
+        self.terminal = events[-1].terminal
+        self._frames: dict[frozenset[str], bytes] = {}
+
+    def frames(self, modes: frozenset[str]) -> bytes:
+        """All frames of the group for these modes in one piece, made once."""
+        made = self._frames.get(modes)
+        if made is None:
+            made = self._frames[modes] = b"".join(frame(e, modes) for e in self.events)
+        return made
+
+
+def admits(modes: frozenset[str], type_: str) -> str | None:
+    """The mode that lets an event through, the narrowest first."""
+    if type_ in UPDATES and "updates" in modes:
+        return "updates"
+    if type_ in MESSAGES and "messages" in modes:
+        return "messages"
+    return "debug" if "debug" in modes else None
+
+
+def shown(event: Published, mode: str) -> tuple[str, bytes]:
+    """The event's name and body as a mode shows it: chunks have a name of their own there."""
+    if mode == "messages":
+        body = event.body.replace(b'"type":"output.chunk"', b'"type":"ai.message.chunk"', 1)
+        return "ai.message.chunk", body
+    return event.type, event.body
+
+
+def frame(event: Published, modes: frozenset[str]) -> bytes:
+    mode = admits(modes, event.type)
+    if mode is None:
+        return b""
+    name, body = shown(event, mode)
+    if len(modes) > 1:
+        name = mode
+    return b"id: %d\nevent: %b\ndata: %b\n\n" % (event.sequence, name.encode(), body)
+
+
+class Subscription:
+    """One reader of one run. A slow one is dropped back to its cursor and reads the log again."""
+
+    __slots__ = ("_limit", "_wake", "closed", "lagging", "waiting")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._wake: asyncio.Future[None] | None = None
+        self.waiting: deque[Group] = deque()
+        self.lagging = False
+        self.closed = False
+
+    def put(self, group: Group) -> None:
+        if len(self.waiting) >= self._limit:
+            self.waiting.clear()
+            self.lagging = True
+        else:
+            self.waiting.append(group)
+        self.wake()
+
+    def wake(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    async def wait(self, timeout: float) -> bool:
+        """Until something arrives or the hub closes; False when the time is over."""
+        if self.waiting or self.lagging or self.closed:
+            return True
+        loop = asyncio.get_running_loop()
+        self._wake = loop.create_future()
+        handle = loop.call_later(timeout, self.wake)
+        try:
+            await self._wake
+        finally:
+            handle.cancel()
+            self._wake = None
+        return bool(self.waiting or self.lagging or self.closed)
+
+
+class Hub:
+    """Who listens to which run."""
+
+    def __init__(self, backlog: int = 256) -> None:
+        self._backlog = backlog
+        self._readers: dict[str, set[Subscription]] = {}
+        self.closed = False
+
+    def subscribe(self, run_id: str) -> Subscription:
+        reader = Subscription(self._backlog)
+        reader.closed = self.closed
+        self._readers.setdefault(run_id, set()).add(reader)
+        return reader
+
+    def unsubscribe(self, run_id: str, reader: Subscription) -> None:
+        readers = self._readers.get(run_id)
+        if readers is not None:
+            readers.discard(reader)
+            if not readers:
+                del self._readers[run_id]
+
+    def publish(self, run_id: str, events: list[Published]) -> None:
+        readers = self._readers.get(run_id)
+        if readers and events:
+            group = Group(events)
+            for reader in readers:
+                reader.put(group)
+
+    def close(self) -> None:
+        """End every stream: servers hang on open ones otherwise."""
+        self.closed = True
+        for reader in self._everyone():
+            reader.closed = True
+            reader.wake()
+
+    def count(self) -> int:
+        return sum(len(readers) for readers in self._readers.values())
+
+    def _everyone(self) -> Iterable[Subscription]:
+        return [reader for readers in self._readers.values() for reader in readers]

@@ -1,0 +1,59 @@
+"""When to look at which run again. Only a reminder: the truth is in the log and the work rows."""
+
+import asyncio
+import heapq
+from collections.abc import Callable
+
+from moot.clock import Clock
+
+#: the loop sleeps at most this long, so that a clock that is set forward is noticed
+LONGEST_SLEEP = 3600.0
+
+
+class Timers:
+    """One wake-up call of the loop for the earliest of all due times."""
+
+    def __init__(self, clock: Clock, ring: Callable[[str, str], None]) -> None:
+        self._clock, self._ring = clock, ring
+        self._heap: list[tuple[int, str, str]] = []
+        self._due: dict[tuple[str, str], int] = {}
+        self._handle: asyncio.TimerHandle | None = None
+        self._armed_for: int | None = None
+
+    def set(self, tenant: str, run_id: str, due: int | None) -> None:
+        """The run falls due then, or not at all; what was set before is forgotten."""
+        if due is None:
+            self._due.pop((tenant, run_id), None)
+            return
+        if self._due.get((tenant, run_id)) != due:
+            self._due[tenant, run_id] = due
+            heapq.heappush(self._heap, (due, tenant, run_id))
+            if self._armed_for is None or due < self._armed_for:
+                self._arm()
+
+    def close(self) -> None:
+        self._heap.clear()
+        self._due.clear()
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def _arm(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._handle = None
+        self._armed_for = self._heap[0][0] if self._heap else None
+        if self._armed_for is not None:
+            wait = min(max(0, self._armed_for - self._clock.millis()) / 1000, LONGEST_SLEEP)
+            self._handle = asyncio.get_running_loop().call_later(wait, self._fire)
+
+    def _fire(self) -> None:
+        now = self._clock.millis()
+        while self._heap and self._heap[0][0] <= now:
+            due, tenant, run_id = heapq.heappop(self._heap)
+            if self._due.get((tenant, run_id)) == due:
+                del self._due[tenant, run_id]
+                self._ring(tenant, run_id)
+        self._arm()

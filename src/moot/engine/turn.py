@@ -1,0 +1,267 @@
+"""One command and everything it causes without the world: decided, folded, gathered in a batch.
+
+Nothing in here awaits, so commands on one run are decided one after another and their rows reach
+the store in that order.
+"""
+
+import msgspec
+from msgspec import UNSET
+
+from moot.clock import Clock
+from moot.core import children
+from moot.core.commands import (
+    Advance,
+    CancelRun,
+    Command,
+    Compute,
+    Dispatch,
+    FinishNode,
+    ResumeRun,
+    decide,
+)
+from moot.core.events import TERMINAL_TYPES, Event, NewEvent, encode, event_id, iso
+from moot.core.graph import PortProblem
+from moot.core.outcomes import Failed, NodeError
+from moot.core.pending import Owed, pending
+from moot.core.run import FOLD_VERSION, NODE_ENDS, Run, apply
+from moot.core.starting import Limits
+from moot.engine.flows import Flows
+from moot.engine.head import Head
+from moot.engine.hub import Published
+from moot.store.protocol import Append, ArtifactRow, Batch, EffectRow, RunRow
+
+#: a decision that causes more events than this is cut; the rest follows in the next commit
+MOST_EVENTS = 512
+SNAPSHOT_EVERY = 1000
+
+_json = msgspec.json.Encoder()
+_state = msgspec.msgpack.Encoder()
+
+
+class Turn:
+    """The batch of one command, over as many runs as it reaches."""
+
+    def __init__(self, flows: Flows, clock: Clock, limits: Limits) -> None:
+        self._flows, self._clock, self._limits = flows, clock, limits
+        self.batch = Batch()
+        self.heads: dict[str, Head] = {}
+        self.born: list[Head] = []
+        self.published: dict[str, list[Published]] = {}
+        self._appends: dict[str, Append] = {}
+        self._family: dict[str, Head] = {}
+        #: nodes that have ended since the graph was last looked at
+        self._ended: dict[str, list[str]] = {}
+        #: runs that could go on at once but have filled this batch
+        self.unfinished: set[str] = set()
+        self._size = 0
+
+    def take(self, head: Head, command: Command, family: dict[str, Head]) -> bool:
+        """Decide, then do what follows at once. False when nothing was to be done."""
+        self._family = family
+        self._decide(head, command)
+        if head.run.run_id in self.heads or isinstance(command, Advance):
+            self._follow(head, scan=isinstance(command, Advance | ResumeRun))
+        return bool(self.heads)
+
+    def owed(self) -> dict[str, Owed]:
+        """What each run is owed after this; fills in the derived rows."""
+        found = {}
+        for run_id, head in self.heads.items():
+            found[run_id] = owed = pending(head.run, head.flow)
+            append = self._appends[run_id]
+            append.row = row_of(head.run)
+            append.work = 0 if run_id in self.unfinished else due_of(owed)
+            self._maybe_snapshot(head, append)
+        self.batch.appends = list(self._appends.values())
+        return found
+
+    def _decide(self, head: Head, command: Command) -> list[NewEvent]:
+        events = decide(head.run, head.flow, command)
+        for event in events:
+            self._record(head, event)
+        return events
+
+    def _follow(self, head: Head, scan: bool = False) -> None:
+        """Start, compute and dispatch until only the world can go on.
+
+        ``scan`` looks at the whole graph, for a run whose last step is not known here.
+        """
+        run_id = head.run.run_id
+        while self._size < MOST_EVENTS:
+            at = self._clock.millis()
+            after = None if scan else tuple(self._ended.pop(run_id, ()))
+            if self._decide(head, Advance(at, after)):
+                continue
+            scan = False
+            owed = pending(head.run, head.flow)
+            if owed.instant:
+                self._decide(head, Compute(owed.instant[0], at, head.sealed))
+            elif owed.dispatches:
+                self._dispatch(head, owed.dispatches[0], at)
+            else:
+                return
+        if not head.run.terminal:
+            self.unfinished.add(run_id)
+
+    def _dispatch(self, head: Head, node_id: str, at: int) -> None:
+        node = head.flow.nodes[node_id]
+        state = head.run.nodes[node_id]
+        try:
+            spec = children.next_child(head.run, node, at, head.sealed, state.children)
+        except PortProblem:
+            spec = None
+        if spec is not None and self._flows.known(head.run.tenant, spec.workflow_id) is None:
+            error = NodeError(
+                code="unknown_child_workflow",
+                message=f"There is no workflow '{spec.workflow_id}' to hand work to.",
+                retryable=False,
+            )
+            self._decide(head, FinishNode(node_id, state.attempt, Failed(error), at))
+            return
+        self._decide(head, Dispatch(node_id, at, head.sealed))
+
+    def _record(self, head: Head, new: NewEvent) -> None:
+        run = head.run
+        micros = self._clock.micros()
+        event = _stamped(run, new, micros)
+        body = encode(event)
+        append = self._appends.get(run.run_id)
+        if append is None:
+            append = self._begin(head)
+        append.events.append(body)
+        apply(run, event)
+        self._size += 1
+        self.published[run.run_id].append(Published(event.sequence, event.type, body))
+        if new.type in NODE_ENDS and new.node_id is not None:
+            self._ended.setdefault(run.run_id, []).append(new.node_id)
+        self._beside(head, new, event)
+
+    def _begin(self, head: Head) -> Append:
+        run = head.run
+        append = Append(tenant=run.tenant, run_id=run.run_id, first=run.next_sequence, events=[])
+        self._appends[run.run_id] = append
+        self.heads[run.run_id] = head
+        self.published[run.run_id] = []
+        return append
+
+    def _beside(self, head: Head, new: NewEvent, event: Event) -> None:
+        """What goes to disk with the event but not into it, and what it causes elsewhere."""
+        run = head.run
+        if new.sealed:
+            head.sealed.update(new.sealed)
+            self.batch.sealed += [
+                (run.tenant, run.run_id, name, _json.encode(value))
+                for name, value in new.sealed.items()
+            ]
+        if new.artifact is not None:
+            artifact_id = new.artifact["artifactId"]
+            self.batch.artifacts.append(
+                ArtifactRow(
+                    tenant=run.tenant,
+                    run_id=run.run_id,
+                    artifact_id=artifact_id,
+                    body=_json.encode(new.artifact),
+                )
+            )
+        if new.type.startswith("moot.effect."):
+            self.batch.effects.append(effect_row(run, event))
+        elif new.type == "node.dispatched" and "childStatus" not in new.payload:
+            self._spawn(head, str(new.node_id), str(new.payload["childRunId"]))
+        elif new.type in TERMINAL_TYPES:
+            self._end(head)
+
+    def _spawn(self, parent: Head, node_id: str, child_run: str) -> None:
+        """The child begins in the same batch as the event that names it."""
+        node = parent.flow.nodes[node_id]
+        at = self._clock.millis()
+        command = children.spawn(parent.run, node, at, parent.sealed, self._limits)
+        spec = children.next_child(
+            parent.run, node, at, parent.sealed, parent.run.nodes[node_id].children - 1
+        )
+        flow = self._flows.known(parent.run.tenant, spec.workflow_id) if spec else None
+        assert flow is not None
+        child = Head(Run(child_run, tenant=parent.run.tenant), flow)
+        self.born.append(child)
+        self._family[child_run] = child
+        self._decide(child, command)
+        self._follow(child)
+
+    def _end(self, head: Head) -> None:
+        """An ended run takes its children with it and forgets what was sealed."""
+        run = head.run
+        if head.sealed:
+            self.batch.unseal.append((run.tenant, run.run_id))
+        reason = "parent-cancelled" if run.status == "cancelled" else f"parent-{run.status}"
+        for child_run, status in run.children.items():
+            child = self._family.get(child_run)
+            if status is None and child is not None and not detached(head, child):
+                at = self._clock.millis()
+                cancel = CancelRun(at, reason=reason, parent_run=run.run_id)
+                self._decide(child, cancel)
+
+    def _maybe_snapshot(self, head: Head, append: Append) -> None:
+        if head.run.next_sequence - head.snapshot_at >= SNAPSHOT_EVERY:
+            head.snapshot_at = head.run.next_sequence
+            append.snapshot = _state.encode(head.run)
+            append.fold_version = FOLD_VERSION
+
+
+def detached(parent: Head, child: Head) -> bool:
+    """Whether the node that started the child lets it live on when the parent is cancelled."""
+    node = parent.flow.nodes.get(child.run.parent_node or "")
+    return node is not None and node.definition.config.get("propagateCancellation") is False
+
+
+def _stamped(run: Run, new: NewEvent, micros: int) -> Event:
+    """The server writes id, time, sequence and cause."""
+    sequence = run.next_sequence
+    cause = new.cause if new.cause is not None else sequence - 1
+    if isinstance(cause, int):
+        cause = event_id(run.run_id, cause) if 0 <= cause < sequence else ""
+    version = run.engine_version or str(new.payload.get("engineVersion", ""))
+    return Event(
+        event_id=event_id(run.run_id, sequence),
+        run_id=run.run_id,
+        sequence=sequence,
+        type=new.type,
+        timestamp=iso(micros),
+        payload=new.payload,
+        schema_version=1,
+        engine_version=version,
+        node_id=new.node_id if new.node_id is not None else UNSET,
+        causation_id=cause or UNSET,
+        hints=new.hints if new.hints is not None else UNSET,
+    )
+
+
+def row_of(run: Run) -> RunRow:
+    return RunRow(
+        tenant=run.tenant,
+        run_id=run.run_id,
+        workflow_id=run.workflow_id,
+        status=run.status.value,
+        created_at=run.started_at,
+        updated_at=run.updated_at,
+        ended_at=run.ended_at or None,
+        parent_run=run.parent_run,
+        scope_id=run.scope_id,
+        error_code=run.error.get("code") if run.error else None,
+        next_sequence=run.next_sequence,
+    )
+
+
+def due_of(owed: Owed) -> int | None:
+    """When the host must look at the run again after a restart."""
+    if owed.instant or owed.dispatches or owed.activities or owed.children:
+        return 0
+    return owed.due
+
+
+def effect_row(run: Run, event: Event) -> EffectRow:
+    return EffectRow(
+        tenant=run.tenant,
+        invocation_id=str(event.payload.get("invocationId", "")),
+        run_id=run.run_id,
+        sequence=event.sequence,
+        finished=event.type == "moot.effect.finished",
+    )
