@@ -1,0 +1,287 @@
+"""The store in memory: the specification of every other store, and what tests run on."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from moot.core.errors import Conflict, NotProvided, RunNotFound, SequenceConflict
+from moot.store import cursor
+from moot.store.integrity import altered, misplaced
+from moot.store.protocol import (
+    Append,
+    Batch,
+    Definition,
+    EffectRow,
+    Key,
+    Problem,
+    Receipt,
+    RunFilter,
+    RunRow,
+    Snapshot,
+    Store,
+    WorkRow,
+)
+
+
+class Log(Struct):
+    tenant: str
+    number: int
+    events: list[bytes] = []
+
+
+class MemoryStore:
+    """Nothing outlives the process; everything else is as the protocol promises."""
+
+    def __init__(self) -> None:
+        self._logs: dict[str, Log] = {}
+        self._receipts: dict[tuple[str, str, str], Receipt] = {}
+        self._artifacts: dict[tuple[str, str, str], bytes] = {}
+        self._sealed: dict[tuple[str, str], dict[str, bytes]] = {}
+        self._definitions: list[Definition] = []
+        self._keys: dict[str, Key] = {}
+        self._forget_derived()
+
+    def _forget_derived(self) -> None:
+        self._rows: dict[str, RunRow] = {}
+        self._work: dict[str, int] = {}
+        self._snapshots: dict[str, tuple[int, Snapshot]] = {}
+        self._effects: dict[tuple[str, str], EffectRow] = {}
+
+    # the log
+
+    async def commit(self, batch: Batch) -> None:
+        self._check(batch)
+        for append in batch.appends:
+            log = self._logs.setdefault(append.run_id, Log(append.tenant, len(self._logs)))
+            log.events += append.events
+            self._derive(append)
+        for effect in batch.effects:
+            self._index_effect(effect)
+        if (receipt := batch.receipt) is not None:
+            self._receipts[receipt.tenant, receipt.operation, receipt.key] = receipt
+        for artifact in batch.artifacts:
+            where = artifact.tenant, artifact.run_id, artifact.artifact_id
+            self._artifacts[where] = artifact.body
+        self._seal(batch)
+
+    def _check(self, batch: Batch) -> None:
+        seen: set[str] = set()
+        for append in batch.appends:
+            log = self._logs.get(append.run_id) or Log(append.tenant, 0)
+            continues = log.tenant == append.tenant and len(log.events) == append.first
+            if not continues or append.run_id in seen:
+                raise SequenceConflict(append.run_id)
+            seen.add(append.run_id)
+        receipt = batch.receipt
+        if receipt and (receipt.tenant, receipt.operation, receipt.key) in self._receipts:
+            raise SequenceConflict(batch.appends[0].run_id if batch.appends else "")
+
+    def _derive(self, append: Append) -> None:
+        run_id = append.run_id
+        if append.row is not None:
+            self._rows[run_id] = append.row
+        if append.work is None:
+            self._work.pop(run_id, None)
+        elif append.work is not UNSET:
+            self._work[run_id] = append.work
+        if append.snapshot is not None:
+            cached = Snapshot(append.first + len(append.events), append.snapshot)
+            self._snapshots[run_id] = (append.fold_version, cached)
+
+    def _index_effect(self, effect: EffectRow) -> None:
+        known = self._effects.get((effect.tenant, effect.invocation_id))
+        if known is None or effect.finished or not known.finished:
+            self._effects[effect.tenant, effect.invocation_id] = effect
+
+    def _seal(self, batch: Batch) -> None:
+        for tenant, run_id, name, value in batch.sealed:
+            values = self._sealed.setdefault((tenant, run_id), {})
+            if value is None:
+                values.pop(name, None)
+            else:
+                values[name] = value
+        for run in batch.unseal:
+            self._sealed.pop(run, None)
+
+    def _log(self, tenant: str, run_id: str) -> Log | None:
+        log = self._logs.get(run_id)
+        return log if log is not None and log.tenant == tenant else None
+
+    async def read(
+        self, tenant: str, run_id: str, after: int = -1, limit: int = 1000
+    ) -> list[bytes]:
+        log = self._log(tenant, run_id)
+        first = max(after + 1, 0)
+        return log.events[first : first + limit] if log else []
+
+    async def head(self, tenant: str, run_id: str) -> int | None:
+        log = self._log(tenant, run_id)
+        return len(log.events) if log else None
+
+    async def snapshot(self, tenant: str, run_id: str, fold_version: int) -> Snapshot | None:
+        version, cached = self._snapshots.get(run_id, (None, None))
+        return cached if self._log(tenant, run_id) and version == fold_version else None
+
+    async def sealed(self, tenant: str, run_id: str) -> dict[str, bytes]:
+        return dict(self._sealed.get((tenant, run_id), {}))
+
+    async def receipt(self, tenant: str, operation: str, key: str) -> Receipt | None:
+        return self._receipts.get((tenant, operation, key))
+
+    async def artifact(self, tenant: str, run_id: str, artifact_id: str) -> bytes | None:
+        return self._artifacts.get((tenant, run_id, artifact_id))
+
+    async def effect(self, tenant: str, invocation_id: str) -> EffectRow | None:
+        return self._effects.get((tenant, invocation_id))
+
+    # derived rows
+
+    async def find_run(self, tenant: str, run_id: str) -> RunRow | None:
+        return self._rows.get(run_id) if self._log(tenant, run_id) else None
+
+    async def list_runs(
+        self, tenant: str, where: RunFilter, before: str | None, limit: int
+    ) -> tuple[list[RunRow], str | None]:
+        position = cursor.decode(before)
+        found = [row for row in self._newest_first(tenant) if self._position(row) < position]
+        found = [row for row in found if _matches(row, where)]
+        page = found[:limit]
+        more = len(found) > limit > 0
+        return page, cursor.encode(self._position(page[-1])) if more else None
+
+    def _position(self, row: RunRow) -> cursor.Position:
+        return row.created_at, self._logs[row.run_id].number
+
+    def _newest_first(self, tenant: str) -> Iterator[RunRow]:
+        rows = (row for row in self._rows.values() if row.tenant == tenant)
+        return iter(sorted(rows, key=self._position, reverse=True))
+
+    async def active_run(self, tenant: str, scope_id: str) -> str | None:
+        live = (row for row in self._newest_first(tenant) if row.ended_at is None)
+        return next((row.run_id for row in live if row.scope_id == scope_id), None)
+
+    async def work(self, until: int, limit: int) -> list[WorkRow]:
+        due = ((at, self._logs[run].number, run) for run, at in self._work.items() if at <= until)
+        return [WorkRow(self._logs[run].tenant, run, at) for at, _, run in sorted(due)[:limit]]
+
+    async def next_work(self) -> int | None:
+        return min(self._work.values(), default=None)
+
+    async def rebuild(self, rows: AsyncIterator[tuple[Append, list[EffectRow]]]) -> None:
+        given = [pair async for pair in rows]
+        for append, _ in given:
+            if not self._log(append.tenant, append.run_id):
+                raise RunNotFound(append.run_id)
+        self._forget_derived()
+        for append, effects in given:
+            self._derive(append)
+            for effect in effects:
+                self._index_effect(effect)
+
+    async def runs(self) -> list[tuple[str, str]]:
+        return [(log.tenant, run_id) for run_id, log in self._logs.items()]
+
+    # primary tables
+
+    async def put_definition(self, definition: Definition) -> None:
+        self._definitions = [
+            *(known for known in self._definitions if _identity(known) != _identity(definition)),
+            definition,
+        ]
+
+    async def definition(self, tenant: str, workflow_id: str) -> Definition | None:
+        newest = {known.workflow_id: known for known in await self.definitions(tenant)}
+        return newest.get(workflow_id)
+
+    async def definition_by_digest(self, tenant: str, digest: str) -> Definition | None:
+        newest_first = reversed(self._definitions)
+        same = (known for known in newest_first if (known.tenant, known.digest) == (tenant, digest))
+        return next(same, None)
+
+    async def definitions(self, tenant: str) -> list[Definition]:
+        newest = {known.workflow_id: known for known in self._definitions if known.tenant == tenant}
+        return [newest[workflow_id] for workflow_id in sorted(newest)]
+
+    async def put_key(self, key: Key) -> None:
+        holder = await self.key_by_hash(key.hash)
+        if holder is not None and holder.id != key.id:
+            raise Conflict("Another key has this secret.", keyId=holder.id)
+        self._keys[key.id] = key
+
+    async def key_by_hash(self, hash_: str) -> Key | None:
+        return next((key for key in self._keys.values() if key.hash == hash_), None)
+
+    async def keys(self, tenant: str | None) -> list[Key]:
+        asked = (key for key in self._keys.values() if tenant in (None, key.tenant))
+        return sorted(asked, key=lambda key: (key.created_at, key.id))
+
+    async def revoke_key(self, tenant: str | None, key_id: str, at: int) -> bool:
+        key = self._keys.get(key_id)
+        if key is None or tenant not in (None, key.tenant):
+            return False
+        if key.revoked_at is None:
+            self._keys[key_id] = replace(key, revoked_at=at)
+        return True
+
+    async def forget_receipts(self, before: int) -> int:
+        known = len(self._receipts)
+        self._receipts = {
+            where: receipt
+            for where, receipt in self._receipts.items()
+            if receipt.created_at >= before
+        }
+        return known - len(self._receipts)
+
+    # the whole
+
+    async def verify(self) -> list[Problem]:
+        return [*self._misplaced(), *self._altered()]
+
+    def _misplaced(self) -> Iterator[Problem]:
+        for run_id, log in self._logs.items():
+            for sequence, body in enumerate(log.events):
+                if what := misplaced(body, run_id, sequence):
+                    yield Problem(tenant=log.tenant, run_id=run_id, sequence=sequence, what=what)
+
+    def _altered(self) -> Iterator[Problem]:
+        for definition in self._definitions:
+            if what := altered(definition):
+                yield Problem(tenant=definition.tenant, run_id="", sequence=-1, what=what)
+
+    async def stats(self) -> dict[str, Any]:
+        statuses: dict[str, int] = {}
+        for row in self._rows.values():
+            statuses[row.status] = statuses.get(row.status, 0) + 1
+        return {
+            "kind": "memory",
+            "runs": len(self._logs),
+            "events": sum(len(log.events) for log in self._logs.values()),
+            "statuses": statuses,
+            "work": len(self._work),
+        }
+
+    async def backup(self, target: str) -> None:
+        raise NotProvided("A store in memory has nothing to copy; use a file.", target=target)
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+
+def _identity(definition: Definition) -> tuple[str, str, str]:
+    return definition.tenant, definition.workflow_id, definition.digest
+
+
+def _matches(row: RunRow, where: RunFilter) -> bool:
+    return (
+        (not where.statuses or row.status in where.statuses)
+        and where.workflow_id in (None, row.workflow_id)
+        and where.agent_id in (None, row.agent_id)
+        and where.parent_run in (None, row.parent_run)
+        and (where.prefix is None or row.run_id.startswith(where.prefix))
+    )
+
+
+if TYPE_CHECKING:
+    _conforms: type[Store] = MemoryStore

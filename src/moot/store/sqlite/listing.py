@@ -1,0 +1,100 @@
+"""The list of runs, newest first: one index walk for each kind of filter."""
+
+import heapq
+from collections.abc import Iterable
+from typing import Any
+
+import apsw
+import msgspec
+
+from moot.store import cursor
+from moot.store.protocol import RunFilter, RunRow
+from moot.store.sqlite.queries import run_row
+
+_COLUMNS = """
+SELECT r.n, r.tenant, r.run_id, r.workflow_id, r.status, r.created_at, r.updated_at, r.ended_at,
+       r.parent_run, r.scope_id, r.agent_id, r.error_code, r.next_sequence
+"""
+_REST = """
+  AND r.tenant = :tenant AND (r.created_at, r.n) < (:created_at, :n)
+  AND (:workflow IS NULL OR r.workflow_id = :workflow)
+  AND (:agent IS NULL OR r.agent_id = :agent)
+  AND (:parent IS NULL OR r.parent_run = :parent)
+  AND (:statuses IS NULL OR r.status IN (SELECT value FROM json_each(:statuses)))
+  AND (:prefix IS NULL OR substr(r.run_id, 1, length(:prefix)) = :prefix)
+ORDER BY r.created_at DESC, r.n DESC LIMIT :limit
+"""
+#: the filter whose index is walked -> the query; all other filters are checked row by row
+LISTS = {
+    "prefix": f"""{_COLUMNS} FROM heads AS h CROSS JOIN runs AS r ON r.n = h.n
+                  WHERE h.run_id >= :prefix AND h.run_id < :prefix_end {_REST}""",
+    "parent": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_parent
+                  WHERE r.parent_run = :parent {_REST}""",
+    "agent": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_agent
+                 WHERE r.agent_id = :agent {_REST}""",
+    "status": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_status
+                  WHERE r.status = :status {_REST}""",
+    "workflow": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_workflow
+                    WHERE r.workflow_id = :workflow {_REST}""",
+    "newest": f"{_COLUMNS} FROM runs AS r INDEXED BY runs_newest WHERE true {_REST}",
+}
+
+
+def list_runs(
+    db: apsw.Connection, tenant: str, where: RunFilter, before: cursor.Position, limit: int
+) -> tuple[list[RunRow], str | None]:
+    values = _values(tenant, where, before, limit + 1)
+    found = [row for row, _ in zip(_rows(db, where, values), range(limit + 1), strict=False)]
+    page = found[:limit]
+    more = len(found) > limit > 0
+    return [run_row(row[1:]) for row in page], _cursor(page[-1]) if more else None
+
+
+def _rows(
+    db: apsw.Connection, where: RunFilter, values: dict[str, Any]
+) -> Iterable[tuple[Any, ...]]:
+    index = _index(where)
+    if index != "status":
+        return db.execute(LISTS[index], values).fetchall()
+    # one ordered walk for each status, merged: no walk has to sort
+    walks = [
+        db.execute(LISTS[index], values | {"status": status}).fetchall()
+        for status in sorted(set(where.statuses))
+    ]
+    return heapq.merge(*walks, key=_position, reverse=True)
+
+
+def _index(where: RunFilter) -> str:
+    if where.prefix:
+        return "prefix"
+    if where.parent_run is not None:
+        return "parent"
+    if where.agent_id is not None:
+        return "agent"
+    if where.statuses:
+        return "status"
+    return "newest" if where.workflow_id is None else "workflow"
+
+
+def _values(tenant: str, where: RunFilter, before: cursor.Position, limit: int) -> dict[str, Any]:
+    return {
+        "tenant": tenant,
+        "created_at": before[0],
+        "n": before[1],
+        "workflow": where.workflow_id,
+        "agent": where.agent_id,
+        "parent": where.parent_run,
+        "statuses": msgspec.json.encode(where.statuses).decode() if where.statuses else None,
+        "status": None,
+        "prefix": where.prefix or None,
+        "prefix_end": f"{where.prefix}\U0010ffff",
+        "limit": limit,
+    }
+
+
+def _position(row: tuple[Any, ...]) -> cursor.Position:
+    return row[5], row[0]
+
+
+def _cursor(row: tuple[Any, ...]) -> str:
+    return cursor.encode(_position(row))

@@ -1,0 +1,78 @@
+"""Numbered, forward-only migrations from ``schema/*.sql``, each remembered with its checksum."""
+
+import hashlib
+from importlib.resources import files
+from typing import NamedTuple
+
+import apsw
+
+from moot.store.sqlite.refusals import SchemaRefused
+from moot.store.sqlite.transaction import transaction
+
+CREATE_LEDGER = """
+CREATE TABLE schema_migrations (
+  version  INTEGER PRIMARY KEY,
+  name     TEXT NOT NULL,
+  checksum TEXT NOT NULL
+) STRICT
+"""
+HAS_TABLES = "SELECT EXISTS (SELECT 1 FROM sqlite_schema)"
+HAS_LEDGER = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations')"
+APPLIED = "SELECT version, checksum FROM schema_migrations ORDER BY version"
+REMEMBER = "INSERT INTO schema_migrations VALUES (?, ?, ?)"
+
+
+class Migration(NamedTuple):
+    version: int
+    name: str
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+
+def shipped() -> list[Migration]:
+    """The migrations of this version, in order."""
+    folder = files("moot.store.sqlite").joinpath("schema")
+    names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".sql"))
+    texts = (folder.joinpath(name).read_text("utf-8") for name in names)
+    return [Migration(int(name[:4]), name, text) for name, text in zip(names, texts, strict=True)]
+
+
+def schema_version(db: apsw.Connection, known: list[Migration]) -> int:
+    """How far the file is migrated. Refuses what this version cannot have made."""
+    if not db.execute(HAS_LEDGER).get:
+        if db.execute(HAS_TABLES).get:
+            raise SchemaRefused("The file is a SQLite database, but not one of Moot's.")
+        return 0
+    applied = db.execute(APPLIED).fetchall()
+    if len(applied) > len(known):
+        raise SchemaRefused(
+            f"The file has schema {applied[-1][0]}, this version knows {known[-1].version}:"
+            " it was written by a newer Moot; use that one."
+        )
+    for (version, checksum), migration in zip(applied, known, strict=False):
+        if (version, checksum) != (migration.version, migration.checksum):
+            raise SchemaRefused(
+                f"Migration {version} of the file is not the {migration.name} of this version;"
+                " restore a backup or use the version that wrote it."
+            )
+    return len(applied)
+
+
+def migrate(db: apsw.Connection, known: list[Migration]) -> None:
+    """Brings the file to the newest schema, in one transaction."""
+    with transaction(db):
+        done = schema_version(db, known)
+        if done == 0:
+            db.execute(CREATE_LEDGER)
+        for migration in known[done:]:
+            db.execute(migration.sql).fetchall()
+            db.execute(REMEMBER, (migration.version, migration.name, migration.checksum))
+
+
+def require_current(db: apsw.Connection, known: list[Migration]) -> None:
+    """For a read-only open, which may not migrate."""
+    if schema_version(db, known) < len(known):
+        raise SchemaRefused("The file has an older schema; start the server once to migrate it.")

@@ -1,0 +1,205 @@
+"""Look-ups on a read connection; every one finds its rows by an index."""
+
+from typing import Any
+
+import apsw
+import msgspec
+from msgspec.structs import asdict
+
+from moot.store.protocol import (
+    Definition,
+    EffectRow,
+    Key,
+    Receipt,
+    RunRow,
+    Snapshot,
+    WorkRow,
+)
+
+READ = """
+SELECT body FROM events
+WHERE n = (SELECT n FROM heads WHERE run_id = ? AND tenant = ?) AND sequence > ?
+ORDER BY sequence LIMIT ?
+"""
+HEAD = "SELECT next_sequence FROM heads WHERE run_id = ? AND tenant = ?"
+SNAPSHOT = """
+SELECT s.next_sequence, s.state FROM heads AS h CROSS JOIN snapshots AS s ON s.n = h.n
+WHERE h.run_id = ? AND h.tenant = ? AND s.fold_version = ?
+"""
+SEALED = "SELECT name, value FROM sealed WHERE tenant = ? AND run_id = ?"
+RECEIPT = """
+SELECT digest, status, headers, body, created_at FROM receipts
+WHERE tenant = ? AND operation = ? AND key = ?
+"""
+ARTIFACT = "SELECT body FROM artifacts WHERE tenant = ? AND run_id = ? AND artifact_id = ?"
+EFFECT = "SELECT run_id, sequence, finished FROM effects WHERE tenant = ? AND invocation_id = ?"
+FIND_RUN = """
+SELECT r.tenant, r.run_id, r.workflow_id, r.status, r.created_at, r.updated_at, r.ended_at,
+       r.parent_run, r.scope_id, r.agent_id, r.error_code, r.next_sequence
+FROM heads AS h CROSS JOIN runs AS r ON r.n = h.n WHERE h.run_id = ? AND h.tenant = ?
+"""
+ACTIVE_RUN = """
+SELECT run_id FROM runs WHERE tenant = ? AND scope_id = ? AND ended_at IS NULL
+ORDER BY created_at DESC, n DESC LIMIT 1
+"""
+WORK = """
+SELECT h.tenant, h.run_id, w.due_at FROM work AS w CROSS JOIN heads AS h ON h.n = w.n
+WHERE w.due_at <= ? ORDER BY w.due_at, w.n LIMIT ?
+"""
+NEXT_WORK = "SELECT min(due_at) FROM work"
+RUNS = "SELECT tenant, run_id FROM heads ORDER BY n"
+DEFINITION = """
+SELECT tenant, workflow_id, version, digest, body, created_at, source FROM definitions
+WHERE tenant = ? AND workflow_id = ? ORDER BY id DESC LIMIT 1
+"""
+DEFINITION_BY_DIGEST = """
+SELECT tenant, workflow_id, version, digest, body, created_at, source FROM definitions
+WHERE tenant = ? AND digest = ? ORDER BY id DESC LIMIT 1
+"""
+DEFINITIONS = """
+SELECT tenant, workflow_id, version, digest, body, created_at, source FROM definitions
+WHERE id IN (SELECT max(id) FROM definitions WHERE tenant = ? GROUP BY workflow_id)
+ORDER BY workflow_id
+"""
+KEY_BY_HASH = """
+SELECT id, hash, tenant, name, scopes, speaks_as, created_at, admin, test, revoked_at, expires_at
+FROM keys WHERE hash = ?
+"""
+KEYS = """
+SELECT id, hash, tenant, name, scopes, speaks_as, created_at, admin, test, revoked_at, expires_at
+FROM keys WHERE :tenant IS NULL OR tenant = :tenant ORDER BY created_at, id
+"""
+
+_texts = msgspec.json.Decoder(list[str]).decode
+_headers = msgspec.json.Decoder(dict[str, str]).decode
+
+
+def _all(db: apsw.Connection, sql: str, *values: str | int) -> list[tuple[Any, ...]]:
+    return db.execute(sql, values).fetchall()
+
+
+def _first(db: apsw.Connection, sql: str, *values: str | int) -> tuple[Any, ...] | None:
+    rows = _all(db, sql, *values)
+    return rows[0] if rows else None
+
+
+def read(db: apsw.Connection, tenant: str, run_id: str, after: int, limit: int) -> list[bytes]:
+    return [row[0] for row in _all(db, READ, run_id, tenant, after, limit)]
+
+
+def head(db: apsw.Connection, tenant: str, run_id: str) -> int | None:
+    row = _first(db, HEAD, run_id, tenant)
+    return row[0] if row else None
+
+
+def snapshot(db: apsw.Connection, tenant: str, run_id: str, fold_version: int) -> Snapshot | None:
+    row = _first(db, SNAPSHOT, run_id, tenant, fold_version)
+    return Snapshot(*row) if row else None
+
+
+def sealed(db: apsw.Connection, tenant: str, run_id: str) -> dict[str, bytes]:
+    return dict(_all(db, SEALED, tenant, run_id))
+
+
+def receipt(db: apsw.Connection, tenant: str, operation: str, key: str) -> Receipt | None:
+    row = _first(db, RECEIPT, tenant, operation, key)
+    if row is None:
+        return None
+    digest, status, headers, body, created_at = row
+    return Receipt(
+        tenant=tenant,
+        operation=operation,
+        key=key,
+        digest=digest,
+        status=status,
+        headers=_headers(headers),
+        body=body,
+        created_at=created_at,
+    )
+
+
+def artifact(db: apsw.Connection, tenant: str, run_id: str, artifact_id: str) -> bytes | None:
+    row = _first(db, ARTIFACT, tenant, run_id, artifact_id)
+    return row[0] if row else None
+
+
+def effect(db: apsw.Connection, tenant: str, invocation_id: str) -> EffectRow | None:
+    row = _first(db, EFFECT, tenant, invocation_id)
+    if row is None:
+        return None
+    run_id, sequence, finished = row
+    return EffectRow(
+        tenant=tenant,
+        invocation_id=invocation_id,
+        run_id=run_id,
+        sequence=sequence,
+        finished=bool(finished),
+    )
+
+
+def run_row(columns: tuple[Any, ...]) -> RunRow:
+    return RunRow(**dict(zip(RunRow.__struct_fields__, columns, strict=True)))
+
+
+def find_run(db: apsw.Connection, tenant: str, run_id: str) -> RunRow | None:
+    row = _first(db, FIND_RUN, run_id, tenant)
+    return run_row(row) if row else None
+
+
+def active_run(db: apsw.Connection, tenant: str, scope_id: str) -> str | None:
+    row = _first(db, ACTIVE_RUN, tenant, scope_id)
+    return row[0] if row else None
+
+
+def work(db: apsw.Connection, until: int, limit: int) -> list[WorkRow]:
+    return [WorkRow(*row) for row in _all(db, WORK, until, limit)]
+
+
+def next_work(db: apsw.Connection) -> int | None:
+    row = _first(db, NEXT_WORK)
+    return row[0] if row else None
+
+
+def runs(db: apsw.Connection) -> list[tuple[str, str]]:
+    return [(tenant, run_id) for tenant, run_id in _all(db, RUNS)]
+
+
+def _definition(columns: tuple[Any, ...]) -> Definition:
+    return Definition(**dict(zip(Definition.__struct_fields__, columns, strict=True)))
+
+
+def definition(db: apsw.Connection, tenant: str, workflow_id: str) -> Definition | None:
+    row = _first(db, DEFINITION, tenant, workflow_id)
+    return _definition(row) if row else None
+
+
+def definition_by_digest(db: apsw.Connection, tenant: str, digest: str) -> Definition | None:
+    row = _first(db, DEFINITION_BY_DIGEST, tenant, digest)
+    return _definition(row) if row else None
+
+
+def definitions(db: apsw.Connection, tenant: str) -> list[Definition]:
+    return [_definition(row) for row in _all(db, DEFINITIONS, tenant)]
+
+
+def _key(columns: tuple[Any, ...]) -> Key:
+    fields = dict(zip(Key.__struct_fields__, columns, strict=True))
+    fields |= {"scopes": _texts(fields["scopes"]), "speaks_as": _texts(fields["speaks_as"])}
+    return Key(**(fields | {"admin": bool(fields["admin"]), "test": bool(fields["test"])}))
+
+
+def key_columns(key: Key) -> tuple[Any, ...]:
+    """A key in the order of the table."""
+    fields = asdict(key)
+    fields |= {"scopes": msgspec.json.encode(key.scopes)}
+    fields |= {"speaks_as": msgspec.json.encode(key.speaks_as)}
+    return tuple(fields.values())
+
+
+def key_by_hash(db: apsw.Connection, hash_: str) -> Key | None:
+    row = _first(db, KEY_BY_HASH, hash_)
+    return _key(row) if row else None
+
+
+def keys(db: apsw.Connection, tenant: str | None) -> list[Key]:
+    return [_key(row) for row in db.execute(KEYS, {"tenant": tenant}).fetchall()]

@@ -1,0 +1,76 @@
+"""The threads that read: a connection each, and what they see is what is committed."""
+
+import queue
+from asyncio import get_running_loop
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+import apsw
+
+from moot.core.errors import Unavailable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+THREADS = 2
+BUSY_MS = 5000
+
+
+def connect_reader(path: Path) -> apsw.Connection:
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    db.set_busy_timeout(BUSY_MS)
+    return db
+
+
+class Readers:
+    """A few threads with a connection each; what they read is what is committed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="moot-reader")
+        self._free: queue.SimpleQueue[apsw.Connection] = queue.SimpleQueue()
+        for _ in range(THREADS):
+            self._free.put(connect_reader(path))
+        self._closed = False
+
+    async def run(
+        self, query: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return await self._start(lambda: self._borrow(lambda db: query(db, *args, **kwargs)))
+
+    async def run_alone(self, query: Callable[[apsw.Connection], T]) -> T:
+        """For what takes minutes: a connection and a thread of its own."""
+
+        def work() -> T:
+            db = connect_reader(self._path)
+            try:
+                return query(db)
+            finally:
+                db.close()
+
+        self._refuse_closed()
+        return await get_running_loop().run_in_executor(None, work)
+
+    async def _start(self, work: Callable[[], T]) -> T:
+        self._refuse_closed()
+        return await get_running_loop().run_in_executor(self._threads, work)
+
+    def _borrow(self, query: Callable[[apsw.Connection], T]) -> T:
+        db = self._free.get()
+        try:
+            return query(db)
+        finally:
+            self._free.put(db)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise Unavailable("The store is closed.")
+
+    def close(self) -> None:
+        """Waits for queries under way. Safe to call twice."""
+        self._closed = True
+        self._threads.shutdown(wait=True)
+        while not self._free.empty():
+            self._free.get().close()

@@ -1,0 +1,216 @@
+"""The SQLite store as the host sees it: writes go to the writer thread, reads to the readers."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import apsw
+from msgspec.structs import astuple
+
+from moot.core.errors import Conflict
+from moot.store import cursor
+from moot.store.protocol import (
+    Append,
+    Batch,
+    Definition,
+    EffectRow,
+    Key,
+    Problem,
+    Receipt,
+    RunFilter,
+    RunRow,
+    Snapshot,
+    Store,
+    WorkRow,
+)
+from moot.store.sqlite import queries, statements, upkeep
+from moot.store.sqlite.files import check_driver, open_to_read, open_to_write
+from moot.store.sqlite.heads import Heads
+from moot.store.sqlite.listing import list_runs
+from moot.store.sqlite.readers import Readers
+from moot.store.sqlite.refusals import StoreReadOnly
+from moot.store.sqlite.transaction import transaction
+from moot.store.sqlite.verify import verify
+from moot.store.sqlite.writer import Writer
+
+T = TypeVar("T")
+
+QUEUE_LIMIT = 10_000
+
+
+class SqliteStore:
+    """One file, one writing process. Made by ``open``; its promises are those of ``Store``."""
+
+    def __init__(
+        self, path: Path, readers: Readers, writer: Writer | None, release: Callable[[], None]
+    ) -> None:
+        self._path = path
+        self._readers = readers
+        self._write_side = writer
+        self._release = release
+
+    @classmethod
+    async def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        readonly: bool = False,
+        queue_limit: int = QUEUE_LIMIT,
+    ) -> "SqliteStore":
+        """Creates or migrates the file. Raises StoreRefused with a sentence when it cannot.
+
+        With ``readonly`` the file must exist; a server may have it open.
+        """
+        check_driver()
+        file = Path(path)
+        if readonly:
+            readers = await asyncio.to_thread(open_to_read, file)
+            return cls(file, readers, None, readers.close)
+        files = await asyncio.to_thread(open_to_write, file)
+        writer = Writer(files.db, queue_limit=queue_limit)
+        return cls(file, files.readers, writer, files.close)
+
+    @property
+    def _writer(self) -> Writer:
+        if self._write_side is None:
+            raise StoreReadOnly(f"{self._path} is open for reading only; nothing was changed.")
+        return self._write_side
+
+    async def _write(self, work: Callable[[apsw.Connection], T]) -> T:
+        """A rare write, in a transaction of its own."""
+
+        def alone(db: apsw.Connection, _: Heads) -> T:
+            with transaction(db):
+                return work(db)
+
+        return await self._writer.call(alone)
+
+    # the log
+
+    async def commit(self, batch: Batch) -> None:
+        await self._writer.commit(batch)
+
+    async def read(
+        self, tenant: str, run_id: str, after: int = -1, limit: int = 1000
+    ) -> list[bytes]:
+        return await self._readers.run(queries.read, tenant, run_id, after, limit)
+
+    async def head(self, tenant: str, run_id: str) -> int | None:
+        return await self._readers.run(queries.head, tenant, run_id)
+
+    async def snapshot(self, tenant: str, run_id: str, fold_version: int) -> Snapshot | None:
+        return await self._readers.run(queries.snapshot, tenant, run_id, fold_version)
+
+    async def sealed(self, tenant: str, run_id: str) -> dict[str, bytes]:
+        return await self._readers.run(queries.sealed, tenant, run_id)
+
+    async def receipt(self, tenant: str, operation: str, key: str) -> Receipt | None:
+        return await self._readers.run(queries.receipt, tenant, operation, key)
+
+    async def artifact(self, tenant: str, run_id: str, artifact_id: str) -> bytes | None:
+        return await self._readers.run(queries.artifact, tenant, run_id, artifact_id)
+
+    async def effect(self, tenant: str, invocation_id: str) -> EffectRow | None:
+        return await self._readers.run(queries.effect, tenant, invocation_id)
+
+    # derived rows
+
+    async def find_run(self, tenant: str, run_id: str) -> RunRow | None:
+        return await self._readers.run(queries.find_run, tenant, run_id)
+
+    async def list_runs(
+        self, tenant: str, where: RunFilter, before: str | None, limit: int
+    ) -> tuple[list[RunRow], str | None]:
+        position = cursor.decode(before)
+        return await self._readers.run(list_runs, tenant, where, position, limit)
+
+    async def active_run(self, tenant: str, scope_id: str) -> str | None:
+        return await self._readers.run(queries.active_run, tenant, scope_id)
+
+    async def work(self, until: int, limit: int) -> list[WorkRow]:
+        return await self._readers.run(queries.work, until, limit)
+
+    async def next_work(self) -> int | None:
+        return await self._readers.run(queries.next_work)
+
+    async def rebuild(self, rows: AsyncIterator[tuple[Append, list[EffectRow]]]) -> None:
+        """``rows`` may read this store, but not write to it: all writing waits until the end."""
+        await self._writer.call(upkeep.rebuilder(rows, asyncio.get_running_loop()))
+
+    async def runs(self) -> list[tuple[str, str]]:
+        return await self._readers.run(queries.runs)
+
+    # primary tables
+
+    async def put_definition(self, definition: Definition) -> None:
+        identity = definition.tenant, definition.workflow_id, definition.digest
+
+        def put(db: apsw.Connection) -> None:
+            db.execute(statements.DROP_DEFINITION, identity)
+            db.execute(statements.PUT_DEFINITION, astuple(definition))
+
+        await self._write(put)
+
+    async def definition(self, tenant: str, workflow_id: str) -> Definition | None:
+        return await self._readers.run(queries.definition, tenant, workflow_id)
+
+    async def definition_by_digest(self, tenant: str, digest: str) -> Definition | None:
+        return await self._readers.run(queries.definition_by_digest, tenant, digest)
+
+    async def definitions(self, tenant: str) -> list[Definition]:
+        return await self._readers.run(queries.definitions, tenant)
+
+    async def put_key(self, key: Key) -> None:
+        def put(db: apsw.Connection) -> None:
+            holder = db.execute(statements.KEY_HOLDER, (key.hash,)).get
+            if holder not in (None, key.id):
+                raise Conflict("Another key has this secret.", keyId=holder)
+            db.execute(statements.PUT_KEY, queries.key_columns(key))
+
+        await self._write(put)
+
+    async def key_by_hash(self, hash_: str) -> Key | None:
+        return await self._readers.run(queries.key_by_hash, hash_)
+
+    async def keys(self, tenant: str | None) -> list[Key]:
+        return await self._readers.run(queries.keys, tenant)
+
+    async def revoke_key(self, tenant: str | None, key_id: str, at: int) -> bool:
+        values = {"tenant": tenant, "id": key_id, "at": at}
+        return await self._write(lambda db: _changes(db, statements.REVOKE_KEY, values)) > 0
+
+    async def forget_receipts(self, before: int) -> int:
+        """In small steps, so that nobody's commit waits long."""
+        forgotten = 0
+        while count := await self._write(
+            lambda db: _changes(db, statements.FORGET_RECEIPTS, (before,))
+        ):
+            forgotten += count
+        return forgotten
+
+    # the whole
+
+    async def verify(self) -> list[Problem]:
+        return await self._readers.run_alone(verify)
+
+    async def stats(self) -> dict[str, Any]:
+        return await self._readers.run(upkeep.stats, self._path)
+
+    async def backup(self, target: str) -> None:
+        await self._readers.run_alone(lambda db: upkeep.backup(db, Path(target)))
+
+    async def aclose(self) -> None:
+        if self._write_side is not None:
+            await self._write_side.aclose()
+        await asyncio.to_thread(self._release)
+
+
+def _changes(db: apsw.Connection, sql: str, values: Any) -> int:
+    db.execute(sql, values)
+    return db.changes()
+
+
+if TYPE_CHECKING:
+    _conforms: type[Store] = SqliteStore

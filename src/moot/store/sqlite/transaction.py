@@ -1,0 +1,19 @@
+"""One transaction on a write connection."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+
+@contextmanager
+def transaction(db: apsw.Connection) -> Iterator[None]:
+    """All of the block or nothing. Leaves the connection usable whatever happens."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    finally:
+        # a full disk makes SQLite roll back by itself
+        if db.in_transaction:
+            db.execute("ROLLBACK")

@@ -1,0 +1,189 @@
+"""The one thread that writes. Everything queued while a commit is running shares the next one."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import apsw
+import msgspec
+
+from moot.core.errors import StorageFailed, Unavailable
+from moot.store.protocol import Batch
+from moot.store.sqlite.group import Group, ReceiptKey, receipt_key
+from moot.store.sqlite.heads import Heads
+from moot.store.sqlite.statements import TAKEN_RECEIPTS
+from moot.store.sqlite.transaction import transaction
+
+T = TypeVar("T")
+
+#: more than this in one transaction only makes the first of them wait
+GROUP_LIMIT = 2000
+CACHED_HEADS = 10_000
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Write:
+    """A batch and the caller who waits for it."""
+
+    __slots__ = ("batch", "done", "failure")
+
+    def __init__(self, batch: Batch, done: asyncio.Future[None]) -> None:
+        self.batch = batch
+        self.done = done
+        self.failure: Exception | None = None
+
+
+class Call:
+    """A function to run between two groups, alone with the connection."""
+
+    __slots__ = ("done", "failure", "result", "work")
+
+    def __init__(
+        self, work: Callable[[apsw.Connection, Heads], Any], done: asyncio.Future[Any]
+    ) -> None:
+        self.work = work
+        self.done = done
+        self.result: Any = None
+        self.failure: Exception | None = None
+
+
+class Writer:
+    """Alone with the only write connection. A failed commit fails its callers, never the thread."""
+
+    def __init__(
+        self, db: apsw.Connection, *, queue_limit: int, cached_heads: int = CACHED_HEADS
+    ) -> None:
+        self._db = db
+        self._heads = Heads(db, cached_heads)
+        self._loop = asyncio.get_running_loop()
+        self._queue: queue.SimpleQueue[Write | Call | None] = queue.SimpleQueue()
+        self._queue_limit = queue_limit
+        self._held: list[Call | None] = []
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="moot-writer", daemon=True)
+        self._thread.start()
+
+    async def commit(self, batch: Batch) -> None:
+        if self._queue.qsize() >= self._queue_limit:
+            raise Unavailable("The disk cannot keep up; try again shortly.", retry_after=1)
+        self._refuse_closed()
+        done = self._loop.create_future()
+        self._queue.put(Write(batch, done))
+        await done
+
+    async def call(self, work: Callable[[apsw.Connection, Heads], T]) -> T:
+        """Runs ``work`` on the writer thread, after what was queued before it."""
+        self._refuse_closed()
+        done: asyncio.Future[T] = self._loop.create_future()
+        self._queue.put(Call(work, done))
+        return await done
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise Unavailable("The store is closed.")
+
+    async def aclose(self) -> None:
+        """Everything queued is written first. Safe to call twice."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+        await self._loop.run_in_executor(None, self._thread.join)
+
+    # the writer thread
+
+    def _run(self) -> None:
+        while (job := self._next()) is not None:
+            if isinstance(job, Call):
+                self._perform(job)
+                done: list[Write] | list[Call] = [job]
+            else:
+                self._commit(job)
+                done = job
+            with suppress(RuntimeError):  # the loop was closed under us: nobody waits any more
+                self._loop.call_soon_threadsafe(_settle, done)
+
+    def _next(self) -> list[Write] | Call | None:
+        item = self._held.pop() if self._held else self._queue.get()
+        if not isinstance(item, Write):
+            return item
+        group = [item]
+        while len(group) < GROUP_LIMIT:
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if not isinstance(item, Write):
+                self._held.append(item)
+                break
+            group.append(item)
+        return group
+
+    def _perform(self, call: Call) -> None:
+        try:
+            call.result = call.work(self._db, self._heads)
+        except apsw.Error as failure:
+            call.failure = _refusal(failure)
+        except Exception as failure:
+            call.failure = failure
+
+    def _commit(self, writes: list[Write]) -> None:
+        last_number = self._heads.last_number
+        group = Group(self._heads)
+        try:
+            self._fill(group, writes)
+        except Exception as failure:
+            self._heads.forget(group.touched)
+            self._heads.last_number = last_number
+            self._fail(writes, failure)
+        self._heads.trim()
+
+    def _fill(self, group: Group, writes: list[Write]) -> None:
+        self._heads.load(append.run_id for write in writes for append in write.batch.appends)
+        group.taken |= self._taken_receipts(writes)
+        for write in writes:
+            write.failure = group.add(write.batch)
+        if any(write.failure is None for write in writes):
+            with transaction(self._db):
+                group.write(self._db)
+
+    def _fail(self, writes: list[Write], failure: Exception) -> None:
+        if _is_of_the_disk(failure):
+            for write in writes:
+                write.failure = _refusal(failure)
+        elif len(writes) == 1:
+            writes[0].failure = failure
+        else:  # one of them cannot be stored at all; the others must not suffer for it
+            for write in writes:
+                self._commit([write])
+
+    def _taken_receipts(self, writes: list[Write]) -> set[ReceiptKey]:
+        receipts = [write.batch.receipt for write in writes if write.batch.receipt is not None]
+        if not receipts:
+            return set()
+        asked = _encode([receipt_key(receipt) for receipt in receipts]).decode()
+        return {(row[0], row[1], row[2]) for row in self._db.execute(TAKEN_RECEIPTS, (asked,))}
+
+
+def _is_of_the_disk(failure: Exception) -> bool:
+    ours = (apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError)
+    return isinstance(failure, apsw.Error) and not isinstance(failure, ours)
+
+
+def _refusal(failure: Exception) -> StorageFailed:
+    refusal = StorageFailed(f"The disk refused the write ({failure}); nothing of it was kept.")
+    refusal.__cause__ = failure
+    return refusal
+
+
+def _settle(jobs: list[Write] | list[Call]) -> None:
+    for job in jobs:
+        if job.done.done():  # the caller gave up waiting
+            continue
+        if job.failure is not None:
+            job.done.set_exception(job.failure)
+        else:
+            job.done.set_result(job.result if isinstance(job, Call) else None)
