@@ -46,7 +46,7 @@ PAGE = 2000
 #: makes the remembered answer of a request from the state the command led to
 ReceiptFor = Callable[[Run], Receipt]
 
-_state = msgspec.msgpack.Decoder(Run)
+_state = msgspec.json.Decoder(Run)
 
 
 class Host:
@@ -254,6 +254,19 @@ class Host:
             if head.broken:
                 return await self._load(tenant, run_id)
         return await self._load(tenant, run_id)
+
+    async def at(self, tenant: str, run_id: str, sequence: int) -> Head:
+        """A copy of the run as it was right after an event, for the caller to fold on."""
+        head = await self.view(tenant, run_id)
+        run = Run(run_id, tenant=tenant)
+        while run.next_sequence <= sequence:
+            left = min(PAGE, sequence + 1 - run.next_sequence)
+            rows = await self.store.read(tenant, run_id, run.next_sequence - 1, left)
+            if not rows:
+                break
+            for row in rows:
+                apply(run, events.decode(row))
+        return Head(run, head.flow)
 
     async def _head(self, tenant: str, run_id: str) -> Head:
         while True:

@@ -35,7 +35,7 @@ MOST_EVENTS = 512
 SNAPSHOT_EVERY = 1000
 
 _json = msgspec.json.Encoder()
-_state = msgspec.msgpack.Encoder()
+_state = msgspec.json.Encoder()
 
 
 class Turn:

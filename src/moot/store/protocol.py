@@ -242,5 +242,3 @@ class Store(LogStore, IndexStore, RecordStore, Protocol):
 
     async def aclose(self) -> None:
         """Finish what was accepted, then release everything. Safe to call twice."""
-
-

@@ -47,7 +47,7 @@ class Head(NamedTuple):
 
 def verify(db: apsw.Connection) -> list[Problem]:
     """What is wrong with the file; of each log the first thing only."""
-    problems = list(_pages(db))
+    problems = list(_guarded(_pages(db)))
     db.execute("BEGIN")
     try:
         for check in (_logs, _lost_logs, _definitions):
@@ -66,11 +66,9 @@ def _guarded(found: Iterator[Problem]) -> Iterator[Problem]:
 
 
 def _pages(db: apsw.Connection) -> Iterator[Problem]:
-    return _guarded(
-        _of_the_file(f"SQLite complains: {complaint}.")
-        for (complaint,) in db.execute("PRAGMA integrity_check")
-        if complaint != "ok"
-    )
+    for (complaint,) in db.execute("PRAGMA integrity_check"):
+        if complaint != "ok":
+            yield _of_the_file(f"SQLite complains: {complaint}.")
 
 
 def _logs(db: apsw.Connection) -> Iterator[Problem]:

@@ -1,0 +1,119 @@
+"""The ASGI application: rate limit, key, scope, then the handler; every refusal in one shape.
+
+Routes are raw ASGI: a framework in between costs half the requests a second and a sixth of the
+start-up time (bench/README.md).
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from moot.api.auth import require
+from moot.api.idempotency import HEADER, Idempotency, refused
+from moot.api.routes import Router
+from moot.api.services import Services
+from moot.api.wire import Endpoint, Receive, Reply, Request, Scope, Send, Stream
+from moot.core.definition import nearest
+from moot.core.errors import BadRoot, MethodNotAllowed, MootError, NotFound
+
+log = logging.getLogger("moot.api")
+
+ROOTS = ("/v1/", "/.well-known/", "/threads", "/metrics")
+
+
+class App:
+    """One per server."""
+
+    def __init__(
+        self, services: Services, stop: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        self.services = services
+        self.router = Router(services.settings.conformance)
+        self._idempotency = Idempotency()
+        self._stop = stop
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive, self.services)
+        reply, endpoint = await self._answer(request)
+        route = endpoint.path if endpoint is not None else "unknown"
+        if isinstance(reply, Stream):
+            self.services.host.metrics.requests[route, 200] += 1
+            await reply.write(receive, send)
+            return
+        self.services.host.metrics.requests[route, reply.status] += 1
+        if scope["method"] == "HEAD":
+            reply.body = b""
+        await reply.send(send)
+
+    async def _answer(self, request: Request) -> tuple[Reply | Stream, Endpoint | None]:
+        endpoint: Endpoint | None = None
+        try:
+            found = self.router.find(request.path)
+            endpoint = _endpoint(found, request)
+            await self._admit(request, endpoint)
+            if endpoint is None:
+                raise _lost(found, request)
+            request.params = found[1] if found else {}
+            if endpoint.mutating and request.header(HEADER) is not None:
+                return await self._idempotency.answer(request, endpoint), endpoint
+            return await endpoint.call(request), endpoint
+        except MootError as refusal:
+            return refused(refusal), endpoint
+        except Exception:
+            correlation = self.services.clock.new_id("err_")
+            log.exception("A request failed", extra={"action": "http.failed", "id": correlation})
+            failure = MootError(
+                "The server made a mistake; its log has the details under this id.",
+                correlationId=correlation,
+            )
+            return refused(failure), endpoint
+
+    async def _admit(self, request: Request, endpoint: Endpoint | None) -> None:
+        """Rate, then key, then scope. Public routes and unknown roots need no key."""
+        header = request.header("authorization")
+        client = request.scope.get("client") or ("", 0)
+        who, scope = (header, "key") if header else (str(client[0]), "global")
+        self.services.rate.spend(who, scope)
+        if endpoint.public if endpoint is not None else not request.path.startswith(ROOTS):
+            return
+        request.caller = await self.services.keyring.caller(header)
+        if endpoint is not None and endpoint.scope is not None:
+            require(request.caller, endpoint.scope)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                if self._stop is not None:
+                    await self._stop()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+
+def _endpoint(
+    found: tuple[dict[str, Endpoint], dict[str, str]] | None, request: Request
+) -> Endpoint | None:
+    if found is None:
+        return None
+    method = "GET" if request.method == "HEAD" else request.method
+    return found[0].get(method)
+
+
+def _lost(found: Any, request: Request) -> MootError:
+    if found is not None:
+        allowed = ", ".join(sorted(found[0]))
+        return MethodNotAllowed(
+            f"{request.method} is not possible here; use {allowed}.", allowed=sorted(found[0])
+        )
+    if request.path.startswith(ROOTS):
+        return NotFound("There is no such route; see /v1/openapi.json.", path=request.path[:200])
+    meant = nearest("/v1" + request.path, ("/v1/runs", "/v1/workflows", "/v1/openapi.json"))
+    hint = f" Did you mean {meant}?" if meant else " See /v1/openapi.json."
+    return BadRoot(f"This host serves nothing under this path.{hint}", path=request.path[:200])

@@ -1,0 +1,104 @@
+"""Who calls: API keys, found by the hash of their secret. Identity is never read from text."""
+
+import hashlib
+
+from moot.clock import Clock
+from moot.core.errors import Forbidden, KeyExpired, KeyRevoked, Unauthenticated
+from moot.store.protocol import Key, RecordStore
+
+TEST_PREFIX = "hk_test_"
+LIVE_PREFIX = "hk_"
+DEFAULT_TENANT = "default"
+MOST_CACHED = 10_000
+
+#: every scope a key may have, and what it allows
+SCOPES = {
+    "manifest:read": "read workflows",
+    "manifest:write": "register workflows",
+    "runs:create": "start runs",
+    "runs:read": "read runs and their events",
+    "runs:cancel": "cancel, pause and resume runs",
+    "artifacts:read": "read artifacts",
+    "approvals:respond": "answer what waits for a person",
+    "webhooks:manage": "manage webhooks",
+    "audit:read": "verify the log",
+    "keys:manage": "create and revoke keys",
+    "metrics:read": "read metrics",
+}
+
+#: what a new key may do unless told otherwise
+USUAL_SCOPES = (
+    "manifest:read", "manifest:write", "runs:create", "runs:read", "runs:cancel", "artifacts:read",
+    "approvals:respond",
+)  # fmt: skip
+
+
+def hash_of(secret: str) -> str:
+    """Secrets are long and random, so one round of SHA-256 keeps them."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class Keyring:
+    """The keys in use, remembered by hash."""
+
+    def __init__(self, store: RecordStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._known: dict[str, Key] = {}
+
+    async def caller(self, header: str | None) -> Key:
+        """The key behind an Authorization header, or a 401 that says what is wrong."""
+        if header is None:
+            raise Unauthenticated("Send a key: Authorization: Bearer <key>.")
+        kind, _, secret = header.partition(" ")
+        secret = secret.strip()
+        if kind.lower() != "bearer" or not secret:
+            raise Unauthenticated("The Authorization header must be: Bearer <key>.")
+        name = hash_of(secret)
+        key = self._known.get(name) or await self._find(name)
+        if key.revoked_at is not None:
+            raise KeyRevoked("This key has been revoked; create another one.")
+        if key.expires_at is not None and key.expires_at <= self._clock.millis():
+            raise KeyExpired("This key has expired; create another one.")
+        return key
+
+    async def _find(self, name: str) -> Key:
+        key = await self._store.key_by_hash(name)
+        if key is None:
+            raise Unauthenticated("This key is not known here.")
+        if len(self._known) >= MOST_CACHED:
+            self._known.clear()
+        self._known[name] = key
+        return key
+
+    def forget(self) -> None:
+        """Keys have changed: look them up again."""
+        self._known.clear()
+
+
+def require(key: Key, scope: str) -> None:
+    if not key.admin and scope not in key.scopes:
+        raise Forbidden(
+            f"This key may not do that; it needs the scope {scope}.", scopeRequired=scope
+        )
+
+
+def new_key(
+    clock: Clock,
+    secret: str,
+    name: str,
+    tenant: str,
+    scopes: list[str],
+    speaks_as: list[str],
+    admin: bool = False,
+) -> Key:
+    return Key(
+        id=clock.new_id("key_"),
+        hash=hash_of(secret),
+        tenant=tenant,
+        name=name,
+        scopes=scopes,
+        speaks_as=speaks_as,
+        created_at=clock.millis(),
+        admin=admin,
+        test=secret.startswith(TEST_PREFIX),
+    )

@@ -1,0 +1,99 @@
+"""Discovery: each claim is made from what is installed; a test probes each of them."""
+
+from typing import Any
+
+from moot import __version__
+from moot.api import options
+from moot.api.auth import TEST_PREFIX
+from moot.api.runs import MOST_CANCELS
+from moot.api.services import Services
+from moot.api.wire import Endpoint, Reply, Request
+from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
+from moot.engine.nodes.registry import MOCK_PROVIDERS
+
+PROTOCOL_VERSION = "1.1"
+
+
+async def discovery(request: Request) -> Reply:
+    return Reply(document(request.services), 200, {"Cache-Control": "public, max-age=300"})
+
+
+def document(services: Services) -> dict[str, Any]:
+    settings = services.settings
+    claims: dict[str, Any] = {
+        "protocolVersion": PROTOCOL_VERSION,
+        "protocolVersions": [PROTOCOL_VERSION],
+        "implementation": {"name": "moot", "version": __version__, "vendor": "moot"},
+        "engineVersion": ENGINE_VERSION,
+        "eventLogSchemaVersion": LOG_SCHEMA_VERSION,
+        "minClientVersion": "1.0",
+        "supportedTransports": ["rest"],
+        "supportedEnvelopes": [],
+        "schemaVersions": {},
+        "limits": _limits(services),
+        "configurable": options.advertised(services),
+        "runs": {
+            "pauseResume": {
+                "supported": True,
+                "drainPolicies": ["immediate", "drain-current-node"],
+            },
+            "bulkCancel": {"supported": True, "maxRunIds": MOST_CANCELS},
+        },
+        "restTransport": {"conditionalRunGet": True},
+        "debugBundle": {"supported": True},
+        "subWorkflow": {"inputMapping": True},
+        "idempotency": {
+            "supported": True,
+            "layer1RetentionSeconds": settings.receipt_hours * 3600,
+            "crossRegion": "single-region",
+        },
+        "compliance": {"defaultMode": "mask"},
+        "runtimeCapabilities": [],
+    }
+    if settings.conformance:
+        claims |= _conformance(services)
+    return _overlaid(claims, services.overlay)
+
+
+def _limits(services: Services) -> dict[str, int]:
+    limits = services.host.limits
+    return {
+        "clarificationRounds": 3,
+        "schemaRounds": 2,
+        "envelopesPerTurn": 5,
+        "maxNodeExecutions": limits.node_executions,
+        "maxRunDurationMs": limits.duration_ms,
+        "maxRequestBodyBytes": services.settings.max_body_bytes,
+    }
+
+
+def _conformance(services: Services) -> dict[str, Any]:
+    low, high = options.FORCEABLE
+    return {
+        "fixtures": services.fixtures,
+        "testing": {
+            "mockProviders": list(MOCK_PROVIDERS),
+            "testKeyPrefix": TEST_PREFIX,
+            "forceEngineVersionRange": {"min": low, "max": high},
+        },
+    }
+
+
+def _overlaid(claims: dict[str, Any], overlay: dict[str, bool]) -> dict[str, Any]:
+    """What a test has switched, by dotted name; only a host under test has any."""
+    for name, value in overlay.items():
+        place = claims
+        *path, last = name.split(".")
+        for word in path:
+            step = place.setdefault(word, {})
+            place = step if isinstance(step, dict) else {}
+        place[last] = value
+    return claims
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET", path="/.well-known/openwop", call=discovery, public=True,
+        summary="What this host can do", answer="capabilities",
+    ),
+)  # fmt: skip

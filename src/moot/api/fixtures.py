@@ -1,0 +1,46 @@
+"""The published fixture workflows, registered on a host under trial: those that really run here."""
+
+import logging
+
+from moot.api.auth import DEFAULT_TENANT
+from moot.api.services import Services
+from moot.config import openwop_dir
+from moot.core.errors import MootError
+
+log = logging.getLogger("moot.server")
+
+#: their nodes exist here, but what they are about comes with another capability
+NOT_YET = ("conformance-agent-pack-", "conformance-agent-memory-", "conformance-phase4-")
+
+
+async def seed(services: Services) -> list[str]:
+    """Ids of the fixtures that were registered. One with unknown nodes is left out, not fatal."""
+    folder = openwop_dir(services.settings)
+    if folder is None:
+        log.warning("No published fixtures found; set MOOT_OPENWOP_DIR to list any.")
+        return []
+    found = []
+    for file in sorted((folder / "fixtures").glob("*.json")):
+        if file.stem.startswith(NOT_YET):
+            continue
+        try:
+            flow = await services.host.flows.register(
+                DEFAULT_TENANT, file.read_bytes(), source="fixture"
+            )
+        except MootError as refusal:
+            log.info("Fixture %s is left out: %s", file.stem, refusal.message)
+        else:
+            found.append(flow.definition.id)
+    return await _whole(services, found)
+
+
+async def _whole(services: Services, names: list[str]) -> list[str]:
+    """A fixture whose child is not here cannot run either."""
+    whole = []
+    for name in names:
+        try:
+            await services.host.flows.newest(DEFAULT_TENANT, name)
+        except MootError:
+            continue
+        whole.append(name)
+    return whole

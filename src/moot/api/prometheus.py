@@ -1,0 +1,58 @@
+"""Metrics in Prometheus' text format, made from plain counts when somebody asks."""
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
+from moot.api.services import Services
+
+__all__ = ["CONTENT_TYPE", "render"]
+
+
+class _Counts(Collector):
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        host = self._services.host
+        metrics = host.metrics
+        yield _count("openwop_run_created", "Runs begun.", metrics.events["run.started"])
+        ended = CounterMetricFamily(
+            "openwop_run_completed", "Runs ended, by how.", labels=["openwop_run_status"]
+        )
+        for status in ("completed", "failed", "cancelled"):
+            ended.add_metric([status], metrics.events[f"run.{status}"])
+        yield ended
+        yield _count(
+            "openwop_node_completed", "Nodes ended well.", metrics.events["node.completed"]
+        )
+        yield _count("openwop_node_attempts", "Attempts begun.", metrics.events["node.started"])
+        yield _count("openwop_cap_exceeded", "Limits reached.", metrics.events["cap.breached"])
+        yield _count("moot_events", "Events committed.", sum(metrics.events.values()))
+        answers = CounterMetricFamily(
+            "moot_http_requests", "Requests answered.", labels=["route", "status"]
+        )
+        for (route, status_code), number in metrics.requests.items():
+            answers.add_metric([route, str(status_code)], number)
+        yield answers
+        yield _gauge("moot_streams", "Open event streams.", host.hub.count())
+        yield _gauge("moot_activities", "Nodes touching the world now.", len(host.activities))
+        yield _gauge("moot_timers", "Runs that wait for a time.", len(host.timers))
+
+
+def _count(name: str, says: str, value: float) -> CounterMetricFamily:
+    return CounterMetricFamily(name, says, value=value)
+
+
+def _gauge(name: str, says: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, says, value=value)
+
+
+def render(services: Services) -> bytes:
+    registry = CollectorRegistry()
+    registry.register(_Counts(services))
+    return bytes(generate_latest(registry))

@@ -1,0 +1,49 @@
+"""Every route of the host in one table, the hot ones first."""
+
+import re
+
+from moot.api import bundle, conformance, discovery, keys, ops, runs, streams, workflows
+from moot.api.wire import Endpoint, pattern_of, unquoted
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *runs.ENDPOINTS,
+    *streams.ENDPOINTS,
+    *workflows.ENDPOINTS,
+    *bundle.ENDPOINTS,
+    *keys.ENDPOINTS,
+    *discovery.ENDPOINTS,
+    *ops.ENDPOINTS,
+)
+
+
+class Router:
+    """Exact paths by look-up, the others by pattern; literal verbs win over plain ids."""
+
+    def __init__(self, under_trial: bool) -> None:
+        endpoints = (*ENDPOINTS, *conformance.SEAMS) if under_trial else ENDPOINTS
+        self.endpoints = endpoints
+        self._exact: dict[str, dict[str, Endpoint]] = {}
+        patterns: dict[str, dict[str, Endpoint]] = {}
+        for endpoint in endpoints:
+            table = patterns if "{" in endpoint.path else self._exact
+            table.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+        self._patterns: list[tuple[re.Pattern[str], dict[str, Endpoint]]] = [
+            (pattern_of(path), methods)
+            for path, methods in sorted(patterns.items(), key=lambda item: _rank(item[0]))
+        ]
+
+    def find(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]] | None:
+        """The methods of a path and its parameters."""
+        methods = self._exact.get(path)
+        if methods is not None:
+            return methods, {}
+        for pattern, found in self._patterns:
+            match = pattern.fullmatch(path)
+            if match is not None:
+                return found, unquoted(match.groupdict())
+        return None
+
+
+def _rank(path: str) -> tuple[int, int]:
+    """``{run_id}:pause`` before ``{run_id}``."""
+    return (0 if re.search(r"\}:\w", path) else 1, -len(path))

@@ -1,0 +1,19 @@
+"""What the handlers work with, made once when the server starts."""
+
+from moot.api.auth import Keyring
+from moot.api.limits import RateLimit
+from moot.clock import Clock
+from moot.config import Settings
+from moot.engine.host import Host
+from moot.store.protocol import Store
+
+
+class Services:
+    def __init__(self, settings: Settings, host: Host, store: Store, clock: Clock) -> None:
+        self.settings, self.host, self.store, self.clock = settings, host, store, clock
+        self.keyring = Keyring(store, clock)
+        self.rate = RateLimit(settings.rate_limit, clock)
+        #: published fixtures that really run here (only with --conformance)
+        self.fixtures: list[str] = []
+        #: capabilities a test has switched off or on (only with --conformance)
+        self.overlay: dict[str, bool] = {}

@@ -1,0 +1,96 @@
+"""The run as the protocol shows it, from its folded state."""
+
+from typing import Any
+
+from moot.api.wire import encode
+from moot.core.events import LOG_SCHEMA_VERSION, iso
+from moot.core.run import NodeState, Run
+from moot.engine.head import Head
+
+
+def snapshot(head: Head) -> dict[str, Any]:
+    run = head.run
+    shown: dict[str, Any] = {
+        "runId": run.run_id,
+        "workflowId": run.workflow_id,
+        "status": run.status.value,
+        "owner": {"tenant": run.tenant, "principal": run.principal},
+        "startedAt": iso(run.started_at * 1000),
+        "inputs": run.inputs,
+        "variables": {**run.variables, **run.channels},
+        "nodeStates": {key: _node(state) for key, state in run.nodes.items()},
+        "engineVersion": run.engine_version,
+        "eventLogSchemaVersion": LOG_SCHEMA_VERSION,
+        "metrics": {"eventCount": run.next_sequence, "nodeExecutions": run.executions},
+    }
+    optional = {
+        "completedAt": iso(run.ended_at * 1000) if run.ended_at else None,
+        "outputs": run.outputs,
+        "error": _error(run),
+        "channels": _channels(run) if run.declared else None,
+        "tags": run.tags or None,
+        "metadata": run.metadata or None,
+        "configurable": run.configurable or None,
+        "scopeId": run.scope_id,
+        "parentRunId": run.parent_run,
+        "parentNodeId": run.parent_node,
+        "pausedAt": iso(run.paused_at * 1000) if run.paused_at else None,
+        "draining": True if run.pause else None,
+        "definitionVersion": head.flow.definition.version,
+        "agent": _agent(head),
+    }
+    shown.update({name: value for name, value in optional.items() if value is not None})
+    return shown
+
+
+def encoded(head: Head, children: list[dict[str, Any]] | None = None) -> bytes:
+    """The snapshot's bytes, kept until the run moves on."""
+    if children:
+        return encode({**snapshot(head), "childRuns": children})
+    sequence = head.run.next_sequence
+    if head.cached is None or head.cached[0] != sequence:
+        head.cached = (sequence, encode(snapshot(head)))
+    return head.cached[1]
+
+
+def etag(run: Run) -> str:
+    """Strong: the log decides everything a snapshot says."""
+    return f'"{run.run_id}.{run.next_sequence}"'
+
+
+def _node(state: NodeState) -> dict[str, Any]:
+    shown: dict[str, Any] = {"status": state.status.value, "attempt": state.attempt}
+    optional = {
+        "startedAt": iso(state.started_at * 1000) if state.started_at else None,
+        "dueAt": iso(state.due * 1000) if state.due is not None else None,
+        "outputs": state.outputs,
+        "error": state.error,
+        "reason": state.reason,
+        "childRunId": state.child,
+    }
+    shown.update({name: value for name, value in optional.items() if value is not None})
+    return shown
+
+
+def _error(run: Run) -> dict[str, Any] | None:
+    """Closed in the protocol: code, message, details and nothing else."""
+    if run.error is None:
+        return None
+    return {key: run.error[key] for key in ("code", "message", "details") if key in run.error}
+
+
+def _channels(run: Run) -> dict[str, Any]:
+    return {name: run.channels.get(name) for name in run.declared if name in run.channels}
+
+
+def _agent(head: Head) -> dict[str, Any] | None:
+    """The agent pinned on the node at work, else on the first node that has one."""
+    pinned = {
+        node_id: node.definition.agent
+        for node_id, node in head.flow.nodes.items()
+        if isinstance(node.definition.agent, dict)
+    }
+    for node_id in (*reversed(head.run.active), *head.run.nodes):
+        if node_id in pinned:
+            return pinned[node_id]
+    return None

@@ -1,0 +1,257 @@
+"""Events out: server-sent events in four modes, as JSON, and by long poll.
+
+History comes from the log, the rest from the hub; the seam between them loses nothing and repeats
+nothing, because both carry the sequence.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from moot.api import snapshot
+from moot.api.wire import Endpoint, Receive, Reply, Request, Send, Stream, encode
+from moot.core.errors import BadRequest, UnsupportedStreamMode
+from moot.core.events import TERMINAL_TYPES, decode, decode_head, iso
+from moot.core.run import apply
+from moot.engine.head import Head
+from moot.engine.hub import MODES, Published, Subscription, admits, frame, shown
+
+PAGE = 1000
+MOST_BUFFER_MS = 5000
+RETRY = b"retry: 2000\n\n"
+SSE = "text/event-stream"
+
+
+async def events(request: Request) -> Reply | Stream:
+    """SSE, or the same as JSON for who does not ask for a stream."""
+    modes = _modes(request.query.get("streamMode"))
+    buffer_ms = request.integer("bufferMs", 0, 0, MOST_BUFFER_MS)
+    tenant, run_id = request.caller.tenant, request.params["run_id"]
+    head = await request.services.host.view(tenant, run_id)
+    accept = request.header("accept") or "*/*"
+    if "application/json" in accept and SSE not in accept:
+        return await _as_json(request, head, -1)
+    after = _cursor(request.header("last-event-id"))
+    return Stream(_Reader(request, run_id, modes, buffer_ms, after).write)
+
+
+async def poll(request: Request) -> Reply:
+    """Waits for news up to ``timeout`` seconds; answers at once when there is some, or the end."""
+    since = request.query.get("lastSequence", request.query.get("since"))
+    after = _sequence(since) if since is not None else -1
+    timeout = request.integer("timeout", 30, 0, 60)
+    tenant, run_id = request.caller.tenant, request.params["run_id"]
+    host = request.services.host
+    reader = host.hub.subscribe(run_id)
+    try:
+        head = await host.view(tenant, run_id)
+        if head.run.next_sequence - 1 <= after and not head.run.terminal and timeout:
+            await reader.wait(timeout)
+            head = await host.view(tenant, run_id)
+    finally:
+        host.hub.unsubscribe(run_id, reader)
+    return await _as_json(request, head, after)
+
+
+async def _as_json(request: Request, head: Head, after: int) -> Reply:
+    run = head.run
+    rows = await request.services.store.read(run.tenant, run.run_id, after, PAGE)
+    last = after + len(rows)
+    status, ended = run.status.value, run.terminal
+    everything = last >= run.next_sequence - 1
+    tail = encode(
+        {
+            "isComplete": ended and everything,
+            "runId": run.run_id,
+            "lastEventSeq": run.next_sequence - 1 if everything else last,
+            "runStatus": status,
+            "isTerminal": ended,
+        }
+    )
+    body = b'{"events":[' + b",".join(rows) + b"]," + tail[1:]
+    return Reply(body, 200, {"Cache-Control": "no-store"})
+
+
+def _modes(text: str | None) -> frozenset[str]:
+    """One mode or a comma list; values stands alone."""
+    if text is None:
+        return frozenset({"updates"})
+    asked = [word.strip() for word in text.split(",")]
+    modes = frozenset(asked)
+    if not modes <= set(MODES) or ("values" in modes and len(modes) > 1):
+        raise UnsupportedStreamMode(text[:100], list(MODES))
+    return modes
+
+
+def _cursor(text: str | None) -> int:
+    """An id nobody can read means: from the beginning."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else -1
+
+
+def _sequence(text: str) -> int:
+    if not text.lstrip("-").isdigit() or not text.isascii() or len(text) > 15 or int(text) < -1:
+        raise BadRequest(
+            "lastSequence must be a whole number, the highest sequence already seen.",
+            field="lastSequence",
+            value=text[:64],
+        )
+    return int(text)
+
+
+class _Reader:
+    """One stream from its cursor to the end of the run."""
+
+    def __init__(
+        self, request: Request, run_id: str, modes: frozenset[str], buffer_ms: int, after: int
+    ) -> None:
+        self._services = request.services
+        self._tenant, self._run_id, self._modes = request.caller.tenant, run_id, modes
+        self._buffer_ms, self._after = buffer_ms, after
+        self._held: list[Published] = []
+        #: only in values mode: the run folded up to the cursor
+        self._folded: Head | None = None
+        self._done = False
+
+    async def write(self, receive: Receive, send: Send) -> None:
+        hub = self._services.host.hub
+        reader = hub.subscribe(self._run_id)
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            await self._run(reader, send)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except OSError:
+            return  # the reader has gone
+        finally:
+            hub.unsubscribe(self._run_id, reader)
+
+    async def _run(self, reader: Subscription, send: Send) -> None:
+        await self._piece(send, RETRY)
+        if "values" in self._modes:
+            host = self._services.host
+            self._folded = await host.at(self._tenant, self._run_id, self._after)
+            if self._after >= 0:
+                await self._piece(send, _state(self._folded, self._after))
+        await self._history(send)
+        wait = self._services.settings.keepalive_s
+        while not self._done and not reader.closed:
+            timeout = min(wait, self._buffer_ms / 1000) if self._held else wait
+            if not await reader.wait(timeout):
+                await self._piece(send, self._flush() if self._held else b":keepalive\n\n")
+            elif reader.lagging:
+                reader.lagging = False
+                reader.waiting.clear()
+                await self._history(send)
+            else:
+                await self._live(reader, send)
+        if self._held:
+            await self._piece(send, self._flush())
+
+    async def _history(self, send: Send) -> None:
+        """What is on disk and has not been sent."""
+        while not self._done:
+            rows = await self._services.store.read(self._tenant, self._run_id, self._after, PAGE)
+            found = []
+            for row in rows:
+                seen = decode_head(row)
+                found.append(Published(seen.sequence, seen.type, row))
+            await self._events(found, send)
+            if len(rows) < PAGE:
+                return
+
+    async def _live(self, reader: Subscription, send: Send) -> None:
+        """Everything that waits, in one piece where nobody asked for another form."""
+        plain = not self._buffer_ms and "values" not in self._modes
+        pieces = []
+        while reader.waiting:
+            group = reader.waiting.popleft()
+            if group.first == self._after + 1 and plain:
+                pieces.append(group.frames(self._modes))
+                self._after = group.events[-1].sequence
+                self._done = group.terminal
+            elif group.first > self._after + 1:
+                await self._piece(send, b"".join(pieces))
+                pieces = []
+                await self._history(send)
+            else:
+                fresh = [event for event in group.events if event.sequence > self._after]
+                await self._events(fresh, send)
+        await self._piece(send, b"".join(pieces))
+
+    async def _events(self, events: list[Published], send: Send) -> None:
+        if not events:
+            return
+        self._after = events[-1].sequence
+        self._done = events[-1].type in TERMINAL_TYPES
+        if self._folded is not None:
+            await self._piece(send, b"".join(self._states(self._folded, events)))
+        elif self._buffer_ms:
+            self._held += [event for event in events if admits(self._modes, event.type)]
+            if self._done or any(event.type == "node.suspended" for event in events):
+                await self._piece(send, self._flush())
+        else:
+            await self._piece(send, b"".join(frame(event, self._modes) for event in events))
+
+    def _flush(self) -> bytes:
+        """Held events as one batch frame, under the highest sequence of them."""
+        held, self._held = self._held, []
+        if not held:
+            return b""
+        bodies = b",".join(self._bodies(held))
+        return b"id: %d\nevent: batch\ndata: [%b]\n\n" % (held[-1].sequence, bodies)
+
+    def _bodies(self, events: list[Published]) -> Iterator[bytes]:
+        for event in events:
+            mode = admits(self._modes, event.type)
+            if mode is not None:
+                yield shown(event, mode)[1]
+
+    def _states(self, folded: Head, events: list[Published]) -> Iterator[bytes]:
+        for event in events:
+            apply(folded.run, decode(event.body))
+            if admits(UPDATES_ONLY, event.type):
+                yield _state(folded, event.sequence)
+
+    async def _piece(self, send: Send, piece: bytes) -> None:
+        if piece:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+
+def _state(head: Head, sequence: int) -> bytes:
+    """The run as it was right after an event."""
+    document: dict[str, Any] = {
+        "eventId": f"{head.run.run_id}.{sequence}.snapshot",
+        "runId": head.run.run_id,
+        "type": "state.snapshot",
+        "timestamp": iso(head.run.updated_at * 1000),
+        "sequence": sequence,
+        "payload": {**snapshot.snapshot(head), "atSeq": sequence},
+    }
+    return b"id: %d\nevent: state.snapshot\ndata: %b\n\n" % (sequence, encode(document))
+
+
+UPDATES_ONLY = frozenset({"updates"})
+HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache, no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+MODE = {"type": "string", "default": "updates"}
+ENDPOINTS = (
+    Endpoint(
+        method="GET", path="/v1/runs/{run_id}/events", call=events, scope="runs:read", media=SSE,
+        summary="Stream a run's events (or read them as JSON)", errors=(404,),
+        query={
+            "streamMode": (MODE, "values, updates, messages, debug, or a comma list"),
+            "bufferMs": ({"type": "integer", "minimum": 0, "maximum": MOST_BUFFER_MS},
+                         "gather events for so long into one batch frame"),
+        },
+    ),
+    Endpoint(
+        method="GET", path="/v1/runs/{run_id}/events/poll", call=poll, scope="runs:read",
+        summary="Read a run's events, waiting for news", errors=(404,),
+        query={
+            "lastSequence": ({"type": "integer", "minimum": -1}, "highest sequence already seen"),
+            "timeout": ({"type": "integer", "minimum": 0, "maximum": 60}, "seconds to wait"),
+        },
+    ),
+)  # fmt: skip

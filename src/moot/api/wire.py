@@ -1,0 +1,225 @@
+"""Requests and replies, as thin as they can be, and the table row that describes a route."""
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+from msgspec import Struct
+
+from moot.core.errors import BadRequest, BodyTooLarge
+from moot.store.protocol import Key, Receipt
+
+if TYPE_CHECKING:
+    from moot.api.services import Services
+    from moot.core.run import Run
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Body = TypeVar("Body")
+
+encode = msgspec.json.Encoder().encode
+
+#: nesting deeper than this is refused: what is taken in must be readable for ever
+DEEPEST = 64
+
+
+class Reply:
+    """A whole answer."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(
+        self, body: Any = None, status: int = 200, headers: dict[str, str] | None = None
+    ) -> None:
+        self.status = status
+        self.headers = headers or {}
+        self.body = b"" if body is None else body if isinstance(body, bytes) else encode(body)
+
+    async def send(self, send: Send) -> None:
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(self.body)).encode()),
+        ]
+        if self.headers:
+            given = [(n.lower().encode(), v.encode("latin-1")) for n, v in self.headers.items()]
+            names = {name for name, _ in given}
+            headers = [pair for pair in headers if pair[0] not in names] + given
+        if self.status in (204, 304):
+            headers = [pair for pair in headers if pair[0] != b"content-type"]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+class Stream:
+    """An answer that goes on: ``write`` sends it piece by piece."""
+
+    def __init__(self, write: Callable[[Receive, Send], Awaitable[None]]) -> None:
+        self.write = write
+
+
+class Request:
+    """One call. The body is read and parsed only when a handler asks for it."""
+
+    __slots__ = ("_body", "_headers", "_query", "_receive", "caller", "params", "receipts", "scope",
+                 "services")  # fmt: skip
+
+    def __init__(self, scope: Scope, receive: Receive, services: "Services") -> None:
+        self.scope, self._receive, self.services = scope, receive, services
+        self.params: dict[str, str] = {}
+        self.caller: Key = NOBODY
+        self.receipts: ReceiptMaker | None = None
+        self._body: bytes | None = None
+        self._query: dict[str, str] | None = None
+        self._headers: dict[bytes, bytes] | None = None
+
+    @property
+    def method(self) -> str:
+        return str(self.scope["method"])
+
+    @property
+    def path(self) -> str:
+        return str(self.scope["path"])
+
+    def header(self, name: str) -> str | None:
+        if self._headers is None:
+            self._headers = dict(self.scope["headers"])
+        value = self._headers.get(name.encode())
+        return None if value is None else value.decode("latin-1")
+
+    @property
+    def query(self) -> dict[str, str]:
+        if self._query is None:
+            raw = self.scope.get("query_string", b"").decode("latin-1")
+            self._query = dict(parse_qsl(raw, keep_blank_values=True)) if raw else {}
+        return self._query
+
+    async def body(self) -> bytes:
+        if self._body is None:
+            self._body = await self._read()
+        return self._body
+
+    async def _read(self) -> bytes:
+        limit = self.services.settings.max_body_bytes
+        declared = self.header("content-length")
+        if declared is not None and declared.isdigit() and int(declared) > limit:
+            raise _too_large(limit)
+        pieces: list[bytes] = []
+        size = 0
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise BadRequest("The request ended before its body did.")
+            piece = message.get("body", b"")
+            size += len(piece)
+            if size > limit:
+                raise _too_large(limit)
+            pieces.append(piece)
+            if not message.get("more_body", False):
+                return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def read(self, type_: type[Body]) -> Body:
+        """The body as a closed type; no body at all counts as ``{}``."""
+        return parse_body(await self.body() or b"{}", type_)
+
+    def integer(self, name: str, default: int, low: int, high: int) -> int:
+        """A whole number of the query, within bounds."""
+        text = self.query.get(name)
+        if text is None:
+            return default
+        if not re.fullmatch(r"-?[0-9]{1,18}", text) or not low <= int(text) <= high:
+            raise BadRequest(
+                f"{name} must be a whole number from {low} to {high}.", field=name, value=text[:64]
+            )
+        return int(text)
+
+    def recording(self, answer: Callable[["Run"], Reply]) -> Callable[["Run"], Receipt] | None:
+        """For the host: remember this answer in the same commit, if the caller sent a key."""
+        return self.receipts(answer) if self.receipts is not None else None
+
+
+def parse_body(body: bytes, type_: type[Body]) -> Body:
+    refuse_deep(body)
+    try:
+        return msgspec.json.decode(body, type=type_)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"The body does not fit: {error}", fields=[str(error)]) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(f"The body is not JSON: {error}") from None
+
+
+def refuse_deep(body: bytes) -> None:
+    if body.count(b"[") + body.count(b"{") <= DEEPEST:
+        return
+    depth = 0
+    quoted = escaped = False
+    for byte in body:
+        if escaped:
+            escaped = False
+        elif quoted:
+            escaped = byte == 0x5C
+            quoted = byte != 0x22
+        elif byte == 0x22:
+            quoted = True
+        elif byte in b"[{":
+            depth += 1
+            if depth > DEEPEST:
+                raise BadRequest(f"The body is nested deeper than {DEEPEST} levels.")
+        elif byte in b"]}":
+            depth -= 1
+
+
+def _too_large(limit: int) -> BodyTooLarge:
+    return BodyTooLarge(f"The body is larger than {limit} bytes.", maxRequestBodyBytes=limit)
+
+
+NOBODY = Key(id="", hash="", tenant="", name="", scopes=[], speaks_as=[], created_at=0, admin=False)
+
+ReceiptMaker = Callable[[Callable[["Run"], Reply]], Callable[["Run"], Receipt]]
+Handler = Callable[[Request], Awaitable[Reply | Stream]]
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """One route. The router, the OpenAPI document, the idempotency records and the tests that
+    walk every route all read this row."""
+
+    method: str
+    path: str
+    call: Handler
+    summary: str
+    scope: str | None = None
+    public: bool = False
+    body: Any = None
+    #: query parameter -> (JSON schema, what it means)
+    query: dict[str, tuple[dict[str, Any], str]] = {}
+    status: int = 200
+    #: the published schema of the answer, where there is one
+    answer: str | None = None
+    #: other statuses this route gives on purpose
+    errors: tuple[int, ...] = ()
+    media: str = "application/json"
+    hidden: bool = False
+
+    @property
+    def operation(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def mutating(self) -> bool:
+        return self.method in ("POST", "PUT", "PATCH", "DELETE")
+
+
+def pattern_of(path: str) -> re.Pattern[str]:
+    """``/v1/runs/{run_id}:pause`` as a pattern; a parameter stops at a slash."""
+    parts = re.split(r"\{(\w+)\}", path)
+    pattern = "".join(
+        re.escape(part) if index % 2 == 0 else f"(?P<{part}>[^/]+?)"
+        for index, part in enumerate(parts)
+    )
+    return re.compile(pattern)
+
+
+def unquoted(params: dict[str, str]) -> dict[str, str]:
+    return {name: unquote(value) for name, value in params.items()}

@@ -1,0 +1,76 @@
+"""Workflows: read as the protocol has it, registered under the host's own name."""
+
+from typing import Any
+
+from moot.api.wire import Endpoint, Reply, Request, refuse_deep
+from moot.core.definition import WorkflowDef
+from moot.core.errors import WorkflowNotFound
+from moot.core.events import iso
+
+
+async def read(request: Request) -> Reply:
+    name = request.params["workflow_id"]
+    await request.services.host.flows.newest(request.caller.tenant, name)
+    found = await request.services.store.definition(request.caller.tenant, name)
+    if found is None:
+        raise WorkflowNotFound(name)
+    return Reply(found.body, 200, {"ETag": f'"{found.digest}"'})
+
+
+async def register(request: Request) -> Reply:
+    body = await request.body()
+    refuse_deep(body)
+    flow = await request.services.host.flows.register(request.caller.tenant, body)
+    answer = {
+        "workflowId": flow.definition.id,
+        "version": flow.definition.version,
+        "digest": flow.digest,
+    }
+    return Reply(answer, 201, {"Location": f"/v1/workflows/{flow.definition.id}"})
+
+
+async def check(request: Request) -> Reply:
+    body = await request.body()
+    refuse_deep(body)
+    flow = request.services.host.flows.compile(body)
+    return Reply({"workflowId": flow.definition.id, "ok": True, "nodes": len(flow.nodes)})
+
+
+async def list_workflows(request: Request) -> Reply:
+    found = await request.services.store.definitions(request.caller.tenant)
+    rows: list[dict[str, Any]] = []
+    for entry in found:
+        flow = await request.services.host.flows.by_digest(entry.tenant, entry.digest)
+        rows.append(
+            {
+                "workflowId": entry.workflow_id,
+                "version": entry.version,
+                "name": flow.definition.name,
+                "description": flow.definition.description or "",
+                "nodes": len(flow.nodes),
+                "digest": entry.digest,
+                "source": entry.source,
+                "registeredAt": iso(entry.created_at * 1000),
+            }
+        )
+    return Reply({"workflows": rows})
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET", path="/v1/workflows/{workflow_id}", call=read, scope="manifest:read",
+        summary="Read a workflow's definition", answer="workflow-definition", errors=(404,),
+    ),
+    Endpoint(
+        method="POST", path="/v1/host/moot/workflows", call=register, scope="manifest:write",
+        body=WorkflowDef, status=201, summary="Register a workflow",
+    ),
+    Endpoint(
+        method="POST", path="/v1/host/moot/workflows:check", call=check, scope="manifest:read",
+        body=WorkflowDef, summary="Check a workflow without registering it",
+    ),
+    Endpoint(
+        method="GET", path="/v1/host/moot/workflows", call=list_workflows, scope="manifest:read",
+        summary="List the registered workflows",
+    ),
+)  # fmt: skip
