@@ -14,7 +14,7 @@ def read_flow(file: Path) -> bytes:
     """The definition in a file, as the protocol has it. Raises FlowFileError (a ValueError)."""
     if file.suffix == ".json":
         return file.read_bytes()
-    from moot.core.friendly import compile_yaml  # noqa: PLC0415 - YAML only for who uses it
+    from moot.core.friendly import compile_yaml
 
     return encode(compile_yaml(file.read_text(encoding="utf-8"), file.name))
 

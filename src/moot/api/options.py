@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from moot.api.services import Services
 from moot.api.wire import Request
+from moot.core import schemas
 from moot.core.definition import nearest
 from moot.core.errors import (
     BadRequest,
@@ -145,13 +146,7 @@ def _check_mock(services: Services, request: Request, configurable: dict[str, An
 
 
 def _check_schema(schema: dict[str, Any], configurable: dict[str, Any]) -> None:
-    import jsonschema_rs
-
-    validator = jsonschema_rs.validator_for(schema)
-    problems = [
-        f"{'/'.join(map(str, error.instance_path)) or 'configurable'}: {error.message}"
-        for error in validator.iter_errors(configurable)
-    ]
+    problems = schemas.problems(schema, configurable)
     if problems:
         raise BadRequest(f"configurable does not fit: {problems[0]}", fields=problems)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import expressions
-from moot.core.channels import Rule, rule_of
+from moot.core import expressions, schemas
+from moot.core.channels import Rule, may, rule_of
 from moot.core.definition import EdgeDef, Expression, NodeDef, WorkflowDef, nearest
 from moot.core.errors import BadRequest, CapabilityRequired, UnsupportedNodeType
 from moot.core.outcomes import Kind, NodeType
@@ -35,6 +35,8 @@ class FlowNode(Struct, frozen=True, kw_only=True):
     retries: int
     retry_delay_ms: int
     timeout_ms: int
+    #: channels whose readers do not include this node
+    unreadable: frozenset[str]
 
     def delay_before(self, attempt: int) -> int:
         """Milliseconds before the given attempt (the second one is 2): doubling, bounded."""
@@ -72,6 +74,7 @@ def compile_flow(definition: WorkflowDef, types: Mapping[str, NodeType], name: s
         for node in definition.nodes
     }
     _check_expressions(definition)
+    _check_schemas(definition)
     masking = definition.metadata.compliance_config.get("maskingMode", "mask")
     if masking not in MASKING_MODES:
         raise BadRequest(f"'{masking}' is not a masking mode; use {', '.join(MASKING_MODES)}.")
@@ -106,10 +109,21 @@ def _node(
         incoming=edges[0],
         targets=tuple(sorted(edges[1], key=lambda target: (order[target], target))),
         rule=edges[0][0].trigger_rule if edges[0] else "all_success",
-        retries=_whole(node, settings, "maxRetries", flow.settings.max_retries),
+        retries=_whole(node, settings, "maxRetries", _first(type_.retries, flow)),
         retry_delay_ms=_whole(node, settings, "retryDelayMs", RETRY_DELAY_MS),
-        timeout_ms=_whole(node, settings, "timeoutMs", _whole(node, settings, "timeout", 0)),
+        timeout_ms=_whole(
+            node, settings, "timeoutMs", _whole(node, settings, "timeout", type_.timeout_ms)
+        ),
+        unreadable=frozenset(
+            name
+            for name, channel in flow.channels.items()
+            if not may(channel.access, "readers", node.id, node.type_id)
+        ),
     )
+
+
+def _first(retries: int | None, flow: WorkflowDef) -> int:
+    return flow.settings.max_retries if retries is None else retries
 
 
 def _type_of(node: NodeDef, types: Mapping[str, NodeType]) -> NodeType:
@@ -173,6 +187,21 @@ def _check_expressions(flow: WorkflowDef) -> None:
             expressions.check(source)
         except expressions.ExpressionError as error:
             raise BadRequest(f"The expression at {place} cannot be read: {error}") from None
+
+
+def _check_schemas(flow: WorkflowDef) -> None:
+    found = {
+        f"channel '{name}'": channel.schema
+        for name, channel in flow.channels.items()
+        if channel.schema is not UNSET
+    }
+    if flow.configurable_schema is not UNSET:
+        found["configurableSchema"] = flow.configurable_schema
+    for place, schema in found.items():
+        try:
+            schemas.check(schema)
+        except schemas.SchemaError as error:
+            raise BadRequest(f"The schema of {place} cannot be used: {error}") from None
 
 
 def _topological(flow: WorkflowDef) -> dict[str, int]:

@@ -221,7 +221,7 @@ def _evaluated(
     names = {
         "variables": variables,
         "inputs": run.inputs,
-        "channels": run.channels,
+        "channels": _readable(run, node),
         "nodes": {key: state.outputs or {} for key, state in run.nodes.items()},
         "configurable": run.configurable,
     }
@@ -229,6 +229,12 @@ def _evaluated(
         return expressions.evaluate(value.expression, names)
     except expressions.ExpressionError as error:
         raise PortProblem(f"Input '{port}' of node '{node.id}': {error}") from None
+
+
+def _readable(run: Run, node: FlowNode) -> dict[str, Any]:
+    if not node.unreadable:
+        return run.channels
+    return {name: value for name, value in run.channels.items() if name not in node.unreadable}
 
 
 def _connect(

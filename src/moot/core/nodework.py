@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from moot.core import channels, ending
+from moot.core import channels, ending, schemas
 from moot.core.advance import begin, failed
 from moot.core.channels import Rule
 from moot.core.errors import BadRequest, ChannelAccessDenied
@@ -215,6 +215,8 @@ def write_events(
         current = seen.get(name, run.channels.get(name))
         if problem := channels.check(rule, current, write.value):
             raise BadRequest(f"Channel '{name}': {problem}.", channel=name)
+        if declared and declared.schema is not UNSET:
+            _check_schema(name, declared.schema, rule, current, write.value)
         if channels.is_repeat(rule, current, write.value):
             continue
         value = channels.stored(rule, write.value, at)
@@ -222,6 +224,16 @@ def write_events(
         seen[name] = channels.reduce(rule, copy, value, at) if len(writes) > 1 else None
         events.append(_written(flow, node, name, rule, value, at))
     return events
+
+
+def _check_schema(name: str, schema: dict[str, Any], rule: Rule, current: Any, value: Any) -> None:
+    """A schema may describe what is written or what becomes of it: one of the two must fit."""
+    found = schemas.problems(schema, value)
+    if not found:
+        return
+    copy = list(current) if isinstance(current, list) else current
+    if schemas.problems(schema, channels.reduce(rule, copy, value, 0)):
+        raise BadRequest(f"Channel '{name}': {found[0]}", channel=name, fields=found)
 
 
 def _undeclared(write: ChannelWrite) -> Rule:
@@ -248,6 +260,12 @@ def _written(flow: Flow, node: FlowNode, name: str, rule: Rule, value: Any, at: 
     if declared is not None:
         payload["schemaVersion"] = declared.schema_version
     return NewEvent("channel.written", payload, node.id, hints=rule.hints(), sealed=sealed)
+
+
+def check_reader(node: FlowNode, name: str) -> None:
+    """Raises ChannelAccessDenied when the node is not among the readers."""
+    if name in node.unreadable:
+        raise _denied(name, node, "readers")
 
 
 def _denied(name: str, node: FlowNode, side: str) -> ChannelAccessDenied:

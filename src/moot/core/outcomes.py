@@ -108,6 +108,10 @@ class NodeType(Struct, frozen=True, kw_only=True):
     activity: Callable[[Any], Awaitable[Any]] | None = None
     #: a mistake in the node's config, found when the workflow is registered
     check: Callable[[dict[str, Any]], str | None] | None = None
+    #: how often a failed attempt is tried again, unless the workflow says so itself
+    retries: int | None = None
+    #: how long an attempt may take, unless the workflow says so itself; 0 is no limit
+    timeout_ms: int = 0
     requires: tuple[str, ...] = ()
     requires_model: tuple[str, ...] = ()
     #: outgoing edges are chosen by which output port the node filled

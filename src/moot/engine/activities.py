@@ -205,6 +205,10 @@ class Context:
         if found:
             await self.report(*found)
 
+    def read(self, channel: str) -> Any:
+        nodework.check_reader(self._node, channel)
+        return self._head.run.channels.get(channel)
+
     async def set_variable(self, name: str, value: Any) -> None:
         head = self._head
         found = nodework.variable_events(head.run, head.flow, {name: value}, self.node_id, None)

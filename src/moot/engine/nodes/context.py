@@ -53,4 +53,7 @@ class NodeContext(Protocol):
     async def write(self, channel: str, value: Any, reducer: str | None = None) -> None:
         """A write to a channel; the reducer of a declared channel wins."""
 
+    def read(self, channel: str) -> Any:
+        """What a channel holds now; None when nothing was written to it."""
+
     async def set_variable(self, name: str, value: Any) -> None: ...

@@ -9,9 +9,12 @@ DEFAULTS = {"code": "conformance_test_failure", "message": "Intentional conforma
 
 
 def _fail(call: Call) -> Failed:
-    said = {**DEFAULTS, **call.config}
-    retryable = call.config.get("retryable") is True
-    return Failed(NodeError(code=said["code"], message=said["message"], retryable=retryable))
+    """What comes in on a port wins, so that a message can name what went wrong."""
+    said = {**DEFAULTS, **call.config, **call.inputs}
+    code, message = str(said["code"]), str(said["message"])
+    return Failed(
+        NodeError(code=code, message=message, retryable=call.config.get("retryable") is True)
+    )
 
 
 def _check(config: dict[str, Any]) -> str | None:

@@ -1,6 +1,5 @@
 """@node: a function of the user's becomes a node type. Nothing is registered on import."""
 
-import asyncio
 import inspect
 import re
 import typing
@@ -10,22 +9,16 @@ from typing import Any, TypeVar
 import msgspec
 
 from moot.core.definition import TYPE_ID
-from moot.core.outcomes import Call, Completed, Failed, Kind, NodeError, NodeType, Outcome
+from moot.core.outcomes import Call, Completed, Failed, Kind, NodeType, Outcome
 from moot.engine.nodes.context import NodeContext
 from moot.engine.nodes.reading import refused
+from moot.engine.nodes.threads import in_thread
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: the first word of type ids that only the host defines
 RESERVED = ("core", "openwop", "moot")
 CONTEXT = "ctx"
-
-
-class UserNodeType(NodeType, frozen=True, kw_only=True):
-    """A node type with the defaults its author gave; a workflow's own settings win."""
-
-    retries: int | None = None
-    timeout_ms: int | None = None
 
 
 def node(
@@ -45,14 +38,14 @@ def node(
 
     def decorate(function: Function) -> Function:
         signature = _Signature(type_id, function, pure)
-        found = UserNodeType(
+        found = NodeType(
             type_id=type_id,
             kind=Kind.INSTANT if pure else Kind.ACTIVITY,
             instant=_instant(function, signature) if pure else None,
-            activity=None if pure else _activity(function, signature, timeout),
+            activity=None if pure else _activity(function, signature),
             requires=tuple(requires),
             retries=retries,
-            timeout_ms=None if timeout is None else int(timeout * 1000),
+            timeout_ms=0 if timeout is None else max(1, int(timeout * 1000)),
         )
         function.node_type = found  # type: ignore[attr-defined]
         return function
@@ -134,7 +127,7 @@ def _instant(function: Callable[..., Any], signature: _Signature) -> Callable[[C
 
 
 def _activity(
-    function: Callable[..., Any], signature: _Signature, timeout: float | None
+    function: Callable[..., Any], signature: _Signature
 ) -> Callable[[NodeContext], Awaitable[Outcome]]:
     async def activity(ctx: NodeContext) -> Outcome:
         arguments = signature.arguments(ctx.inputs, ctx.config)
@@ -142,15 +135,7 @@ def _activity(
             return arguments
         if signature.wants_context:
             arguments[CONTEXT] = ctx
-        limit = asyncio.timeout(timeout)
-        try:
-            async with limit:
-                return outcome_of(await _called(function, arguments))
-        except TimeoutError:
-            if not limit.expired():  # the function's own
-                raise
-            message = f"The node did not finish within {timeout:g} s."
-            return Failed(NodeError(code="node_timeout", message=message))
+        return outcome_of(await _called(function, arguments))
 
     return activity
 
@@ -158,7 +143,7 @@ def _activity(
 async def _called(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if inspect.iscoroutinefunction(function):
         return await function(**arguments)
-    return await asyncio.to_thread(function, **arguments)
+    return await in_thread(function, arguments)
 
 
 def outcome_of(value: Any) -> Outcome:

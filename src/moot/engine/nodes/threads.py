@@ -1,0 +1,36 @@
+"""Blocking functions in threads of their own.
+
+Daemon threads, not a pool: a function that never returns must neither use up a pool nor keep the
+server from stopping. How many there are is bounded by the host's limit on activities.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+async def in_thread(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if done.done():
+            return  # nobody waits any more
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(value)
+
+    def work() -> None:
+        value: Any = None
+        failure: BaseException | None = None
+        try:
+            value = function(**arguments)
+        except Exception as error:
+            failure = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, value, failure)
+
+    threading.Thread(target=work, name="moot-node", daemon=True).start()
+    return await done
