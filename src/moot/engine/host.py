@@ -36,11 +36,12 @@ from moot.engine.metrics import Metrics
 from moot.engine.tasks import Tasks
 from moot.engine.timers import Timers
 from moot.engine.turn import Turn
-from moot.store.protocol import Batch, Receipt, Store
+from moot.store.protocol import Batch, Receipt, Store, WorkRow
 
 log = logging.getLogger("moot.engine")
 
 MOST_ATTEMPTS = 5
+RECOVERY_LANES = 8
 PAGE = 2000
 
 #: makes the remembered answer of a request from the state the command led to
@@ -218,13 +219,24 @@ class Host:
 
     async def recover(self) -> int:
         """Take up every run that is owed something: the same path as normal running."""
-        found = await self.store.work(2**62, 10_000_000)
+        found = await self.store.work(2**62, 2**31)
+        now = self.clock.millis()
+        ready = [row for row in found if row.due_at <= now]
         for row in found:
-            if row.due_at > self.clock.millis():
+            if row.due_at > now:
                 self.timers.set(row.tenant, row.run_id, row.due_at)
-            else:
-                self.tasks.start(self._take_up(row.tenant, row.run_id))
+        for lane in range(RECOVERY_LANES):
+            self.tasks.start(self._take_up_all(ready[lane::RECOVERY_LANES]))
         return len(found)
+
+    async def _take_up_all(self, rows: list[WorkRow]) -> None:
+        for row in rows:
+            try:
+                await self._take_up(row.tenant, row.run_id)
+            except MootError as refusal:
+                log.exception(
+                    "A run cannot be taken up", extra={"run_id": row.run_id, "code": refusal.code}
+                )
 
     def look_again(self, tenant: str, run_id: str) -> None:
         """In a second, when what failed may work again."""
