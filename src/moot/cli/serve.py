@@ -1,0 +1,96 @@
+"""``moot serve``: the server in this process, until told to stop."""
+
+import errno
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moot.cli.trouble import Trouble
+
+if TYPE_CHECKING:
+    from moot.config import Settings
+
+OPTIONS = (
+    click.argument("database", required=False, metavar="[DB]"),
+    click.option("--database", "database_option", metavar="DB", help="The SQLite file [moot.db]."),
+    click.option("--host", help="Address to listen on [127.0.0.1]."),
+    click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 takes a free one [7666]."),
+    click.option("--workflows", metavar="DIR", help="Register the workflows in this folder."),
+    click.option("--nodes", metavar="FILE", help="A Python file of @node functions."),
+    click.option("--conformance", is_flag=True, default=None, help="Be a host under test."),
+    click.option("--log-json", is_flag=True, help="Log lines as JSON."),
+)
+
+
+def server_options(command: Any) -> Any:
+    """What ``serve`` and ``dev`` have in common."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command()
+@server_options
+def serve(log_json: bool, **flags: Any) -> None:
+    """Run the server, on one database file, until Ctrl-C or SIGTERM."""
+    run_server(settings_from(flags), log_json)
+
+
+def settings_from(flags: dict[str, Any]) -> "Settings":
+    from moot import config
+
+    positional, option = flags.pop("database"), flags.pop("database_option")
+    if positional and option and positional != option:
+        raise click.UsageError("Give the database once: as DB or as --database.")
+    try:
+        settings = config.load({**flags, "database": positional or option})
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if settings.workflows and not Path(settings.workflows).is_dir():
+        raise click.UsageError(f"--workflows: there is no folder {settings.workflows}.")
+    if settings.nodes and not Path(settings.nodes).is_file():
+        raise click.UsageError(f"--nodes: there is no file {settings.nodes}.")
+    return settings
+
+
+def run_server(settings: "Settings", log_json: bool) -> None:
+    from moot.api import server
+    from moot.cli import logs
+    from moot.store.sqlite.refusals import StoreRefused
+
+    logs.to_stderr(log_json)
+    refuse_taken_port(settings)
+    try:
+        server.serve(settings, lambda url: announce(settings, url))
+    except (StoreRefused, ValueError) as refusal:
+        raise Trouble(str(refusal)) from refusal
+
+
+def refuse_taken_port(settings: "Settings") -> None:
+    """Found before the file is opened, so that the sentence is about the port."""
+    try:
+        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = found[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        place = f"{settings.host}:{settings.port}"
+        if error.errno == errno.EADDRINUSE:
+            raise Trouble(
+                f"{place} is in use already, maybe by another Moot;"
+                " stop that one, or choose with --port (0 takes a free one)."
+            ) from error
+        raise Trouble(f"Cannot listen on {place}: {error.strerror or error}.") from error
+
+
+def announce(settings: "Settings", url: str) -> None:
+    from moot import __version__
+    from moot.api.server import key_file
+
+    click.echo(
+        f"moot {__version__} · {url} · database {settings.database}"
+        f" · key in {key_file(settings)} · Ctrl-C stops"
+    )
