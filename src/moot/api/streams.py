@@ -4,6 +4,7 @@ History comes from the log, the rest from the hub; the seam between them loses n
 nothing, because both carry the sequence.
 """
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -114,6 +115,7 @@ class _Reader:
     async def write(self, receive: Receive, send: Send) -> None:
         hub = self._services.host.hub
         reader = hub.subscribe(self._run_id)
+        watch = asyncio.ensure_future(_watch(receive, reader))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             await self._run(reader, send)
@@ -121,6 +123,7 @@ class _Reader:
         except OSError:
             return  # the reader has gone
         finally:
+            watch.cancel()
             hub.unsubscribe(self._run_id, reader)
 
     async def _run(self, reader: Subscription, send: Send) -> None:
@@ -213,6 +216,14 @@ class _Reader:
     async def _piece(self, send: Send, piece: bytes) -> None:
         if piece:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+
+async def _watch(receive: Receive, reader: Subscription) -> None:
+    """A reader that has gone is noticed at once, not at the next event."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    reader.closed = True
+    reader.wake()
 
 
 def _state(head: Head, sequence: int) -> bytes:
