@@ -1,6 +1,17 @@
 """Moot: a meeting place for people and AI agents, kept in one append-only log per run."""
 
-from moot.engine.nodes import Completed, Failed, NodeContext, node
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moot.engine.nodes import Completed, Failed, NodeContext, node
 
 __version__ = "0.1.0"
 __all__ = ["Completed", "Failed", "NodeContext", "__version__", "node"]
+
+
+def __getattr__(name: str) -> Any:
+    """Found on first use: the command line imports this package and must start at once."""
+    if name in __all__:
+        return getattr(import_module("moot.engine.nodes"), name)
+    raise AttributeError(f"module 'moot' has no attribute '{name}'")
