@@ -1,0 +1,76 @@
+"""No query of the hot paths walks a whole table, and no list has to be sorted."""
+
+import re
+from pathlib import Path
+
+import apsw
+import pytest
+from sqlite_doors import meddling
+
+from moot.store.sqlite import SqliteStore, heads, queries, statements
+from moot.store.sqlite.bulk import Bulk
+from moot.store.sqlite.listing import LISTS
+
+READS = {
+    name: getattr(queries, name)
+    for name in [
+        "READ", "HEAD", "SNAPSHOT", "SEALED", "RECEIPT", "ARTIFACT", "EFFECT", "FIND_RUN",
+        "ACTIVE_RUN", "WORK", "NEXT_WORK", "DEFINITION", "DEFINITION_BY_DIGEST", "KEY_BY_HASH",
+    ]
+}  # fmt: skip
+BULKS = {
+    f"{name} of {rows} rows": bulk.sql[rows]
+    for name, bulk in vars(statements).items()
+    if isinstance(bulk, Bulk)
+    for rows in (1, 4)
+}
+WRITES = {
+    "FIND heads": heads.FIND,
+    "LAST_NUMBER": heads.LAST_NUMBER,
+    "TAKEN_RECEIPTS": statements.TAKEN_RECEIPTS,
+    "REVOKE_KEY": statements.REVOKE_KEY,
+    "FORGET_RECEIPTS": statements.FORGET_RECEIPTS,
+}
+HOT = READS | BULKS | WRITES | {f"list by {name}": sql for name, sql in LISTS.items()}
+
+#: walks over what the caller handed in, not over a table
+HANDED_IN = re.compile(
+    r"SCAN (asked|json_each|CONSTANT ROW|\(subquery-\d+\)|\d+-ROW VALUES CLAUSE)"
+)
+
+
+@pytest.fixture
+async def path(tmp_path: Path) -> Path:
+    store = await SqliteStore.open(tmp_path / "moot.db")
+    await store.aclose()
+    return tmp_path / "moot.db"
+
+
+def plan(db: apsw.Connection, sql: str) -> list[str]:
+    names = re.findall(r":(\w+)", sql)
+    values = dict.fromkeys(names, "x") if names else ["[]"] * sql.count("?")
+    return [str(row[3]) for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+
+
+@pytest.mark.parametrize("name", HOT)
+async def test_the_query_finds_its_rows_by_an_index(path: Path, name: str) -> None:
+    with meddling(path) as db:
+        steps = plan(db, HOT[name])
+    walks = [step for step in steps if step.startswith("SCAN") and not HANDED_IN.match(step)]
+    assert walks == []
+
+
+@pytest.mark.parametrize("name", [name for name in LISTS if name != "prefix"])
+async def test_the_list_comes_in_the_order_of_its_index(path: Path, name: str) -> None:
+    with meddling(path) as db:
+        steps = plan(db, LISTS[name])
+    assert not [step for step in steps if "ORDER BY" in step]
+    assert any(f"INDEX runs_{name}" in step and "created_at" in step for step in steps)
+
+
+@pytest.mark.parametrize("table", ["events", "runs"])
+async def test_the_check_itself_would_see_a_walk(path: Path, table: str) -> None:
+    with meddling(path) as db:
+        (step,) = plan(db, f"SELECT * FROM {table}")
+    assert step.startswith("SCAN")
+    assert not HANDED_IN.match(step)
