@@ -163,13 +163,13 @@ class _Builder:
             raise self._error(event, "a file holds one workflow; '---' begins another")
 
     def _error(self, event: yaml.Event, message: str) -> FlowFileError:
-        return FlowFileError(self.file, event.start_mark.line + 1, message)
+        return FlowFileError(self.file, _line(event), message)
 
     def _alias(self, event: yaml.AliasEvent) -> Item:
         self.aliases += 1
         if self.aliases > MAX_ALIASES:
             raise self._error(event, f"more than {MAX_ALIASES} aliases ('*name') are not allowed")
-        found = self.anchors.get(event.anchor)
+        found = self.anchors.get(event.anchor or "")
         if found is None:
             raise self._error(event, f"'*{event.anchor}' stands for nothing defined before it")
         return found
@@ -191,11 +191,10 @@ class _Builder:
     def _scalar(self, event: yaml.ScalarEvent) -> Item:
         quoted = not event.implicit[0]
         value = event.value if quoted else _plain_scalar(event.value)
-        line = event.start_mark.line + 1
-        return Item(value=value, raw=event.value, file=self.file, line=line)
+        return Item(value=value, raw=event.value, file=self.file, line=_line(event))
 
     def _collection(self, done: _Open) -> Item:
-        line = done.event.start_mark.line + 1
+        line = _line(done.event)
         size = 1 + sum(item.size for item in done.items)
         if isinstance(done.event, yaml.SequenceStartEvent):
             return Item(value=done.items, file=self.file, line=line, size=size)
@@ -208,6 +207,10 @@ class _Builder:
                 raise key.error(f"'{key.raw}' stands here twice")
             pairs[key.raw], lines[key.raw] = value, key.line
         return Item(value=pairs, file=self.file, line=line, lines=lines, size=size)
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1
 
 
 def _plain_scalar(text: str) -> Any:

@@ -49,7 +49,7 @@ def port(item: Item, scope: Scope) -> dict[str, Any]:
         return {"type": "static", "value": _unescaped(item.plain())}
     for name in names:
         _check_known(item, name, scope)
-    if isinstance(item.value, str) and item.value == f"{{{names[0]}}}":
+    if _stands_alone(item):
         return _itself(names[0], scope)
     source = _cel(item, scope)
     check_expression(item, source)
@@ -95,6 +95,14 @@ def name_in(item: Item, scope: Scope) -> str:
     text = item.text("the name of a variable")
     bare = text[1:-1] if text.startswith("{") and text.endswith("}") else text
     return scope.check_variable(item, bare)
+
+
+def _stands_alone(item: Item) -> bool:
+    """The text is one placeholder and nothing else: the value itself is meant."""
+    if not isinstance(item.value, str):
+        return False
+    pieces = [piece for piece in _PIECES.split(item.value) if piece]
+    return len(pieces) == 1 and _is_placeholder(pieces[0])
 
 
 def _is_placeholder(piece: str) -> bool:
@@ -155,9 +163,8 @@ def _cel(item: Item, scope: Scope) -> str:
         return "[" + ", ".join(_cel(each, scope) for each in item.value) + "]"
     if not isinstance(item.value, str):
         return _literal(item.value)
-    names = mentions(item)
-    if names and item.value == f"{{{names[0]}}}":
-        return _reference(names[0], scope)
+    if _stands_alone(item):
+        return _reference(mentions(item)[0], scope)
     pieces = [piece for piece in _PIECES.split(item.value) if piece]
     return " + ".join(_piece(item, piece, scope) for piece in pieces) or '""'
 
@@ -166,13 +173,16 @@ def _piece(item: Item, piece: str, scope: Scope) -> str:
     if not _is_placeholder(piece):
         return _literal(_unescaped(piece))
     path = _path(item, piece)
-    if scope.variables.get(path) in ("object", "array"):
-        raise item.error(f"'{piece}' is an {scope.variables[path]} and cannot stand inside a text")
-    return _as_text(_reference(path, scope))
+    type_ = scope.variables.get(path, "any")
+    if type_ in ("object", "array"):
+        raise item.error(f"'{piece}' is an {type_} and cannot stand inside a text")
+    return _as_text(_reference(path, scope), type_)
 
 
-def _as_text(value: str) -> str:
+def _as_text(value: str, type_: str) -> str:
     """CEL's string() knows neither null nor booleans."""
+    if type_ in ("string", "number"):
+        return f"string({value})"
     boolean = f"type({value}) == bool ? ({value} ? 'true' : 'false')"
     return f"({value} == null ? '' : {boolean} : string({value}))"
 
