@@ -1,0 +1,53 @@
+"""What the wire tests share: validators, and keys to the host under trial."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .api import Api
+from .published import Published
+
+
+@pytest.fixture(scope="session")
+def published(openwop: Path) -> Published:
+    return Published(openwop)
+
+
+@pytest.fixture(scope="session")
+def api(conformance_server: Any, published: Published) -> Iterator[Api]:
+    """The administrator's key, which is a test key too."""
+    with Api(conformance_server.url, conformance_server.key, published) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def live(api: Api) -> Iterator[Api]:
+    """An ordinary key of the same tenant: neither administrator nor test."""
+    with api.with_key(api.new_key("live")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def foreign(api: Api) -> Iterator[Api]:
+    """A key with every right, of another tenant."""
+    with api.with_key(api.new_key("foreign", tenant="elsewhere", admin=True)) as found:
+        yield found
+
+
+@pytest.fixture
+def host(server: Callable[..., Any], published: Published) -> Iterator[Callable[..., Api]]:
+    """``host(*arguments, **environment)``: the administrator of one more server, as ``.server``."""
+    opened: list[Api] = []
+
+    def start(*arguments: str, **environment: Any) -> Api:
+        process = server(*arguments, **environment)
+        found = Api(process.url, process.key, published)
+        found.server = process
+        opened.append(found)
+        return found
+
+    yield start
+    for found in opened:
+        found.close()

@@ -1,0 +1,114 @@
+"""The published schemas, and which of them an answer must fit."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+
+#: route -> what its answer is; the first that matches
+ANSWERS: tuple[tuple[str, str], ...] = (
+    (r"/\.well-known/openwop", "discovery"),
+    (r"/v1/workflows/[^/]+", "workflow"),
+    (r"/v1/runs/[^/:]+", "snapshot"),
+    (r"/v1/runs/[^/]+/events(/poll)?", "events"),
+    (r"/v1/host/sample/test/runs/[^/]+/events", "events"),
+    (r"/v1/runs/[^/]+/debug-bundle", "bundle"),
+)
+
+
+class Unfit(AssertionError):
+    """The host sent what the published schema does not allow."""
+
+
+class Published:
+    """Validators by name. Relative and absolute references are looked up in the folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._documents = {
+            file.name: json.loads(file.read_bytes())
+            for file in sorted((folder / "schemas").rglob("*.json"))
+        }
+        resources = [(found["$id"], found) for found in self._documents.values() if "$id" in found]
+        self._registry = jsonschema_rs.Registry(resources)
+        self._made: dict[str, Any] = {}
+        payloads = self._documents["run-event-payloads.schema.json"]
+        index = payloads["$defs"]["_typeIndex"]["properties"]
+        self._payload_refs = {name: payloads["$id"] + entry["$ref"] for name, entry in index.items()}
+
+    @property
+    def payload_types(self) -> set[str]:
+        return set(self._payload_refs)
+
+    def check(self, kind: str, document: Any) -> None:
+        """Raises Unfit when the document is not what its kind must be."""
+        getattr(self, kind)(document)
+
+    def error(self, document: Any) -> None:
+        self._fits("error-envelope", document)
+
+    def discovery(self, document: Any) -> None:
+        self._fits("capabilities", document)
+
+    def workflow(self, document: Any) -> None:
+        self._fits("workflow-definition", document)
+
+    def snapshot(self, document: Any) -> None:
+        self._fits("run-snapshot", document)
+
+    def event(self, document: Any) -> None:
+        """The envelope, and the payload by its type."""
+        self._fits("run-event", document)
+        type_ = document["type"]
+        if type_ == "state.snapshot":
+            self.snapshot(document["payload"])
+        reference = self._payload_refs.get("output.chunk" if type_ == CHUNK else type_)
+        if reference is not None:
+            self._fits_reference(reference, document["payload"], type_)
+
+    def events(self, document: Any) -> None:
+        for event in document["events"]:
+            self.event(event)
+
+    def bundle(self, document: Any) -> None:
+        self._fits("debug-bundle", document)
+        self.events(document)
+        assert document["metrics"]["eventCount"] == len(document["events"])
+        assert not (document["redactionApplied"] and document["redactionMode"] == "passthrough")
+
+    def _fits(self, name: str, document: Any) -> None:
+        found = self._documents[f"{name}.schema.json"]
+        self._fits_reference(found["$id"], document, name)
+
+    def _fits_reference(self, reference: str, document: Any, name: str) -> None:
+        validator = self._made.get(reference)
+        if validator is None:
+            validator = self._made[reference] = jsonschema_rs.Draft202012Validator(
+                {"$ref": reference}, registry=self._registry, validate_formats=True
+            )
+        for error in validator.iter_errors(document):
+            place = "/".join(map(str, error.instance_path))
+            raise Unfit(f"{name}: at '{place}': {error.message}\n{json.dumps(document)[:2000]}")
+
+
+CHUNK = "ai.message.chunk"
+
+
+def kind_of(path: str) -> str | None:
+    """What the answer of this path is, if the protocol says."""
+    return next((kind for route, kind in ANSWERS if re.fullmatch(route, path)), None)
+
+
+def check_answer(
+    published: Published, method: str, path: str, status: int, media: str, body: bytes
+) -> None:
+    """Every answer of every wire test comes through here."""
+    if method == "HEAD" or status in (204, 304):
+        assert body == b"", f"{method} {path}: {status} with a body"
+        return
+    if status >= 400:
+        assert media == "application/json", f"{method} {path}: {status} as {media!r}: {body!r}"
+        published.error(json.loads(body))
+    elif media == "application/json" and method == "GET" and (kind := kind_of(path)):
+        published.check(kind, json.loads(body))
