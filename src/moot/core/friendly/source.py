@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d{1,3})?")
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 
-class FlowFileError(Exception):
+class FlowFileError(ValueError):
     """A mistake in a workflow file, and where it is."""
 
     def __init__(self, filename: str, line: int, message: str) -> None:
@@ -115,15 +115,21 @@ def read(text: str, filename: str) -> Item:
         for event in yaml.parse(text, Loader=_LOADER):
             builder.take(event)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
-        raise FlowFileError(filename, line, f"this is not YAML: {error.problem}") from None
+        raise _not_yaml(error, filename) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise FlowFileError(filename, line, f"this is not YAML: {error.reason}") from None
     if builder.root is None:
         raise FlowFileError(filename, 1, "the file is empty — begin with 'workflow: my-flow'")
     return builder.root
+
+
+def _not_yaml(error: yaml.MarkedYAMLError, filename: str) -> FlowFileError:
+    """What is never closed is best shown where it opens."""
+    unclosed = "end of stream" in str(error.problem)
+    mark = (error.context_mark if unclosed else None) or error.problem_mark
+    said = ", ".join(filter(None, (error.context, error.problem)))
+    return FlowFileError(filename, mark.line + 1 if mark else 1, f"this is not YAML: {said}")
 
 
 class _Open:
