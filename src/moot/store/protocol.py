@@ -40,7 +40,7 @@ class Append(Struct, kw_only=True):
     first: int
     events: list[bytes]
     row: RunRow | None = None
-    work: int | None | UnsetType = UNSET
+    work: int | UnsetType | None = UNSET
     snapshot: bytes | None = None
     fold_version: int = 0
 
