@@ -25,6 +25,10 @@ WORK = NodeType(type_id="acme.work", kind=Kind.ACTIVITY, activity=_never)
 TYPES = {**built_in(), WORK.type_id: WORK}
 
 
+def flow(steps: str, head: str = "") -> str:
+    return f"workflow: sample\n{head}\nsteps:\n{steps}"
+
+
 def compiled(text: str, filename: str = "flow.yaml") -> Flow:
     return compile_flow(parse(compile_yaml(text, filename)), TYPES, "digest")
 
@@ -44,6 +48,18 @@ def did(run: Run) -> list[str]:
     """The nodes that completed, in the order they ended."""
     done = [key for key, node in run.nodes.items() if node.status is NodeStatus.COMPLETED]
     return sorted(done, key=lambda key: run.nodes[key].ended_seq)
+
+
+def nodes(text: str) -> dict[str, dict[str, Any]]:
+    compiled(text)
+    return {node["id"]: node for node in compile_yaml(text, "flow.yaml")["nodes"]}
+
+
+def value(text: str, **inputs: Any) -> Any:
+    """What the variable 'x' is after the run."""
+    run = played(text, **inputs)
+    assert run.status is Status.COMPLETED, run.error
+    return run.variables["x"]
 
 
 class _Player:

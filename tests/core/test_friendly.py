@@ -1,35 +1,15 @@
 """The friendly YAML form: what compiles to what, and how it behaves when it runs."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from flow_player import compiled, did, played
+from flow_player import compiled, did, flow, nodes, played, value
 
 from moot.core.definition import parse
 from moot.core.friendly import compile_yaml
 from moot.core.run import Status
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "flows").glob("*.yaml"))
-
-
-def flow(steps: str, head: str = "") -> str:
-    return f"workflow: sample\n{head}\nsteps:\n{steps}"
-
-
-def nodes(text: str) -> dict[str, dict[str, Any]]:
-    compiled(text)
-    return {node["id"]: node for node in compile_yaml(text, "flow.yaml")["nodes"]}
-
-
-def value(text: str, **inputs: Any) -> Any:
-    """What the variable 'x' is after the run."""
-    run = played(text, **inputs)
-    assert run.status is Status.COMPLETED, run.error
-    return run.variables["x"]
-
-
-# The head
 
 
 def test_the_smallest_file_compiles() -> None:
@@ -104,73 +84,6 @@ def test_channels_have_a_reducer_and_bounds() -> None:
 def test_a_plain_no_is_a_word_not_a_boolean() -> None:
     assert value(flow("  - set: {x: no}\n")) == "no"
     assert value(flow("  - set: {x: false}\n")) is False
-
-
-# Placeholders
-
-
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ('"Hello {who}"', "Hello Ada"),
-        ('"{who}"', "Ada"),
-        ('"{n}"', 3),
-        ('"{ n }"', 3),
-        ('"{n} of {n}"', "3 of 3"),
-        ('"{yes}!"', "true!"),
-        ('"{things}"', [1, {"a": None}]),
-        ('"{things.1.a}"', None),
-        ('"at {things.0}"', "at 1"),
-        ('{a: "{n}", b: ["x {who}", 1.5, null, true]}', {"a": 3, "b": ["x Ada", 1.5, None, True]}),
-        ('"{{who}} is {who}"', "{who} is Ada"),
-        ('"{{}}"', "{}"),
-        ('"a \\"quoted\\" \\\\ {who}\\n"', 'a "quoted" \\ Ada\n'),
-        ('"{odd-name}"', "odd"),
-        ('"is {odd-name}"', "is odd"),
-        ('"{in} it is"', "7 it is"),
-        ('""', ""),
-        ("12", 12),
-        ("-1.5e3", -1500.0),
-        ("1.2.3", "1.2.3"),
-        ("0123", 123),
-        ("2024-01-01", "2024-01-01"),
-        ("null", None),
-    ],
-)
-def test_a_value_means(written: str, expected: Any) -> None:
-    head = """
-variables:
-  who: {type: str, default: Ada}
-  n: {type: int, default: 3}
-  yes: {type: bool, default: true}
-  things: {type: any, default: [1, {a: null}]}
-  odd-name: {type: str, default: odd}
-  in: {type: int, default: 7}
-"""
-    assert value(flow(f"  - set: {{x: {written}}}\n", head)) == expected
-
-
-def test_null_and_booleans_can_stand_inside_a_text() -> None:
-    steps = '  - set: {a: null, b: false}\n  - set: {x: "<{a}|{b}>"}\n'
-    assert value(flow(steps)) == "<|false>"
-
-
-def test_a_whole_placeholder_passes_the_variable_itself() -> None:
-    found = nodes(flow('  - set: {x: "{a}"}\n', "inputs: {a: any}"))
-    assert found["set-1"]["inputs"]["value"] == {"type": "variable", "variableName": "a"}
-
-
-def test_the_output_of_a_step_can_be_named() -> None:
-    steps = '  - {id: shout, node: acme.work}\n  - set: {x: "{shout.from}"}\n'
-    found = nodes(flow(steps))["set-1"]["inputs"]["value"]
-    assert found == {"type": "connection", "nodeId": "shout", "outputKey": "from"}
-    assert value(flow(steps)) == "shout"
-    assert value(flow(steps.replace("{shout.from}", "by {shout.from}"))) == "by shout"
-
-
-def test_a_channel_can_be_named() -> None:
-    steps = '  - write: {channel: log, value: {n: 1}}\n  - set: {x: "{log}"}\n'
-    assert value(flow(steps, "channels: {log: append}")) == [{"n": 1}]
 
 
 # Steps

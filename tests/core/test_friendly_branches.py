@@ -1,14 +1,9 @@
 """Branches of the friendly form, played: which nodes run, and which do not after a failure."""
 
 import pytest
-from flow_player import did, played
+from flow_player import did, flow, played
 
 from moot.core.run import NodeStatus, Status
-
-
-def flow(steps: str, head: str = "") -> str:
-    return f"workflow: sample\n{head}\nsteps:\n{steps}"
-
 
 WHEN = """
   - id: size

@@ -118,7 +118,7 @@ def example(type_id: str) -> NodeType:
 
 
 def test_nothing_installed_gives_nothing() -> None:
-    assert importlib.metadata.entry_points(group="moot.nodes") == ()
+    assert not list(importlib.metadata.entry_points(group="moot.nodes"))
     assert registry.from_entry_points() == {}
 
 
