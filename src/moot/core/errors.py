@@ -151,6 +151,11 @@ class ArtifactNotFound(NotFound):
 class MethodNotAllowed(MootError):
     code, status = "method_not_allowed", 405
 
+    def __init__(self, method: str, allowed: list[str]) -> None:
+        super().__init__(
+            f"{method} is not possible here; use {', '.join(allowed)}.", allowed=allowed
+        )
+
 
 class Conflict(MootError):
     code, status = "conflict", 409

@@ -68,6 +68,7 @@ def plain(value: Any) -> Any:
         case list() | tuple():
             return [plain(item) for item in value]
         case dict():
-            return {str(key): plain(item) for key, item in value.items()}
+            # The library hands its own maps over in any order; what is recorded has one.
+            return {str(key): plain(value[key]) for key in sorted(value, key=str)}
         case _:
             return str(value)

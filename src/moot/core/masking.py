@@ -6,7 +6,12 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from moot.core.events import NewEvent
+
 MASK = "[REDACTED]"
+
+#: shorter texts and plain numbers are too common to be looked for
+SHORTEST_SECRET = 4
 
 
 def masked(mode: str, value: Any) -> Any:
@@ -21,3 +26,50 @@ def masked(mode: str, value: Any) -> Any:
             return value
         case _:
             return MASK
+
+
+def sealed_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
+    """The event without any value that is sealed, wherever a node has carried it.
+
+    Outputs and variables that held one are sealed too, so that later nodes still see them.
+    """
+    if mode == "passthrough":
+        return new
+    secrets = [value for value in sealed.values() if _secret(value)]
+    payload = _without(new.payload, secrets, mode)
+    if payload == new.payload:
+        return new
+    extra = dict(new.sealed or {})
+    if new.type == "node.completed":
+        before = new.payload["outputs"]
+        extra.update(
+            {
+                f"out:{new.node_id}:{port}": before[port]
+                for port, value in payload["outputs"].items()
+                if value != before[port] and f"out:{new.node_id}:{port}" not in extra
+            }
+        )
+    elif new.type == "variable.changed" and "next" in new.payload:
+        extra.setdefault(f"var:{new.payload['name']}", new.payload["next"])
+    return msgspec.structs.replace(new, payload=payload, sealed=extra or None)
+
+
+def _secret(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) >= SHORTEST_SECRET
+    return isinstance(value, (list, dict)) and bool(value)
+
+
+def _without(value: Any, secrets: list[Any], mode: str) -> Any:
+    if value in secrets:
+        seen = masked(mode, value)
+        return MASK if seen is UNSET else seen
+    if isinstance(value, dict):
+        return {key: _without(item, secrets, mode) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without(item, secrets, mode) for item in value]
+    if isinstance(value, str):
+        for secret in secrets:
+            if isinstance(secret, str):
+                value = value.replace(secret, MASK)
+    return value

@@ -62,6 +62,13 @@ class Activities:
     async def _attempt(self, head: Head, node: FlowNode, attempt: int) -> None:
         run = head.run
         key = (node.id, attempt)
+        if node.type.activity is None:
+            log.error(
+                "Node type %s is not installed; the run waits for it",
+                node.type.type_id,
+                extra={"action": "node.missing", "run_id": run.run_id},
+            )
+            return
         try:
             async with self._slots:
                 await self._carry_out(head, node, attempt)

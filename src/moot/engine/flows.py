@@ -9,6 +9,7 @@ from moot.core.definition import nearest
 from moot.core.errors import MootError, UnknownChildWorkflow, WorkflowNotFound
 from moot.core.flow import Flow, compile_flow, digest
 from moot.core.outcomes import NodeType
+from moot.engine.nodes.unknown import AnyType
 from moot.store.protocol import Definition, RecordStore
 
 
@@ -83,11 +84,15 @@ class Flows:
             found = await self._store.definition_by_digest(tenant, name)
             if found is None:
                 raise WorkflowNotFound(name)
-            flow = self.compile(found.body)
+            flow = self._readable(found.body)
             self._remember(tenant, flow)
         if flow.references:
             await self._try_prepare(tenant, flow)
         return flow
+
+    def _readable(self, body: bytes) -> Flow:
+        """A run whose node types are gone can be read; its nodes wait until they are back."""
+        return compile_flow(definitions.parse(body), AnyType(self.types), digest(body))
 
     async def _try_prepare(self, tenant: str, flow: Flow) -> None:
         """A run that is already there goes on even if a workflow it calls cannot be read."""

@@ -21,6 +21,7 @@ from moot.core.commands import (
 )
 from moot.core.events import TERMINAL_TYPES, Event, NewEvent, encode, event_id, iso
 from moot.core.graph import PortProblem
+from moot.core.masking import sealed_event
 from moot.core.outcomes import Failed, NodeError
 from moot.core.pending import Owed, pending
 from moot.core.run import FOLD_VERSION, NODE_ENDS, Run, apply
@@ -122,6 +123,8 @@ class Turn:
 
     def _record(self, head: Head, new: NewEvent) -> None:
         run = head.run
+        if head.sealed:
+            new = sealed_event(new, head.sealed, head.flow.masking)
         micros = self._clock.micros()
         event = _stamped(run, new, micros)
         body = encode(event)

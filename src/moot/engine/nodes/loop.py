@@ -10,7 +10,7 @@ from moot.engine.nodes.reading import evaluated, expression_problem, first_probl
 
 COUNTS = ("times", "count", "iterations")
 DEFAULT_LIMIT = 1000
-HIGHEST_LIMIT = 10_000
+HIGHEST_LIMIT = 1000
 
 
 def limit_of(config: dict[str, Any]) -> int:

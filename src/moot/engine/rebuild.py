@@ -1,0 +1,69 @@
+"""Derived rows made anew from the log: runs, work and the places of effects.
+
+Cached folds are dropped, they come back as runs are used. Sealed values are primary: untouched.
+"""
+
+from collections.abc import AsyncIterator
+
+from moot.core import events
+from moot.core.commands import Advance, decide
+from moot.core.pending import pending
+from moot.core.run import Run, apply
+from moot.engine.flows import Flows
+from moot.engine.turn import due_of, effect_row, row_of
+from moot.store.protocol import Append, EffectRow, Store
+
+PAGE = 2000
+EFFECT_TYPES = ("moot.effect.started", "moot.effect.finished")
+
+
+async def rebuild(store: Store, flows: Flows) -> int:
+    """Fold every log and replace what was derived from it. Returns how many runs there are.
+
+    No host may use the store meanwhile: rows of a run that moves on would be of the past.
+    """
+    logs = await store.runs()
+    await store.rebuild(_rows(store, flows, logs))
+    return len(logs)
+
+
+async def _rows(
+    store: Store, flows: Flows, logs: list[tuple[str, str]]
+) -> AsyncIterator[tuple[Append, list[EffectRow]]]:
+    for tenant, run_id in logs:
+        run, effects = await _folded(store, tenant, run_id)
+        yield await _derived(flows, run), effects
+
+
+async def _folded(store: Store, tenant: str, run_id: str) -> tuple[Run, list[EffectRow]]:
+    """The state after the whole log, and the places that speak of effects, in order."""
+    run = Run(run_id, tenant=tenant)
+    effects: list[EffectRow] = []
+    while rows := await store.read(tenant, run_id, run.next_sequence - 1, PAGE):
+        for row in rows:
+            event = events.decode(row)
+            apply(run, event)
+            if event.type in EFFECT_TYPES:
+                effects.append(effect_row(run, event))
+    return run, effects
+
+
+async def _derived(flows: Flows, run: Run) -> Append:
+    return Append(
+        tenant=run.tenant,
+        run_id=run.run_id,
+        first=run.next_sequence,
+        events=[],
+        row=row_of(run),
+        work=await _due(flows, run),
+    )
+
+
+async def _due(flows: Flows, run: Run) -> int | None:
+    """When the host must look at the run. Only a living one needs its workflow to tell."""
+    if run.terminal:
+        return None
+    flow = await flows.by_digest(run.tenant, run.definition)
+    if decide(run, flow, Advance(run.updated_at)):
+        return 0  # its last commit was full, and the rest of the step never came
+    return due_of(pending(run, flow))
