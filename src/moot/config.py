@@ -57,7 +57,7 @@ def bootstrap_key() -> str | None:
 
 def client_environment() -> dict[str, str]:
     """What the command line reads: where the server is and with which key."""
-    names = ("MOOT_URL", "MOOT_KEY", "MOOT_DATABASE", "NO_COLOR")
+    names = ("MOOT_URL", "MOOT_KEY", "MOOT_DATABASE", "MOOT_DEBUG", "NO_COLOR")
     return {name: os.environ[name] for name in names if name in os.environ}
 
 

@@ -1,29 +1,91 @@
 """The command line. Every command imports what it needs when it runs, so that help is quick."""
 
+import os
 import sys
 
 import click
 
+from moot import __version__
+from moot.cli.about import openapi, version
+from moot.cli.api import api
+from moot.cli.db import db
+from moot.cli.demo import demo
+from moot.cli.dev import dev
+from moot.cli.doctor import doctor
+from moot.cli.flow import flow
+from moot.cli.key import key
+from moot.cli.run import run
 from moot.cli.serve import serve
 from moot.cli.trouble import Exit, Trouble
 
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def moot() -> None:
-    """Moot: durable workflows in one file, an OpenWOP v1 host."""
+COMMANDS = (demo, serve, dev, run, flow, key, db, doctor, api, openapi, version)
 
 
-moot.add_command(serve)
+class InOrder(click.Group):
+    """Commands in the order of a first day; a typing mistake gets the nearest word."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands:
+            from moot.core.definition import nearest
+
+            meant = nearest(args[0], self.commands)
+            hint = f" Did you mean '{meant}'?" if meant else ""
+            ctx.fail(f"there is no command '{args[0]}'.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=InOrder, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s", prog_name="moot")
+@click.pass_context
+def moot(ctx: click.Context) -> None:
+    """Moot: durable workflows in one file, an OpenWOP v1 host.
+
+    Exit codes: 0 ok, 1 failed, 2 usage, 3 timed out, 4 waiting for a human, 5 not found,
+    6 no server.
+    """
+    from moot.config import client_environment
+
+    if client_environment().get("NO_COLOR"):
+        ctx.color = False
+
+
+for command in COMMANDS:
+    moot.add_command(command)
 
 
 def main() -> None:
     try:
         sys.exit(moot.main(standalone_mode=False))
+    except click.exceptions.NoArgsIsHelpError as asked:
+        click.echo(asked.format_message())
     except click.UsageError as error:
-        error.show()
-        sys.exit(Exit.USAGE)
-    except click.Abort:
-        sys.exit(130)
+        path = error.ctx.command_path if error.ctx else "moot"
+        _fail(error, f"{error.format_message()} See: {path} --help", Exit.USAGE)
+    except click.ClickException as error:
+        _fail(error, error.format_message(), Exit.FAILED)
     except Trouble as trouble:
-        click.echo(f"error: {trouble}", err=True)
-        sys.exit(trouble.exit_code)
+        _fail(trouble, str(trouble), trouble.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(Exit.FAILED)
+    except Exception as error:
+        said = f"something went wrong that should not: {type(error).__name__}: {error}."
+        _fail(error, f"{said} MOOT_DEBUG=1 shows where.", Exit.FAILED)
+
+
+def _fail(error: Exception, sentence: str, code: Exit) -> None:
+    from moot.config import client_environment
+
+    if client_environment().get("MOOT_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    click.echo(f"error: {sentence}", err=True)
+    sys.exit(code)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from moot.cli.options import url_file
 from moot.cli.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def run_server(settings: "Settings", log_json: bool) -> None:
         server.serve(settings, lambda url: announce(settings, url))
     except (StoreRefused, ValueError) as refusal:
         raise Trouble(str(refusal)) from refusal
+    url_file(Path(settings.database)).unlink(missing_ok=True)
 
 
 def refuse_taken_port(settings: "Settings") -> None:
@@ -94,3 +96,6 @@ def announce(settings: "Settings", url: str) -> None:
         f"moot {__version__} · {url} · database {settings.database}"
         f" · key in {key_file(settings)} · Ctrl-C stops"
     )
+    # for commands on this machine: a server on another port is found by its file
+    near = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+    url_file(Path(settings.database)).write_text(near + "\n", encoding="utf-8")

@@ -1,0 +1,183 @@
+"""The checks of ``moot doctor``, one function each: (ok | warning | problem, a sentence)."""
+
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moot.cli.client import Client, Unreachable
+from moot.cli.options import Place, key_file
+
+if TYPE_CHECKING:
+    from moot.config import Settings
+
+Finding = tuple[str, str]
+
+OLDEST_PYTHON = (3, 11)
+SYNCS = 20
+#: milliseconds: a disk that syncs faster than this may only say that it does
+TOO_QUICK, TOO_SLOW = 0.03, 50.0
+#: 2025-01-01 in ms: before that, Moot did not exist
+EARLIEST = 1_735_689_600_000
+#: what the protocol asks of a discovery document
+DISCOVERY = ("protocolVersion", "supportedEnvelopes", "schemaVersions", "limits")
+
+
+def python(where: Place, settings: "Settings") -> Finding:
+    version = platform.python_version()
+    if sys.version_info < OLDEST_PYTHON:
+        return "problem", f"{version} is too old; install 3.11 or newer"
+    return "ok", version
+
+
+def sqlite(where: Place, settings: "Settings") -> Finding:
+    import apsw
+
+    from moot.store.sqlite.files import check_driver
+    from moot.store.sqlite.refusals import StoreRefused
+
+    try:
+        check_driver()
+    except StoreRefused as refusal:
+        return "problem", str(refusal)
+    return "ok", apsw.sqlite_lib_version()
+
+
+def store(where: Place, settings: "Settings") -> Finding:
+    """A quick look; ``moot db verify`` reads every byte."""
+    import apsw
+
+    from moot.store.sqlite.files import open_to_read
+    from moot.store.sqlite.readers import connect_reader
+    from moot.store.sqlite.refusals import StoreRefused
+
+    file = where.database
+    if not file.exists():
+        return "ok", f"{file} does not exist yet; moot serve makes it"
+    try:
+        open_to_read(file).close()
+        db = connect_reader(file)
+        complaints = [row[0] for row in db.execute("PRAGMA quick_check") if row[0] != "ok"]
+        db.close()
+    except (StoreRefused, apsw.Error) as refusal:
+        return "problem", f"{refusal} Restore a backup of it."
+    if complaints:
+        return "problem", f"{file}: {complaints[0]}; restore a backup, then: moot db verify"
+    size = file.stat().st_size / 1_048_576
+    return "ok", f"{file}, {size:.1f} MB, quick check passed (moot db verify reads every byte)"
+
+
+def key(where: Place, settings: "Settings") -> Finding:
+    file = key_file(where.database)
+    if not file.exists():
+        return "ok", f"{file} does not exist yet; moot serve makes it"
+    mode = file.stat().st_mode & 0o777
+    if mode & 0o077:
+        return "problem", f"others can read {file} (mode {mode:o}); run: chmod 600 {file}"
+    return "ok", f"{file}, readable by you only"
+
+
+def disk(where: Place, settings: "Settings") -> Finding:
+    """Whether a sync takes as long as one must."""
+    folder = where.database.resolve().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        return "problem", f"{folder} cannot be written to"
+    middle = statistics.median(_sync_times(folder))
+    if middle < TOO_QUICK:
+        says = f"a sync takes {middle:.3f} ms: this disk may lose what it has confirmed"
+        return "warning", says
+    if middle > TOO_SLOW:
+        return "warning", f"a sync takes {middle:.0f} ms; every commit waits for one"
+    return "ok", f"a sync takes {middle:.2f} ms"
+
+
+def _sync_times(folder: Path) -> list[float]:
+    times = []
+    with tempfile.TemporaryFile(dir=folder) as file:
+        for _ in range(SYNCS):
+            file.write(b"\0" * 4096)
+            file.flush()
+            began = time.perf_counter()
+            os.fsync(file.fileno())
+            times.append((time.perf_counter() - began) * 1000)
+    return times
+
+
+def clock(where: Place, settings: "Settings") -> Finding:
+    import apsw
+
+    from moot.clock import SystemClock
+    from moot.core.events import iso
+    from moot.store.sqlite.readers import connect_reader
+
+    now = SystemClock().millis()
+    if now < EARLIEST:
+        return "problem", f"it says {iso(now * 1000)}; set the clock"
+    if where.database.exists():
+        try:
+            db = connect_reader(where.database)
+            newest = db.execute("SELECT max(updated_at) FROM runs").get
+            db.close()
+        except apsw.Error:
+            newest = None
+        if newest is not None and newest > now + 1000:
+            return "problem", f"it says {iso(now * 1000)}, but the log has events of later; set it"
+    return "ok", iso(now * 1000)
+
+
+def port(where: Place, settings: "Settings") -> Finding:
+    from moot.cli.serve import refuse_taken_port
+    from moot.cli.trouble import Trouble
+
+    try:
+        answer = Client(where).call("GET", "/healthz")
+    except Unreachable:
+        try:
+            refuse_taken_port(settings)
+        except Trouble as trouble:
+            return "problem", str(trouble)
+        return "ok", f"{settings.host}:{settings.port} is free; no server runs"
+    if answer.status == 200 and b'"version"' in answer.body:
+        return "ok", f"Moot {answer.data()['version']} answers at {where.url}"
+    return "problem", f"something else answers at {where.url}; choose another --port"
+
+
+def discovery(where: Place, settings: "Settings") -> Finding:
+    try:
+        answer = Client(where).call("GET", "/.well-known/openwop")
+    except Unreachable:
+        return "ok", "not checked: no server runs"
+    document = answer.data()
+    missing = [name for name in DISCOVERY if name not in document]
+    if answer.status != 200 or missing:
+        return "problem", f"the document lacks {', '.join(missing) or 'everything'}"
+    problems = _against_schema(document, settings)
+    if problems:
+        return "problem", f"the document breaks its schema: {problems[0]}"
+    checked = "" if problems is None else " and matches the published schema"
+    claims = len(document)
+    return "ok", f"protocol {document['protocolVersion']}, {claims} claims, well formed{checked}"
+
+
+def _against_schema(document: Any, settings: "Settings") -> list[str] | None:
+    """None when the published schemas are not at hand."""
+    import json
+
+    from moot.config import openwop_dir
+    from moot.core import schemas
+
+    folder = openwop_dir(settings)
+    file = folder / "schemas" / "capabilities.schema.json" if folder else None
+    if file is None or not file.exists():
+        return None
+    try:
+        return schemas.problems(json.loads(file.read_text(encoding="utf-8")), document)
+    except ValueError:
+        return None
+
+
+CHECKS = (python, sqlite, store, key, disk, clock, port, discovery)

@@ -1,0 +1,119 @@
+"""``moot dev``: the server in a child process, started again when a file changes."""
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moot.cli.serve import refuse_taken_port, server_options, settings_from
+from moot.cli.trouble import Exit
+
+if TYPE_CHECKING:
+    from moot.config import Settings
+
+EVERY = 0.5
+SUFFIXES = (".json", ".yaml", ".yml")
+
+Stamps = dict[Path, int]
+
+
+@click.command()
+@server_options
+def dev(log_json: bool, **flags: Any) -> Exit:
+    """Serve, and start again whenever a workflow or node file changes."""
+    settings = settings_from(flags)
+    refuse_taken_port(settings)
+    return Watch(settings, ["--log-json"] if log_json else []).run()
+
+
+class Watch:
+    """One child at a time. Ctrl-C and SIGTERM end both."""
+
+    def __init__(self, settings: "Settings", extra: list[str]) -> None:
+        self._settings, self._extra = settings, extra
+        self._port = settings.port or _free_port(settings.host)
+        self._stop = threading.Event()
+
+    def run(self) -> Exit:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._told)
+        seen = stamps(self._settings)
+        child = self._start()
+        while not self._stop.wait(EVERY):
+            now = stamps(self._settings)
+            if now == seen:
+                if child is not None and child.poll() is not None:
+                    click.echo("The server has stopped; change a file to start it again.", err=True)
+                    child = None
+                continue
+            click.echo(f"{', '.join(changes(seen, now))}: starting again", err=True)
+            seen = now
+            _end(child)
+            child = self._start()
+        _end(child)
+        return Exit.OK
+
+    def _told(self, number: int, frame: FrameType | None) -> None:
+        self._stop.set()
+
+    def _start(self) -> "subprocess.Popen[bytes] | None":
+        """In a session of its own, so that Ctrl-C reaches it once, from here."""
+        command = [sys.executable, "-m", "moot.cli", "serve", *self._flags(), *self._extra]
+        return subprocess.Popen(command, start_new_session=True)
+
+    def _flags(self) -> list[str]:
+        given = self._settings
+        flags = [given.database, "--host", given.host, "--port", str(self._port)]
+        for name in ("workflows", "nodes"):
+            if value := getattr(given, name):
+                flags += [f"--{name}", value]
+        return [*flags, "--conformance"] if given.conformance else flags
+
+
+def stamps(settings: "Settings") -> Stamps:
+    """When each watched file was last written."""
+    found = []
+    if settings.workflows:
+        folder = Path(settings.workflows)
+        found += [path for path in folder.rglob("*") if path.suffix in SUFFIXES]
+    if settings.nodes:
+        found.append(Path(settings.nodes))
+    return {path: stamp for path in found if (stamp := _stamp(path)) is not None}
+
+
+def _stamp(path: Path) -> int | None:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
+
+
+def changes(before: Stamps, after: Stamps) -> list[str]:
+    """What happened, in words."""
+    words = [f"{path} changed" for path in sorted(before.keys() & after.keys())
+             if before[path] != after[path]]  # fmt: skip
+    words += [f"{path} is new" for path in sorted(after.keys() - before.keys())]
+    return words + [f"{path} is gone" for path in sorted(before.keys() - after.keys())]
+
+
+def _end(child: "subprocess.Popen[bytes] | None") -> None:
+    if child is None or child.poll() is not None:
+        return
+    child.terminate()
+    try:
+        child.wait(10)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def _free_port(host: str) -> int:
+    import socket
+
+    with socket.create_server((host, 0)) as probe:
+        return int(probe.getsockname()[1])

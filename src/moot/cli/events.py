@@ -1,0 +1,139 @@
+"""An event as a line for people: what happened, how long it took, what comes next."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from moot.cli import output
+
+Started = dict[str, str]
+Said = Callable[[dict[str, Any], Started], str | None]
+
+
+def line_of(event: dict[str, Any], started: Started) -> str | None:
+    """None for events that say nothing to a person. ``started`` remembers when nodes began."""
+    said = LINES.get(event["type"])
+    return said(event, started) if said else _other(event)
+
+
+def _run_started(event: dict[str, Any], _: Started) -> str:
+    inputs = event["payload"].get("inputs")
+    return "run started" + (f" with {output.brief(inputs)}" if inputs else "")
+
+
+def _run_ended(event: dict[str, Any], _: Started) -> str:
+    return f"run {event['type'].removeprefix('run.')}{_error(event['payload'])}"
+
+
+def _run_paused(event: dict[str, Any], _: Started) -> str:
+    return f"run {event['type'].removeprefix('run.')}{_reason(event['payload'])}"
+
+
+def _node_started(event: dict[str, Any], started: Started) -> str:
+    said = event["payload"]
+    started[str(event.get("nodeId"))] = event["timestamp"]
+    attempt = said.get("attempt", 1)
+    text = "started" if attempt == 1 else f"started again (attempt {attempt})"
+    if said.get("dueAt"):
+        text += f", waits {output.span(output.between(event['timestamp'], said['dueAt']))}"
+    return text
+
+
+def _node_ended(event: dict[str, Any], started: Started) -> str:
+    word = event["type"].removeprefix("node.")
+    mark, colour = output.MARKS.get(word, ("·", None))
+    text = click.style(f"{mark} {word}", fg=colour)
+    began = started.pop(str(event.get("nodeId")), None)
+    if began is not None:
+        text += f" in {output.span(output.between(began, event['timestamp']))}"
+    said = event["payload"]
+    if outputs := said.get("outputs"):
+        text += f"  {output.brief(outputs, 100)}"
+    return text + _error(said) + _reason(said)
+
+
+def _node_retried(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    pause = output.span(said.get("delayMs", 0) / 1000)
+    attempt = said.get("nextAttempt") or said.get("attempt")
+    which = f" (attempt {attempt})" if attempt else ""
+    failed = click.style("failed", fg="yellow")
+    return f"{failed}{_error({'error': said.get('lastError')})}; again in {pause}{which}"
+
+
+def _dispatched(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    child = str(said.get("childRunId", ""))
+    status = said.get("childStatus")
+    return f"child {child} {status}" if status else f"handed work to {child}"
+
+
+def _variable(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    value = output.brief(said["next"], 100) if "next" in said else "(sealed)"
+    return f"{said.get('name')} = {value}"
+
+
+def _channel(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    return f"{said.get('channel')} ← {output.brief(said.get('value'), 100)}"
+
+
+def _chunk(event: dict[str, Any], _: Started) -> str:
+    return output.brief(str(event["payload"].get("chunk", "")))
+
+
+def _logged(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    return f"{said.get('level', 'info')}: {output.brief(str(said.get('message', '')))}"
+
+
+def _effect(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    word = event["type"].removeprefix("moot.effect.")
+    return f"effect {said.get('providerKey', '')} {word}{_error(said)}"
+
+
+def _artifact(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    return f"left artifact {said.get('artifactId', '')} ({said.get('artifactType', '')})"
+
+
+def _other(event: dict[str, Any]) -> str:
+    return f"{event['type']} {output.brief(event['payload'], 100)}"
+
+
+def _error(said: dict[str, Any]) -> str:
+    error = said.get("error")
+    if not isinstance(error, dict):
+        return ""
+    return f": {error.get('code', 'error')}: {output.brief(str(error.get('message', '')))}"
+
+
+def _reason(said: dict[str, Any]) -> str:
+    return f" ({said['reason']})" if said.get("reason") else ""
+
+
+LINES: dict[str, Said] = {
+    "run.started": _run_started,
+    "run.completed": _run_ended,
+    "run.failed": _run_ended,
+    "run.cancelled": _run_ended,
+    "run.paused": _run_paused,
+    "run.resumed": _run_paused,
+    "node.started": _node_started,
+    "node.completed": _node_ended,
+    "node.failed": _node_ended,
+    "node.skipped": _node_ended,
+    "node.cancelled": _node_ended,
+    "node.retried": _node_retried,
+    "node.dispatched": _dispatched,
+    "variable.changed": _variable,
+    "channel.written": _channel,
+    "output.chunk": _chunk,
+    "log.appended": _logged,
+    "artifact.created": _artifact,
+    "moot.effect.started": _effect,
+    "moot.effect.finished": _effect,
+}

@@ -1,0 +1,115 @@
+"""``moot flow``: the workflows a server has, and files before they get there."""
+
+from pathlib import Path
+
+import click
+
+from moot.cli import output
+from moot.cli.client import path_of, to_read, to_write
+from moot.cli.flows import FlowProblem, body_of
+from moot.cli.options import Options, shows, talks
+from moot.cli.trouble import Exit, Trouble
+
+
+@click.group()
+def flow() -> None:
+    """Workflows: list, show, check files, add files."""
+
+
+@flow.command("list")
+@talks
+def list_(options: Options) -> None:
+    """List the registered workflows."""
+    rows = to_read(options).get("/v1/host/moot/workflows")["workflows"]
+    if options.json:
+        output.show_json(rows)
+        return
+    output.table(
+        ("ID", "VERSION", "NODES", "SOURCE", "DESCRIPTION"),
+        ([r["workflowId"], r["version"], r["nodes"], r["source"], r["description"]] for r in rows),
+        empty="No workflows. Add one with: moot flow add FILE",
+    )
+
+
+@flow.command()
+@click.argument("flow_id", metavar="FLOW")
+@talks
+def show(options: Options, flow_id: str) -> None:
+    """Show a workflow's nodes and edges (--json: its whole definition)."""
+    found = to_read(options).get(path_of("v1", "workflows", flow_id))
+    if options.json:
+        output.show_json(found)
+        return
+    click.echo(f"{click.style(found['id'], bold=True)} {found['version']}  {found['name']}")
+    for variable in found["variables"]:
+        needed = "" if variable.get("required") else f" = {variable.get('defaultValue')!r}"
+        click.echo(f"input {variable['name']}: {variable['type']}{needed}")
+    after: dict[str, list[str]] = {node["id"]: [] for node in found["nodes"]}
+    for edge in found["edges"]:
+        after[edge["sourceNodeId"]].append(edge["targetNodeId"])
+    output.table(
+        ("NODE", "TYPE", "THEN"),
+        ([n["id"], n["typeId"], ", ".join(after[n["id"]])] for n in found["nodes"]),
+    )
+
+
+@flow.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--nodes", metavar="FILE", help="A Python file of @node functions they use.")
+@shows
+def check(options: Options, files: tuple[str, ...], nodes: str | None) -> Exit:
+    """Check workflow files; needs no server. Names file, line and the nearest word."""
+    from moot.cli import flows
+    from moot.engine.nodes import registry
+
+    types = registry.built_in()
+    try:
+        types.update(registry.from_entry_points())
+        if nodes:
+            types.update(registry.from_file(nodes))
+    except ValueError as error:
+        raise Trouble(str(error)) from error
+    problems = 0
+    for name in files:
+        try:
+            found = flows.check(Path(name), types)
+        except FlowProblem as problem:
+            problems += 1
+            _say_problem(options, problem)
+        else:
+            _say_fine(options, name, found.definition.id, len(found.nodes))
+    return Exit.FAILED if problems else Exit.OK
+
+
+def _say_problem(options: Options, problem: FlowProblem) -> None:
+    if options.json:
+        where = {"file": problem.file, "line": problem.line}
+        output.json_line({**where, "ok": False, "message": problem.message})
+    else:
+        click.echo(f"error: {problem}", err=True)
+
+
+def _say_fine(options: Options, file: str, flow_id: str, nodes: int) -> None:
+    if options.json:
+        output.json_line({"file": file, "ok": True, "workflowId": flow_id, "nodes": nodes})
+    else:
+        click.echo(f"{file}: {flow_id} is fine ({nodes} nodes)")
+
+
+@flow.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@talks
+def add(options: Options, files: tuple[str, ...]) -> None:
+    """Register workflow files with the server; the newest of an id is what new runs use."""
+    api = to_write(options)
+    for name in files:
+        try:
+            answer = api.ask("POST", "/v1/host/moot/workflows", body_of(Path(name)))
+        except FlowProblem:
+            raise
+        except Trouble as trouble:
+            raise Trouble(f"{name}: {trouble}", trouble.exit_code) from trouble
+        if options.json:
+            output.json_line(answer)
+        else:
+            click.echo(f"{answer['workflowId']} {answer['version']} registered from {name}")

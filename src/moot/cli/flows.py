@@ -1,0 +1,76 @@
+"""Workflow files: read, checked without a server, registered with one."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moot.cli.client import Api
+from moot.cli.trouble import Exit, Trouble
+
+if TYPE_CHECKING:
+    from moot.core.flow import Flow
+
+SUFFIXES = (".json", ".yaml", ".yml")
+
+
+class FlowProblem(Trouble):
+    """A mistake in a file, with its place as editors understand it."""
+
+    def __init__(self, file: str, line: int, message: str) -> None:
+        super().__init__(f"{file}:{line}: {message}")
+        self.file, self.line, self.message = file, line, message
+
+
+def registered(api: Api, flow: str) -> str:
+    """The id of a workflow; a file is registered first."""
+    if not flow.endswith(SUFFIXES):
+        return flow
+    answer: dict[str, Any] = api.ask("POST", "/v1/host/moot/workflows", body_of(Path(flow)))
+    return str(answer["workflowId"])
+
+
+def body_of(file: Path) -> bytes:
+    """The definition in a file, as the protocol has it."""
+    from moot.api.folder import read_flow
+    from moot.core.friendly import FlowFileError
+
+    if file.suffix not in SUFFIXES:
+        raise Trouble(f"{file}: a workflow file ends with {', '.join(SUFFIXES)}.", Exit.USAGE)
+    try:
+        return read_flow(file)
+    except FlowFileError as error:
+        raise FlowProblem(str(file), error.line, error.message) from error
+    except FileNotFoundError:
+        raise Trouble(f"there is no file {file}.", Exit.NOT_FOUND) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Trouble(f"{file} cannot be read: {error}.") from None
+
+
+def check(file: Path, types: Any) -> "Flow":
+    """The compiled workflow of a file, or a problem that names its line."""
+    from moot.core.definition import parse
+    from moot.core.errors import MootError
+    from moot.core.flow import compile_flow, digest
+
+    body = body_of(file)
+    try:
+        return compile_flow(parse(body), types, digest(body))
+    except MootError as refusal:
+        text = file.read_text(encoding="utf-8")
+        line = _line_of(text, refusal)
+        raise FlowProblem(str(file), line, refusal.message) from refusal
+
+
+def _line_of(text: str, refusal: Any) -> int:
+    """Where the thing stands that the refusal is about: the first quoted word that is found."""
+    said = str(refusal.message)
+    offset = re.search(r"\(byte (\d+)\)", said)
+    if offset:
+        return text.encode()[: int(offset[1])].count(b"\n") + 1
+    words = [str(value) for value in refusal.details.values() if isinstance(value, str)]
+    words = [refusal.details.get("offendingTypeId", ""), *re.findall(r"'([^']+)'", said), *words]
+    for word in filter(None, words):
+        for number, line in enumerate(text.splitlines(), 1):
+            if re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", line):
+                return number
+    return 1

@@ -1,0 +1,125 @@
+"""How results look: a table on a terminal, tab-separated when piped, whole objects as JSON."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+#: enough of an id to be the only one; every command takes such a prefix
+SHORT = len("run_") + 8
+
+MARKS = {
+    "completed": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "cancelled": ("✗", "yellow"),
+    "running": ("●", "cyan"),
+    "pending": ("○", "cyan"),
+    "paused": ("⏸", "yellow"),
+    "waiting-approval": ("⏸", "magenta"),
+    "waiting-input": ("⏸", "magenta"),
+    "waiting-external": ("⏸", "cyan"),
+}
+
+
+def on_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def show_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def json_line(value: Any) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False))
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str = "Nothing.") -> None:
+    """Columns with a heading for people, bare values for programs."""
+    found = [[_cell(value) for value in row] for row in rows]
+    if not on_terminal():
+        for row in found:
+            click.echo("\t".join(row))
+    elif not found:
+        click.echo(empty)
+    else:
+        _pretty(columns, found)
+
+
+def _pretty(columns: Sequence[str], rows: list[list[str]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
+    for column in columns:
+        drawn.add_column(column, overflow="ellipsis", no_wrap=True)
+    for row in rows:
+        drawn.add_row(*(Text(value, style=_style(value)) for value in row))
+    Console(highlight=False).print(drawn)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return " ".join(str(value).split()) if value != "" else "-"
+
+
+def _style(value: str) -> str:
+    return MARKS.get(value.removeprefix("✓ ").removeprefix("✗ "), ("", ""))[1]
+
+
+def status_mark(status: str) -> str:
+    """``✓ completed`` in its colour."""
+    mark, colour = MARKS.get(status, ("·", None))
+    return click.style(f"{mark} {status}", fg=colour)
+
+
+def short(run_id: str) -> str:
+    """On a terminal the first letters of an id, for programs all of it."""
+    return run_id[:SHORT] if on_terminal() else run_id
+
+
+def moment(timestamp: str) -> datetime:
+    return datetime.fromisoformat(timestamp)
+
+
+def clock(timestamp: str) -> str:
+    """The time of day here, to the millisecond."""
+    return moment(timestamp).astimezone().strftime("%H:%M:%S.%f")[:-3]
+
+
+def age(timestamp: str) -> str:
+    """How long ago, in one unit."""
+    from moot.clock import SystemClock
+
+    then = moment(timestamp).astimezone(UTC).timestamp() * 1000
+    return span((SystemClock().millis() - then) / 1000)
+
+
+def between(start: str, end: str) -> float:
+    """Seconds from one timestamp to another."""
+    return (moment(end) - moment(start)).total_seconds()
+
+
+def span(seconds: float) -> str:
+    """``8 ms``, ``1.2 s``, ``12 min``, ``3 h``, ``2 d``."""
+    seconds = max(0.0, seconds)
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    for size, word, most in ((60, "min", 7200), (3600, "h", 172_800), (86_400, "d", 1e12)):
+        if seconds < most:
+            return f"{seconds / size:.0f} {word}"
+    return "-"
+
+
+def brief(value: Any, most: int = 160) -> str:
+    """A value on one line."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "…"

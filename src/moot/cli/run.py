@@ -1,0 +1,216 @@
+"""``moot run FLOW`` starts a run; ``moot run list``, ``show``, ``tail`` … look after runs."""
+
+from typing import Any
+
+import click
+
+from moot.cli import output
+from moot.cli.client import Api, Client, path_of, to_read, to_write
+from moot.cli.inputs import gather
+from moot.cli.options import Options, place, talks
+from moot.cli.runs import resolve
+from moot.cli.trouble import Exit, Trouble
+
+EPILOG = "A workflow that is called like one of these commands: moot run start FLOW."
+
+
+class FlowOrCommand(click.Group):
+    """The first word is a command of this group, or else a workflow to start."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = ["start", *args]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return ["FLOW [OPTIONS] | COMMAND [ARGS]..."]
+
+
+@click.group(cls=FlowOrCommand, epilog=EPILOG)
+def run() -> None:
+    """Start a run of a workflow, or look after runs.
+
+    Runs are named by their id, by any prefix of it that only one run has, or as @last.
+    """
+
+
+@run.command()
+@click.argument("flow")
+@click.option(
+    "-i", "--input", "inputs", multiple=True, metavar="K=V",
+    help="An input; K=V (V as JSON if it is JSON, else as text), @file.json, or - for stdin.",
+)  # fmt: skip
+@click.option("-t", "--tag", "tags", multiple=True, help="A tag to find the run by.")
+@click.option("-w/-q", "--watch/--no-watch", default=None, help="Show events [on a terminal].")
+@click.option("-d", "--detach", is_flag=True, help="Start it and do not wait for its end.")
+@click.option("--timeout", type=click.FloatRange(min=0), help="Wait at most so many seconds.")
+@talks
+def start(
+    options: Options,
+    flow: str,
+    inputs: tuple[str, ...],
+    tags: tuple[str, ...],
+    watch: bool | None,
+    detach: bool,
+    timeout: float | None,
+) -> Exit:
+    """Start a run of FLOW (a workflow's id, or a file) and wait for its end."""
+    from moot.cli.flows import registered
+
+    api = to_write(options)
+    body: dict[str, Any] = {"workflowId": registered(api, flow), "inputs": gather(inputs)}
+    if tags:
+        body["tags"] = list(tags)
+    created = _created(api, body)
+    if detach:
+        _show_created(options, created)
+        return Exit.OK
+    watching = output.on_terminal() if watch is None else watch
+    return _follow(options, api, created["runId"], -1, timeout, not watching)
+
+
+def _created(api: Api, body: dict[str, Any]) -> dict[str, Any]:
+    from moot.core.definition import nearest
+
+    try:
+        created: dict[str, Any] = api.post("/v1/runs", body)
+    except Trouble as trouble:
+        verb = nearest(body["workflowId"], run.commands)
+        if trouble.exit_code is not Exit.NOT_FOUND:
+            raise
+        hint = f" Or did you mean the command: moot run {verb}?" if verb else ""
+        asked = f"{body['workflowId']}: {trouble}{hint} See: moot flow list"
+        raise Trouble(asked, Exit.NOT_FOUND) from trouble
+    return created
+
+
+def _show_created(options: Options, created: dict[str, Any]) -> None:
+    if options.json:
+        output.show_json(created)
+    else:
+        click.echo(created["runId"])
+
+
+def _follow(
+    options: Options, api: Api, run_id: str, after: int, timeout: float | None, quiet: bool
+) -> Exit:
+    """Events while they come, then how it ended; quiet shows the end only."""
+    from moot.cli.watching import Follower, show_end
+
+    follower = Follower(api, Client(place(options)), run_id, options.json)
+    if not quiet and not options.json:
+        click.echo(click.style(run_id, bold=True))
+    end = follower.follow(after, timeout, quiet)
+    found = api.get(path_of("v1", "runs", run_id))
+    if options.json and quiet:
+        output.show_json(found)
+    elif not options.json:
+        show_end(found)
+    if end is Exit.WAITING:
+        click.echo(f"{run_id} waits for a person.", err=True)
+    return end
+
+
+@run.command("list")
+@click.option("--status", help="Only these, comma separated; 'waiting' is any wait.")
+@click.option("--flow", help="Only runs of this workflow.")
+@click.option("--parent", help="Only children of this run.")
+@click.option("-n", "--limit", type=click.IntRange(1), default=30, show_default=True)
+@talks
+def list_(
+    options: Options, status: str | None, flow: str | None, parent: str | None, limit: int
+) -> None:
+    """List runs, newest first."""
+    api = to_read(options)
+    parent = resolve(api, parent) if parent else None
+    rows: list[dict[str, Any]] = []
+    cursor = None
+    while len(rows) < limit:
+        page = api.get(
+            "/v1/host/moot/runs", status=status, workflow=flow, parent=parent, cursor=cursor,
+            limit=min(500, limit - len(rows)),
+        )  # fmt: skip
+        rows += page["runs"]
+        cursor = page.get("nextCursor")
+        if cursor is None:
+            break
+    if options.json:
+        output.show_json(rows)
+        return
+    output.table(
+        ("ID", "FLOW", "STATUS", "STARTED", "TOOK", "EVENTS", "ERROR"),
+        ([output.short(r["runId"]), r["workflowId"], r["status"], _started(r), _took(r),
+          r["eventCount"], r.get("errorCode")] for r in rows),
+        empty="No runs. Start one with: moot run FLOW",
+    )  # fmt: skip
+    if cursor is not None and output.on_terminal():
+        click.echo(f"There are more: moot run list --limit {limit * 4}", err=True)
+
+
+def _started(row: dict[str, Any]) -> str:
+    return f"{output.age(row['startedAt'])} ago" if output.on_terminal() else row["startedAt"]
+
+
+def _took(row: dict[str, Any]) -> str | None:
+    if "completedAt" not in row:
+        return None
+    return output.span(output.between(row["startedAt"], row["completedAt"]))
+
+
+@run.command()
+@click.argument("run_id", metavar="RUN")
+@talks
+def show(options: Options, run_id: str) -> None:
+    """Show a run: how it stands, its nodes, what came out."""
+    from moot.cli.runs import show_run
+
+    api = to_read(options)
+    found = api.get(path_of("v1", "runs", resolve(api, run_id)))
+    if options.json:
+        output.show_json(found)
+    else:
+        show_run(found)
+
+
+@run.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--after", type=int, default=-1, help="Only events after this sequence.")
+@click.option("--no-follow", is_flag=True, help="Stop at the last event there is.")
+@click.option("--timeout", type=click.FloatRange(min=0), help="Follow at most so many seconds.")
+@talks
+def tail(options: Options, run_id: str, after: int, no_follow: bool, timeout: float | None) -> Exit:
+    """Show a run's events, and go on as they happen until it ends."""
+    from moot.cli.runs import show_events
+
+    api = to_read(options) if no_follow else to_write(options)
+    run_id = resolve(api, run_id)
+    if no_follow:
+        show_events(api, Client(place(options)), run_id, after, options.json)
+        return Exit.OK
+    return _follow(options, api, run_id, after, timeout, quiet=False)
+
+
+def _act(verb: str, word: str, says: str) -> None:
+    """cancel, pause and resume differ by one word."""
+
+    @run.command(verb, help=says)
+    @click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
+    @click.option("--reason", help="Why; it stands in the log.")
+    @talks
+    def act(options: Options, run_ids: tuple[str, ...], reason: str | None) -> None:
+        api = to_write(options)
+        for given in run_ids:
+            run_id = resolve(api, given)
+            body = {} if reason is None else {"reason": reason}
+            answer = api.post(path_of("v1", "runs", run_id) + word, body)
+            if options.json:
+                output.json_line(answer)
+            else:
+                late = " already" if answer.get("alreadyTerminal") else ""
+                waits = " once its running nodes are done" if answer.get("draining") else ""
+                click.echo(f"{run_id}{late} {output.status_mark(answer['status'])}{waits}")
+
+
+_act("cancel", "/cancel", "Cancel runs and their children.")
+_act("pause", ":pause", "Pause runs; nodes at work finish first.")
+_act("resume", ":resume", "Resume paused runs.")

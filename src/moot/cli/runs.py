@@ -1,0 +1,76 @@
+"""Finding runs by what people type, and showing one."""
+
+from typing import Any
+
+import click
+
+from moot.cli import output
+from moot.cli.client import Api, Client, path_of
+from moot.cli.trouble import Exit, Trouble
+from moot.cli.watching import Follower, last_line
+
+PREFIX = "run_"
+WHOLE = len(PREFIX) + 20
+PAGE = 1000
+
+
+def resolve(api: Api, given: str) -> str:
+    """The id of the run that is meant: whole, a prefix of one run only, or @last."""
+    if given == "@last":
+        return _newest(api)
+    name = given if "_" in given else PREFIX + given
+    if len(name) >= WHOLE:
+        return name
+    found = [row["runId"] for row in api.get("/v1/host/moot/runs", prefix=name, limit=3)["runs"]]
+    if len(found) == 1:
+        return str(found[0])
+    if found:
+        raise Trouble(f"several runs start with '{given}': {', '.join(found)}…", Exit.USAGE)
+    newest = api.get("/v1/host/moot/runs", limit=1)["runs"]
+    hint = f" (the newest is {newest[0]['runId']})" if newest else ""
+    raise Trouble(f"no run starts with '{given}'{hint}. See: moot run list", Exit.NOT_FOUND)
+
+
+def _newest(api: Api) -> str:
+    rows = api.get("/v1/host/moot/runs", limit=1)["runs"]
+    if not rows:
+        raise Trouble("there is no run yet. Start one with: moot run FLOW", Exit.NOT_FOUND)
+    return str(rows[0]["runId"])
+
+
+def show_run(run: dict[str, Any]) -> None:
+    click.echo(f"{click.style(run['runId'], bold=True)} {run['workflowId']}")
+    click.echo(last_line(run))
+    for name in ("parentRunId", "tags", "inputs", "outputs", "error"):
+        if run.get(name):
+            click.echo(f"{name:<10}{output.brief(run[name], 2000)}")
+    if run.get("variables"):
+        click.echo(f"{'variables':<10}{output.brief(run['variables'])}")
+    rows = (
+        [name, state["status"], state["attempt"], _about(state)]
+        for name, state in run.get("nodeStates", {}).items()
+    )
+    output.table(("NODE", "STATUS", "ATTEMPT", "ABOUT"), rows, empty="No node has started.")
+
+
+def _about(state: dict[str, Any]) -> str:
+    if state.get("error"):
+        return f"{state['error'].get('code')}: {state['error'].get('message')}"
+    if state.get("childRunId"):
+        return f"waits for {state['childRunId']}"
+    if state.get("dueAt"):
+        return f"due {state['dueAt']}"
+    return output.brief(state["outputs"], 100) if state.get("outputs") else state.get("reason", "")
+
+
+def show_events(api: Api, client: Client, run_id: str, after: int, as_json: bool) -> None:
+    """What is in the log now."""
+    follower = Follower(api, client, run_id, as_json)
+    path = path_of("v1", "runs", run_id, "events", "poll")
+    while True:
+        page = api.get(path, lastSequence=after, timeout=0)
+        for event in page["events"]:
+            follower.show(event)
+            after = event["sequence"]
+        if not page["events"] or after >= page["lastEventSeq"]:
+            return

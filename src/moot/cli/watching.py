@@ -1,0 +1,148 @@
+"""Following a run: its events as they happen, as lines for people or as JSON lines."""
+
+import json
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from moot.cli import output
+from moot.cli.client import SECONDS, Answer, Api, Client, Unreachable, path_of, refusal
+from moot.cli.events import line_of
+from moot.cli.trouble import Exit, Trouble
+
+TERMINAL = {"run.completed": Exit.OK, "run.failed": Exit.FAILED, "run.cancelled": Exit.FAILED}
+#: statuses in which only a person can help; the run's stream stays quiet then
+FOR_A_PERSON = ("waiting-approval", "waiting-input")
+#: how long a server that went away may take to come back
+PATIENCE = 15.0
+RETRY = 0.2
+
+
+class TimedOut(Trouble):
+    def __init__(self, run_id: str, seconds: float) -> None:
+        super().__init__(
+            f"the run has not ended after {seconds:g} s; it goes on."
+            f" Follow it with: moot run tail {run_id}",
+            Exit.TIMED_OUT,
+        )
+
+
+def frames(client: Client, run_id: str, after: int, deadline: float) -> Iterator[Any]:
+    """The run's events from a position to its end, also over a restart of the server.
+
+    None stands for a moment in which nothing happened.
+    """
+    lost_at: float | None = None
+    while True:
+        try:
+            for event in _stream(client, run_id, after, deadline):
+                lost_at = None
+                after = event["sequence"] if event is not None else after
+                yield event
+        except Unreachable:
+            now = time.monotonic()
+            lost_at = lost_at or now
+            if now - lost_at > PATIENCE and now < deadline:
+                raise
+        yield None
+        time.sleep(RETRY)
+
+
+def _stream(client: Client, run_id: str, after: int, deadline: float) -> Iterator[Any]:
+    path = path_of("v1", "runs", run_id, "events") + "?streamMode=debug"
+    headers = {"Accept": "text/event-stream"}
+    if after >= 0:
+        headers["Last-Event-ID"] = str(after)
+    patience = max(0.001, min(SECONDS, deadline - time.monotonic()))
+    with client.opened("GET", path, None, headers, patience) as answer:
+        if answer.status != 200:
+            refused = Answer(answer.status, dict(answer.headers), answer.read())
+            raise refusal(refused, client.place)
+        for line in answer:
+            if line.startswith(b"data:"):
+                yield json.loads(line[5:])
+            elif line.startswith(b":"):
+                yield None
+
+
+class Follower:
+    """One run on the screen. ``follow`` returns the exit code its end stands for."""
+
+    def __init__(self, api: Api, client: Client, run_id: str, as_json: bool) -> None:
+        self._api, self._client, self.run_id, self._as_json = api, client, run_id, as_json
+        self._started: dict[str, str] = {}
+        self._ended: set[str] = set()
+        self._nodes = 0
+
+    def follow(self, after: int = -1, timeout: float | None = None, quiet: bool = False) -> Exit:
+        seconds = math.inf if timeout is None else timeout
+        deadline = time.monotonic() + seconds
+        for event in frames(self._client, self.run_id, after, deadline):
+            if event is not None and not quiet:
+                self.show(event)
+            if event is not None and event["type"] in TERMINAL:
+                return TERMINAL[event["type"]]
+            if time.monotonic() >= deadline:
+                raise TimedOut(self.run_id, seconds)
+            if self._waits(event):
+                return Exit.WAITING
+        raise AssertionError  # frames go on until somebody stops asking
+
+    def show(self, event: dict[str, Any]) -> None:
+        if self._as_json:
+            output.json_line(event)
+            return
+        if event["type"] == "run.started":
+            self._nodes = self._count(event)
+        said = line_of(event, self._started)
+        if said is None:
+            return
+        node = event.get("nodeId") or ""
+        clock = click.style(output.clock(event["timestamp"]), dim=True)
+        click.echo(f"  {clock}  {node:<16}  {said}{self._progress(event)}")
+
+    def _progress(self, event: dict[str, Any]) -> str:
+        if event["type"] not in ("node.completed", "node.failed", "node.skipped"):
+            return ""
+        self._ended.add(str(event.get("nodeId")))
+        return click.style(f"  [{len(self._ended)} of {self._nodes}]", dim=True)
+
+    def _count(self, started: dict[str, Any]) -> int:
+        workflow = str(started["payload"].get("workflowId", ""))
+        try:
+            return len(self._api.get(path_of("v1", "workflows", workflow))["nodes"])
+        except Trouble:
+            return 0
+
+    def _waits(self, event: dict[str, Any] | None) -> bool:
+        """Asked when the stream is quiet or a node was suspended."""
+        if event is not None and event["type"] != "node.suspended":
+            return False
+        try:
+            status = self._api.get(path_of("v1", "runs", self.run_id))["status"]
+        except Unreachable:
+            return False
+        return status in FOR_A_PERSON
+
+
+def last_line(run: dict[str, Any]) -> str:
+    """How the run ended, or how it stands."""
+    parts = [output.status_mark(run["status"])]
+    if run.get("completedAt"):
+        parts.append(f"in {output.span(output.between(run['startedAt'], run['completedAt']))}")
+    states = run.get("nodeStates", {}).values()
+    done = sum(state["status"] not in ("running", "retrying", "interrupted") for state in states)
+    parts.append(f"{done} of {len(states)} started nodes done")
+    parts.append(f"{run['metrics']['eventCount']} events")
+    return " · ".join(parts)
+
+
+def show_end(run: dict[str, Any]) -> None:
+    click.echo(last_line(run))
+    if run.get("error"):
+        click.echo(f"{run['error']['code']}: {run['error']['message']}")
+    if run.get("outputs"):
+        output.show_json(run["outputs"])
