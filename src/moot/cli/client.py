@@ -43,6 +43,8 @@ class Door(Protocol):
     """Something that answers requests: a server, or a file read in its place."""
 
     place: Place
+    #: nothing will happen any more: a file is read
+    offline: bool
 
     def call(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] = ...
@@ -51,6 +53,8 @@ class Door(Protocol):
 
 class Client:
     """One server and one key; a connection per call."""
+
+    offline = False
 
     def __init__(self, where: Place) -> None:
         self.place = where
@@ -115,6 +119,10 @@ class Api:
 
     def __init__(self, door: Door) -> None:
         self.door = door
+
+    @property
+    def offline(self) -> bool:
+        return self.door.offline
 
     def get(self, path: str, **query: Any) -> Any:
         given = {name: value for name, value in query.items() if value is not None}

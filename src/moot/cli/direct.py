@@ -22,8 +22,9 @@ class ServerOrFile:
 
     def __init__(self, where: Place) -> None:
         self.place = where
+        self.offline = False
         self._client = Client(where)
-        self._file: File | None = None
+        self._file = File(where)
 
     def call(
         self,
@@ -32,7 +33,7 @@ class ServerOrFile:
         body: bytes | None = None,
         headers: dict[str, str] = {},  # noqa: B006 - only read
     ) -> Answer:
-        if self._file is not None:
+        if self.offline:
             return self._file.call(method, path)
         try:
             return self._client.call(method, path, body, headers)
@@ -46,7 +47,7 @@ class ServerOrFile:
                     Exit.UNREACHABLE,
                 ) from trouble
         click.echo(f"No server runs; reading {self.place.database} itself.", err=True)
-        self._file = File(self.place)
+        self.offline = True
         return self._file.call(method, path)
 
 

@@ -1,6 +1,7 @@
 """``moot flow``: the workflows a server has, and files before they get there."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -42,8 +43,7 @@ def show(options: Options, flow_id: str) -> None:
         return
     click.echo(f"{click.style(found['id'], bold=True)} {found['version']}  {found['name']}")
     for variable in found["variables"]:
-        needed = "" if variable.get("required") else f" = {variable.get('defaultValue')!r}"
-        click.echo(f"input {variable['name']}: {variable['type']}{needed}")
+        click.echo(f"  {variable['name']}: {variable['type']}{_default(variable)}")
     after: dict[str, list[str]] = {node["id"]: [] for node in found["nodes"]}
     for edge in found["edges"]:
         after[edge["sourceNodeId"]].append(edge["targetNodeId"])
@@ -51,6 +51,12 @@ def show(options: Options, flow_id: str) -> None:
         ("NODE", "TYPE", "THEN"),
         ([n["id"], n["typeId"], ", ".join(after[n["id"]])] for n in found["nodes"]),
     )
+
+
+def _default(variable: dict[str, Any]) -> str:
+    if "defaultValue" in variable:
+        return f" = {output.brief(variable['defaultValue'])}"
+    return " (required)" if variable.get("required") else ""
 
 
 @flow.command()
@@ -73,18 +79,18 @@ def check(options: Options, files: tuple[str, ...], nodes: str | None) -> Exit:
     for name in files:
         try:
             found = flows.check(Path(name), types)
-        except FlowProblem as problem:
+        except Trouble as problem:
             problems += 1
-            _say_problem(options, problem)
+            _say_problem(options, name, problem)
         else:
             _say_fine(options, name, found.definition.id, len(found.nodes))
     return Exit.FAILED if problems else Exit.OK
 
 
-def _say_problem(options: Options, problem: FlowProblem) -> None:
+def _say_problem(options: Options, name: str, problem: Trouble) -> None:
     if options.json:
-        where = {"file": problem.file, "line": problem.line}
-        output.json_line({**where, "ok": False, "message": problem.message})
+        line, message = getattr(problem, "line", None), getattr(problem, "message", str(problem))
+        output.json_line({"file": name, "line": line, "ok": False, "message": message})
     else:
         click.echo(f"error: {problem}", err=True)
 

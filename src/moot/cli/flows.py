@@ -1,5 +1,6 @@
 """Workflow files: read, checked without a server, registered with one."""
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,8 @@ def check(file: Path, types: Any) -> "Flow":
     from moot.core.flow import compile_flow, digest
 
     body = body_of(file)
+    if file.suffix == ".json":
+        _refuse_no_json(file, body)
     try:
         return compile_flow(parse(body), types, digest(body))
     except MootError as refusal:
@@ -61,14 +64,20 @@ def check(file: Path, types: Any) -> "Flow":
         raise FlowProblem(str(file), line, refusal.message) from refusal
 
 
+def _refuse_no_json(file: Path, body: bytes) -> None:
+    """The host's own parser is quick, but does not say where."""
+    try:
+        json.loads(body)
+    except json.JSONDecodeError as error:
+        raise FlowProblem(str(file), error.lineno, f"this is not JSON: {error.msg}.") from error
+    except ValueError as error:
+        raise FlowProblem(str(file), 1, f"this is not JSON: {error}.") from error
+
+
 def _line_of(text: str, refusal: Any) -> int:
     """Where the thing stands that the refusal is about: the first quoted word that is found."""
-    said = str(refusal.message)
-    offset = re.search(r"\(byte (\d+)\)", said)
-    if offset:
-        return text.encode()[: int(offset[1])].count(b"\n") + 1
-    words = [str(value) for value in refusal.details.values() if isinstance(value, str)]
-    words = [refusal.details.get("offendingTypeId", ""), *re.findall(r"'([^']+)'", said), *words]
+    words = [str(refusal.details.get("offendingTypeId", ""))]
+    words += re.findall(r"['`]([^'`]+)['`]", refusal.message)
     for word in filter(None, words):
         for number, line in enumerate(text.splitlines(), 1):
             if re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", line):

@@ -49,14 +49,17 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str = "N
 
 
 def _pretty(columns: Sequence[str], rows: list[list[str]]) -> None:
-    from rich import box
+    """Where the terminal is too narrow, the last column gives way."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
-    for column in columns:
-        drawn.add_column(column, overflow="ellipsis", no_wrap=True)
+    drawn = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    *fixed, last = columns
+    for number, column in enumerate(fixed):
+        width = max(len(column), *(len(row[number]) for row in rows))
+        drawn.add_column(column, overflow="ellipsis", no_wrap=True, min_width=min(width, 40))
+    drawn.add_column(last, overflow="ellipsis", no_wrap=True)
     for row in rows:
         drawn.add_row(*(Text(value, style=_style(value)) for value in row))
     Console(highlight=False).print(drawn)

@@ -76,6 +76,9 @@ def _created(api: Api, body: dict[str, Any]) -> dict[str, Any]:
         created: dict[str, Any] = api.post("/v1/runs", body)
     except Trouble as trouble:
         verb = nearest(body["workflowId"], run.commands)
+        if "must be a string" in str(trouble):
+            hint = """For a text that looks like JSON write: --input 'name="5"'"""
+            raise Trouble(f"{trouble} {hint}", trouble.exit_code) from trouble
         if trouble.exit_code is not Exit.NOT_FOUND:
             raise
         hint = f" Or did you mean the command: moot run {verb}?" if verb else ""
@@ -105,7 +108,7 @@ def _follow(
     if options.json and quiet:
         output.show_json(found)
     elif not options.json:
-        show_end(found)
+        show_end(found, named=quiet)
     if end is Exit.WAITING:
         click.echo(f"{run_id} waits for a person.", err=True)
     return end
@@ -182,9 +185,10 @@ def tail(options: Options, run_id: str, after: int, no_follow: bool, timeout: fl
     """Show a run's events, and go on as they happen until it ends."""
     from moot.cli.runs import show_events
 
-    api = to_read(options) if no_follow else to_write(options)
+    api = to_read(options)
     run_id = resolve(api, run_id)
-    if no_follow:
+    api.get(path_of("v1", "runs", run_id))  # an unknown run is an error, not silence
+    if no_follow or api.offline:
         show_events(api, Client(place(options)), run_id, after, options.json)
         return Exit.OK
     return _follow(options, api, run_id, after, timeout, quiet=False)
@@ -206,9 +210,14 @@ def _act(verb: str, word: str, says: str) -> None:
             if options.json:
                 output.json_line(answer)
             else:
-                late = " already" if answer.get("alreadyTerminal") else ""
-                waits = " once its running nodes are done" if answer.get("draining") else ""
-                click.echo(f"{run_id}{late} {output.status_mark(answer['status'])}{waits}")
+                click.echo(f"{run_id} {_now(answer)}")
+
+
+def _now(answer: dict[str, Any]) -> str:
+    if answer.get("draining"):
+        return "⏸ pauses once its running nodes are done"
+    late = " (it had ended already)" if answer.get("alreadyTerminal") else ""
+    return output.status_mark(answer["status"]) + late
 
 
 _act("cancel", "/cancel", "Cancel runs and their children.")

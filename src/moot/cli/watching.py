@@ -108,6 +108,8 @@ class Follower:
         if event["type"] not in ("node.completed", "node.failed", "node.skipped"):
             return ""
         self._ended.add(str(event.get("nodeId")))
+        if not self._nodes:
+            return ""
         return click.style(f"  [{len(self._ended)} of {self._nodes}]", dim=True)
 
     def _count(self, started: dict[str, Any]) -> int:
@@ -130,18 +132,17 @@ class Follower:
 
 def last_line(run: dict[str, Any]) -> str:
     """How the run ended, or how it stands."""
-    parts = [output.status_mark(run["status"])]
+    text = output.status_mark(run["status"])
     if run.get("completedAt"):
-        parts.append(f"in {output.span(output.between(run['startedAt'], run['completedAt']))}")
+        text += f" in {output.span(output.between(run['startedAt'], run['completedAt']))}"
     states = run.get("nodeStates", {}).values()
-    done = sum(state["status"] not in ("running", "retrying", "interrupted") for state in states)
-    parts.append(f"{done} of {len(states)} started nodes done")
-    parts.append(f"{run['metrics']['eventCount']} events")
-    return " · ".join(parts)
+    busy = sum(state["status"] in ("running", "retrying", "interrupted") for state in states)
+    nodes = f"{len(states)} nodes" + (f", {busy} of them at work" if busy else "")
+    return f"{text} · {nodes} · {run['metrics']['eventCount']} events"
 
 
-def show_end(run: dict[str, Any]) -> None:
-    click.echo(last_line(run))
+def show_end(run: dict[str, Any], named: bool = False) -> None:
+    click.echo(f"{run['runId']} {last_line(run)}" if named else last_line(run))
     if run.get("error"):
         click.echo(f"{run['error']['code']}: {run['error']['message']}")
     if run.get("outputs"):
