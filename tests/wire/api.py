@@ -1,5 +1,6 @@
 """One caller of a host: an HTTP client whose every answer is validated, and the usual calls."""
 
+import itertools
 import json
 import time
 from collections.abc import Iterator
@@ -33,12 +34,14 @@ class Frame(NamedTuple):
 
 
 class Api:
-    """A key's view of a host. Use it as a context manager, or close it."""
+    """A key's view of a host. Those made by ``with_key`` share the connections of the first."""
 
-    def __init__(self, url: str, key: str | None, published: Published) -> None:
+    def __init__(
+        self, url: str, key: str | None, published: Published, http: httpx.Client | None = None
+    ) -> None:
         self.url, self.key, self.published = url, key, published
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self.http = httpx.Client(base_url=url, headers=headers, timeout=70.0)
+        self.http = http or httpx.Client(base_url=url, timeout=70.0)
+        self.auth = {"Authorization": f"Bearer {key}"} if key else {}
 
     def __enter__(self) -> "Api":
         return self
@@ -50,17 +53,23 @@ class Api:
         self.http.close()
 
     def with_key(self, key: str | None) -> "Api":
-        return Api(self.url, key, self.published)
+        return Api(self.url, key, self.published, self.http)
 
     # -- plain calls -------------------------------------------------------------------------
 
-    def call(self, method: str, path: str, **given: Any) -> httpx.Response:
-        answer = self.http.request(method, path, **given)
+    def call(self, method: str, path: str, headers: Any = None, **given: Any) -> httpx.Response:
+        answer = self.http.request(method, path, headers={**self.auth, **(headers or {})}, **given)
         media = answer.headers.get("content-type", "").partition(";")[0]
         check_answer(
             self.published, method, answer.url.path, answer.status_code, media, answer.content
         )
         return answer
+
+    @contextmanager
+    def open(self, path: str, headers: Any = None, **given: Any) -> Iterator[httpx.Response]:
+        """An answer that goes on, to be read piece by piece; nothing of it is validated."""
+        with self.http.stream("GET", path, headers={**self.auth, **(headers or {})}, **given) as it:
+            yield it
 
     def get(self, path: str, **given: Any) -> httpx.Response:
         return self.call("GET", path, **given)
@@ -140,7 +149,7 @@ class Api:
         if last_event_id is not None:
             headers["Last-Event-ID"] = str(last_event_id)
         path = f"/v1/runs/{run_id}/events"
-        with self.http.stream("GET", path, params=query, headers=headers) as answer:
+        with self.open(path, params=query, headers=headers) as answer:
             assert answer.status_code == 200, answer.read()
             assert answer.headers["content-type"].startswith("text/event-stream")
             yield self._frames(answer)
@@ -177,7 +186,7 @@ def definition(
 ) -> dict[str, Any]:
     """A protocol definition; without edges the nodes follow one another."""
     ids = [node["id"] for node in nodes]
-    pairs = list(zip(ids, ids[1:], strict=False)) if edges is None else edges
+    pairs = list(itertools.pairwise(ids)) if edges is None else edges
     return {
         "id": name,
         "name": name,

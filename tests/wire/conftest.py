@@ -23,17 +23,15 @@ def api(conformance_server: Any, published: Published) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="session")
-def live(api: Api) -> Iterator[Api]:
+def live(api: Api) -> Api:
     """An ordinary key of the same tenant: neither administrator nor test."""
-    with api.with_key(api.new_key("live")) as found:
-        yield found
+    return api.with_key(api.new_key("live"))
 
 
 @pytest.fixture(scope="session")
-def foreign(api: Api) -> Iterator[Api]:
+def foreign(api: Api) -> Api:
     """A key with every right, of another tenant."""
-    with api.with_key(api.new_key("foreign", tenant="elsewhere", admin=True)) as found:
-        yield found
+    return api.with_key(api.new_key("foreign", tenant="elsewhere", admin=True))
 
 
 @pytest.fixture

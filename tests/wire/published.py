@@ -35,7 +35,9 @@ class Published:
         self._made: dict[str, Any] = {}
         payloads = self._documents["run-event-payloads.schema.json"]
         index = payloads["$defs"]["_typeIndex"]["properties"]
-        self._payload_refs = {name: payloads["$id"] + entry["$ref"] for name, entry in index.items()}
+        self._payload_refs = {
+            name: payloads["$id"] + entry["$ref"] for name, entry in index.items()
+        }
 
     @property
     def payload_types(self) -> set[str]:

@@ -12,7 +12,7 @@ from moot.api.auth import require
 from moot.api.idempotency import HEADER, Idempotency, refused
 from moot.api.routes import Router
 from moot.api.services import Services
-from moot.api.wire import Endpoint, Receive, Reply, Request, Scope, Send, Stream
+from moot.api.wire import SSE, Endpoint, Receive, Reply, Request, Scope, Send, Stream
 from moot.core.definition import nearest
 from moot.core.errors import BadRoot, MethodNotAllowed, MootError, NotFound
 
@@ -41,14 +41,14 @@ class App:
         request = Request(scope, receive, self.services)
         reply, endpoint = await self._answer(request)
         route = endpoint.path if endpoint is not None else "unknown"
-        if isinstance(reply, Stream):
+        head_only = scope["method"] == "HEAD"
+        if isinstance(reply, Stream) and not head_only:
             self.services.host.metrics.requests[route, 200] += 1
             await reply.write(receive, send)
             return
-        self.services.host.metrics.requests[route, reply.status] += 1
-        if scope["method"] == "HEAD":
-            reply.body = b""
-        await reply.send(send)
+        whole = reply if isinstance(reply, Reply) else Reply(b"", 200, {"Content-Type": SSE})
+        self.services.host.metrics.requests[route, whole.status] += 1
+        await whole.send(send, head_only)
 
     async def _answer(self, request: Request) -> tuple[Reply | Stream, Endpoint | None]:
         endpoint: Endpoint | None = None
@@ -108,10 +108,7 @@ def _endpoint(
 
 def _lost(found: Any, request: Request) -> MootError:
     if found is not None:
-        allowed = ", ".join(sorted(found[0]))
-        return MethodNotAllowed(
-            f"{request.method} is not possible here; use {allowed}.", allowed=sorted(found[0])
-        )
+        return MethodNotAllowed(request.method, sorted(found[0]))
     if request.path.startswith(ROOTS):
         return NotFound("There is no such route; see /v1/openapi.json.", path=request.path[:200])
     meant = nearest("/v1" + request.path, ("/v1/runs", "/v1/workflows", "/v1/openapi.json"))

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from moot.api.wire import Endpoint, Reply, Request, Stream
-from moot.core.errors import BadRequest, KeyMismatch, MootError, SequenceConflict
+from moot.core.errors import (
+    BadRequest,
+    KeyMismatch,
+    MethodNotAllowed,
+    MootError,
+    SequenceConflict,
+)
 from moot.store.protocol import Receipt
 
 if TYPE_CHECKING:
@@ -126,4 +132,6 @@ def refused(refusal: MootError) -> Reply:
         headers["Retry-After"] = str(refusal.retry_after)
     if refusal.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(refusal, MethodNotAllowed):
+        headers["Allow"] = ", ".join(refusal.details["allowed"])
     return Reply(body, refusal.status, headers)

@@ -3,7 +3,7 @@
 import re
 
 from moot.api import bundle, conformance, discovery, keys, ops, runs, streams, workflows
-from moot.api.wire import Endpoint, pattern_of, unquoted
+from moot.api.wire import Endpoint, pattern_of
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *runs.ENDPOINTS,
@@ -40,7 +40,7 @@ class Router:
         for pattern, found in self._patterns:
             match = pattern.fullmatch(path)
             if match is not None:
-                return found, unquoted(match.groupdict())
+                return found, match.groupdict()
         return None
 
 

@@ -5,11 +5,12 @@ nothing, because both carry the sequence.
 """
 
 import asyncio
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from moot.api import snapshot
-from moot.api.wire import Endpoint, Receive, Reply, Request, Send, Stream, encode
+from moot.api.wire import SSE, Endpoint, Receive, Reply, Request, Send, Stream, encode
 from moot.core.errors import BadRequest, UnsupportedStreamMode
 from moot.core.events import TERMINAL_TYPES, decode, decode_head, iso
 from moot.core.run import apply
@@ -18,8 +19,9 @@ from moot.engine.hub import MODES, Published, Subscription, admits, frame, shown
 
 PAGE = 1000
 MOST_BUFFER_MS = 5000
+MOST_BATCHED = 100
 RETRY = b"retry: 2000\n\n"
-SSE = "text/event-stream"
+KEEPALIVE = b":keepalive\n\n"
 
 
 async def events(request: Request) -> Reply | Stream:
@@ -32,7 +34,7 @@ async def events(request: Request) -> Reply | Stream:
     if "application/json" in accept and SSE not in accept:
         return await _as_json(request, head, -1)
     after = _cursor(request.header("last-event-id"))
-    return Stream(_Reader(request, run_id, modes, buffer_ms, after).write)
+    return Stream(_Reader(request, head, modes, buffer_ms, after).write)
 
 
 async def poll(request: Request) -> Reply:
@@ -54,16 +56,17 @@ async def poll(request: Request) -> Reply:
 
 
 async def _as_json(request: Request, head: Head, after: int) -> Reply:
+    """A page of the log up to where the run is now; the run may move while it is read."""
     run = head.run
-    rows = await request.services.store.read(run.tenant, run.run_id, after, PAGE)
-    last = after + len(rows)
-    status, ended = run.status.value, run.terminal
-    everything = last >= run.next_sequence - 1
+    status, ended, newest = run.status.value, run.terminal, run.next_sequence - 1
+    page = min(PAGE, max(0, newest - after))
+    rows = await request.services.store.read(run.tenant, run.run_id, after, page) if page else []
+    last = min(after, newest) + len(rows)
     tail = encode(
         {
-            "isComplete": ended and everything,
+            "isComplete": ended and last == newest,
             "runId": run.run_id,
-            "lastEventSeq": run.next_sequence - 1 if everything else last,
+            "lastEventSeq": last,
             "runStatus": status,
             "isTerminal": ended,
         }
@@ -89,7 +92,7 @@ def _cursor(text: str | None) -> int:
 
 
 def _sequence(text: str) -> int:
-    if not text.lstrip("-").isdigit() or not text.isascii() or len(text) > 15 or int(text) < -1:
+    if not re.fullmatch(r"-1|[0-9]{1,15}", text):
         raise BadRequest(
             "lastSequence must be a whole number, the highest sequence already seen.",
             field="lastSequence",
@@ -102,15 +105,20 @@ class _Reader:
     """One stream from its cursor to the end of the run."""
 
     def __init__(
-        self, request: Request, run_id: str, modes: frozenset[str], buffer_ms: int, after: int
+        self, request: Request, head: Head, modes: frozenset[str], buffer_ms: int, after: int
     ) -> None:
+        run = head.run
         self._services = request.services
-        self._tenant, self._run_id, self._modes = request.caller.tenant, run_id, modes
-        self._buffer_ms, self._after = buffer_ms, after
-        self._held: list[Published] = []
+        self._tenant, self._run_id, self._modes = run.tenant, run.run_id, modes
+        self._buffer_ms = buffer_ms
+        #: an id beyond the log is as good as its end
+        self._after = min(after, run.next_sequence - 1)
+        self._done = run.terminal and self._after == run.next_sequence - 1
+        self._held: list[tuple[int, bytes]] = []
+        #: when something must be sent: what is held, or a sign of life
+        self._due = 0.0
         #: only in values mode: the run folded up to the cursor
         self._folded: Head | None = None
-        self._done = False
 
     async def write(self, receive: Receive, send: Send) -> None:
         hub = self._services.host.hub
@@ -132,21 +140,22 @@ class _Reader:
             host = self._services.host
             self._folded = await host.at(self._tenant, self._run_id, self._after)
             if self._after >= 0:
-                await self._piece(send, _state(self._folded, self._after))
+                await self._piece(send, _state_frame((self._after, _state(self._folded))))
         await self._history(send)
-        wait = self._services.settings.keepalive_s
         while not self._done and not reader.closed:
-            timeout = min(wait, self._buffer_ms / 1000) if self._held else wait
-            if not await reader.wait(timeout):
-                await self._piece(send, self._flush() if self._held else b":keepalive\n\n")
-            elif reader.lagging:
-                reader.lagging = False
-                reader.waiting.clear()
-                await self._history(send)
-            else:
-                await self._live(reader, send)
-        if self._held:
-            await self._piece(send, self._flush())
+            if await reader.wait(self._due - _now()):
+                await self._news(reader, send)
+            if _now() >= self._due:
+                await self._piece(send, self._flush() or KEEPALIVE)
+        await self._piece(send, self._flush())
+
+    async def _news(self, reader: Subscription, send: Send) -> None:
+        if reader.lagging:
+            reader.lagging = False
+            reader.waiting.clear()
+            await self._history(send)
+        else:
+            await self._live(reader, send)
 
     async def _history(self, send: Send) -> None:
         """What is on disk and has not been sent."""
@@ -184,38 +193,55 @@ class _Reader:
             return
         self._after = events[-1].sequence
         self._done = events[-1].type in TERMINAL_TYPES
-        if self._folded is not None:
-            await self._piece(send, b"".join(self._states(self._folded, events)))
-        elif self._buffer_ms:
-            self._held += [event for event in events if admits(self._modes, event.type)]
-            if self._done or any(event.type == "node.suspended" for event in events):
-                await self._piece(send, self._flush())
-        else:
-            await self._piece(send, b"".join(frame(event, self._modes) for event in events))
+        if not self._buffer_ms:
+            await self._piece(send, b"".join(self._frames(events)))
+            return
+        self._hold(list(self._bodies(events)))
+        suspended = any(event.type == "node.suspended" for event in events)
+        if self._done or suspended or len(self._held) >= PAGE:
+            await self._piece(send, self._flush())
+
+    def _hold(self, fresh: list[tuple[int, bytes]]) -> None:
+        """The first one held decides when all of them are sent."""
+        if fresh and not self._held:
+            self._due = min(self._due, _now() + self._buffer_ms / 1000)
+        self._held += fresh
 
     def _flush(self) -> bytes:
-        """Held events as one batch frame, under the highest sequence of them."""
+        """What is held, in batches small enough to get through a bad line."""
         held, self._held = self._held, []
-        if not held:
-            return b""
-        bodies = b",".join(self._bodies(held))
-        return b"id: %d\nevent: batch\ndata: [%b]\n\n" % (held[-1].sequence, bodies)
+        starts = range(0, len(held), MOST_BATCHED)
+        return b"".join(_batch(held[start : start + MOST_BATCHED]) for start in starts)
 
-    def _bodies(self, events: list[Published]) -> Iterator[bytes]:
-        for event in events:
-            mode = admits(self._modes, event.type)
-            if mode is not None:
-                yield shown(event, mode)[1]
+    def _frames(self, events: list[Published]) -> Iterator[bytes]:
+        if self._folded is None:
+            return (frame(event, self._modes) for event in events)
+        return map(_state_frame, self._bodies(events))
 
-    def _states(self, folded: Head, events: list[Published]) -> Iterator[bytes]:
+    def _bodies(self, events: list[Published]) -> Iterator[tuple[int, bytes]]:
+        """What the modes show of the events, each with its sequence."""
         for event in events:
-            apply(folded.run, decode(event.body))
-            if admits(UPDATES_ONLY, event.type):
-                yield _state(folded, event.sequence)
+            if self._folded is not None:
+                apply(self._folded.run, decode(event.body))
+                if admits(UPDATES_ONLY, event.type):
+                    yield event.sequence, _state(self._folded)
+            elif (mode := admits(self._modes, event.type)) is not None:
+                yield event.sequence, shown(event, mode)[1]
 
     async def _piece(self, send: Send, piece: bytes) -> None:
         if piece:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
+            self._due = _now() + self._services.settings.keepalive_s
+
+
+def _batch(held: list[tuple[int, bytes]]) -> bytes:
+    """One frame, under the highest sequence in it."""
+    bodies = b",".join(body for _, body in held)
+    return b"id: %d\nevent: batch\ndata: [%b]\n\n" % (held[-1][0], bodies)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 async def _watch(receive: Receive, reader: Subscription) -> None:
@@ -226,8 +252,9 @@ async def _watch(receive: Receive, reader: Subscription) -> None:
     reader.wake()
 
 
-def _state(head: Head, sequence: int) -> bytes:
-    """The run as it was right after an event."""
+def _state(head: Head) -> bytes:
+    """The run as it was right after its newest event."""
+    sequence = head.run.next_sequence - 1
     document: dict[str, Any] = {
         "eventId": f"{head.run.run_id}.{sequence}.snapshot",
         "runId": head.run.run_id,
@@ -236,7 +263,11 @@ def _state(head: Head, sequence: int) -> bytes:
         "sequence": sequence,
         "payload": {**snapshot.snapshot(head), "atSeq": sequence},
     }
-    return b"id: %d\nevent: state.snapshot\ndata: %b\n\n" % (sequence, encode(document))
+    return encode(document)
+
+
+def _state_frame(state: tuple[int, bytes]) -> bytes:
+    return b"id: %d\nevent: state.snapshot\ndata: %b\n\n" % state
 
 
 UPDATES_ONLY = frozenset({"updates"})

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +22,11 @@ Body = TypeVar("Body")
 
 encode = msgspec.json.Encoder().encode
 
+SSE = "text/event-stream"
+
+#: statuses whose answers have neither a body nor a word about one
+BODILESS = (204, 304)
+
 #: nesting deeper than this is refused: what is taken in must be readable for ever
 DEEPEST = 64
 
@@ -38,7 +43,7 @@ class Reply:
         self.headers = headers or {}
         self.body = b"" if body is None else body if isinstance(body, bytes) else encode(body)
 
-    async def send(self, send: Send) -> None:
+    async def send(self, send: Send, head_only: bool = False) -> None:
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", str(len(self.body)).encode()),
@@ -47,10 +52,10 @@ class Reply:
             given = [(n.lower().encode(), v.encode("latin-1")) for n, v in self.headers.items()]
             names = {name for name, _ in given}
             headers = [pair for pair in headers if pair[0] not in names] + given
-        if self.status in (204, 304):
-            headers = [pair for pair in headers if pair[0] != b"content-type"]
+        if self.status in BODILESS:
+            headers = [pair for pair in headers if not pair[0].startswith(b"content-")]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "http.response.body", "body": self.body})
+        await send({"type": "http.response.body", "body": b"" if head_only else self.body})
 
 
 class Stream:
@@ -219,7 +224,3 @@ def pattern_of(path: str) -> re.Pattern[str]:
         for index, part in enumerate(parts)
     )
     return re.compile(pattern)
-
-
-def unquoted(params: dict[str, str]) -> dict[str, str]:
-    return {name: unquote(value) for name, value in params.items()}
