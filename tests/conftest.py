@@ -1,38 +1,13 @@
 """What every test may use: the published data, and real server processes on free ports."""
 
-import contextlib
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from real_server import ServerProcess, component_missing, openwop_folder, server_environment
+
 BOOT_KEY = "hk_test_boot_0123456789"
-START_SECONDS = 30
-STOP_SECONDS = 15
-
-
-def component_missing(reason: str) -> NoReturn:
-    """Skips the test; under MOOT_STRICT=1, where everything must be there, fails it."""
-    if os.environ.get("MOOT_STRICT") == "1":
-        pytest.fail(f"{reason} (and MOOT_STRICT=1 allows no skipping)")
-    pytest.skip(reason)
-
-
-def openwop_folder() -> Path | None:
-    """The published schemas and fixtures, if they are at hand."""
-    given = os.environ.get("MOOT_OPENWOP_DIR")
-    folder = Path(given) if given else ROOT.parent / "shared" / "openwop"
-    return folder.resolve() if (folder / "fixtures").is_dir() else None
 
 
 @pytest.fixture(scope="session")
@@ -41,117 +16,6 @@ def openwop() -> Path:
     if folder is None:
         component_missing("the published OpenWOP data is not here; set MOOT_OPENWOP_DIR")
     return folder
-
-
-class ServerProcess:
-    """A real ``moot serve``. It keeps its port and its file over kill, stop and restart."""
-
-    def __init__(self, folder: Path, arguments: list[str], environment: dict[str, str]) -> None:
-        self.folder = folder
-        self.database = folder / "moot.db"
-        self.log = folder / "server.log"
-        self._arguments = arguments
-        self._environment = environment
-        self.port = 0
-        self.start()
-
-    def start(self) -> None:
-        """Returns when /healthz answers."""
-        banner = self.folder / "banner.txt"
-        command = [sys.executable, "-m", "moot.cli", "serve", str(self.database)]
-        command += ["--port", str(self.port), *self._arguments]
-        with banner.open("w") as out, self.log.open("a") as log:
-            self.process = subprocess.Popen(
-                command, cwd=self.folder, env=self._environment, stdout=out, stderr=log
-            )
-        self.url = self._until(lambda: _address(banner.read_text()), "print its address")
-        self.port = int(self.url.rsplit(":", 1)[1])
-        self._until(lambda: self._healthy(), "answer /healthz")
-
-    @property
-    def key(self) -> str:
-        """The local administrator's key, or the bootstrap key where one was given."""
-        given = self._environment.get("MOOT_BOOTSTRAP_KEY")
-        return given or Path(f"{self.database}.key").read_text().strip()
-
-    def stop(self, seconds: float = STOP_SECONDS) -> int:
-        """SIGTERM; returns the exit code."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        try:
-            return self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise
-
-    def kill(self) -> None:
-        """SIGKILL: nothing is tidied up."""
-        self.process.kill()
-        self.process.wait()
-
-    def restart(self) -> None:
-        """Stop if it runs, then start on the same port and file."""
-        self.stop()
-        self.start()
-
-    def request(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        key: str | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> tuple[int, Any, dict[str, str]]:
-        """Status, parsed body and headers of one call."""
-        data = body if isinstance(body, bytes) else None if body is None else json.dumps(body)
-        call = urllib.request.Request(
-            self.url + path,
-            method=method,
-            data=data.encode() if isinstance(data, str) else data,
-            headers={"Authorization": f"Bearer {key or self.key}", **(headers or {})},
-        )
-        try:
-            with urllib.request.urlopen(call, timeout=30) as answer:
-                return answer.status, _parsed(answer.read()), dict(answer.headers)
-        except urllib.error.HTTPError as refusal:
-            with refusal:
-                return refusal.code, _parsed(refusal.read()), dict(refusal.headers)
-
-    def _healthy(self) -> bool:
-        try:
-            return self.request("GET", "/healthz")[0] == 200
-        except OSError:
-            return False
-
-    def _until(self, probe: Callable[[], Any], what: str) -> Any:
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if found := probe():
-                return found
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.01)
-        self.process.kill()
-        self.process.wait()
-        pytest.fail(f"The server did not {what}. Its log:\n{self.log.read_text()[-4000:]}")
-
-
-def _address(banner: str) -> str | None:
-    words = banner.split()
-    return next((word for word in words if word.startswith("http://")), None)
-
-
-def _parsed(body: bytes) -> Any:
-    with contextlib.suppress(ValueError):
-        return json.loads(body)
-    return body
-
-
-def server_environment(**more: str) -> dict[str, str]:
-    """This process' environment without its Moot settings."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("MOOT_")}
-    kept["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), kept.get("PYTHONPATH")]))
-    return {**kept, **more}
 
 
 ServerFactory = Callable[..., ServerProcess]
