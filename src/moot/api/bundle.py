@@ -7,8 +7,8 @@ import msgspec
 from moot import __version__
 from moot.api import snapshot
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core.events import decode, decode_head, iso
-from moot.core.masking import MASK
+from moot.core.events import Event, decode, decode_head, iso
+from moot.core.flow import Flow
 from moot.engine.head import Head
 
 SIZE_CAP = 8 * 1024 * 1024
@@ -27,20 +27,20 @@ async def bundle(request: Request) -> Reply:
     most = request.integer("maxEvents", 1_000_000, 0, 1_000_000)
     tenant, run_id = request.caller.tenant, request.params["run_id"]
     head = await request.services.host.view(tenant, run_id)
-    rows, reason = await _events(request, head, most)
+    run, length = _run(head), head.run.next_sequence
+    rows, reason = await _events(request, head, length, most)
     body: dict[str, Any] = {
         "bundleVersion": "1.0",
         "generatedAt": iso(request.services.clock.micros()),
         "host": {"name": "moot", "version": __version__},
-        "run": _run(head),
+        "run": run,
         "events": [msgspec.Raw(row) for row in rows],
         "spans": _spans(rows),
         "metrics": {
             "eventCount": len(rows),
             "nodeCount": len({decode_head(row).node_id for row in rows} - {None}),
         },
-        "redactionApplied": any(MASK.encode() in row for row in rows)
-        or bool(head.flow.sensitive and head.flow.masking != "passthrough"),
+        "redactionApplied": _redacts(head.flow),
         "redactionMode": head.flow.masking,
     }
     if reason is not None:
@@ -48,15 +48,28 @@ async def bundle(request: Request) -> Reply:
     return Reply(body, 200, {"Cache-Control": "no-store"})
 
 
-async def _events(request: Request, head: Head, most: int) -> tuple[list[bytes], str | None]:
-    """The beginning of the log, as much as fits."""
-    run, size = head.run, 0
+def _redacts(flow: Flow) -> bool:
+    """Whether the workflow calls anything sensitive and its mode hides that."""
+    told = flow.definition
+    marked = (
+        bool(flow.sensitive)
+        or any(channel.sensitive for channel in told.channels.values())
+        or any(any(node.output_sensitivity.values()) for node in told.nodes)
+    )
+    return marked and flow.masking != "passthrough"
+
+
+async def _events(
+    request: Request, head: Head, length: int, most: int
+) -> tuple[list[bytes], str | None]:
+    """The beginning of the log, as much as fits; the run may move on meanwhile."""
+    tenant, run_id, size = head.run.tenant, head.run.run_id, 0
     found: list[bytes] = []
-    while len(found) < run.next_sequence:
-        left = min(PAGE, most - len(found))
+    while len(found) < length:
+        left = min(PAGE, length - len(found), most - len(found))
         if left <= 0:
             return found, "events_truncated_to_max_events"
-        page = await request.services.store.read(run.tenant, run.run_id, len(found) - 1, left)
+        page = await request.services.store.read(tenant, run_id, len(found) - 1, left)
         if not page:
             break
         for row in page:
@@ -79,25 +92,35 @@ def _run(head: Head) -> dict[str, Any]:
 
 def _spans(rows: list[bytes]) -> list[dict[str, Any]]:
     """One span for each attempt of a node, from its start to its end in the log."""
-    spans: dict[str, dict[str, Any]] = {}
+    spans: list[dict[str, Any]] = []
+    under_way: dict[str, dict[str, Any]] = {}
     for row in rows:
+        if not decode_head(row).type.startswith("node."):
+            continue
         event = decode(row)
-        node_id = event.payload.get("nodeId") if event.type.startswith("node.") else None
+        node_id = str(event.payload.get("nodeId", event.node_id))
         if event.type == "node.started":
-            attributes = {"openwop.run_id": event.run_id, "openwop.node_id": node_id}
-            attributes["openwop.node_type"] = event.payload["typeId"]
-            attributes["openwop.node_attempt"] = event.payload.get("attempt", 1) - 1
-            spans[f"{node_id}:{event.payload.get('attempt', 1)}"] = {
-                "name": f"openwop.node.{event.payload['typeId']}",
-                "startedAt": event.timestamp,
-                "endedAt": None,
-                "attributes": attributes,
-            }
-        elif node_id is not None:
-            for key, span in spans.items():
-                if key.startswith(f"{node_id}:") and span["endedAt"] is None:
-                    span["endedAt"] = event.timestamp
-    return list(spans.values())
+            span = under_way[node_id] = _span(event, node_id)
+            spans.append(span)
+        elif event.type != "node.dispatched" and node_id in under_way:
+            under_way.pop(node_id)["endedAt"] = event.timestamp
+    return spans
+
+
+def _span(event: Event, node_id: str) -> dict[str, Any]:
+    type_id = event.payload["typeId"]
+    attributes = {
+        "openwop.run_id": event.run_id,
+        "openwop.node_id": node_id,
+        "openwop.node_type": type_id,
+        "openwop.node_attempt": event.payload.get("attempt", 1) - 1,
+    }
+    return {
+        "name": f"openwop.node.{type_id}",
+        "startedAt": event.timestamp,
+        "endedAt": None,
+        "attributes": attributes,
+    }
 
 
 ENDPOINTS = (

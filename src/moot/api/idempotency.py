@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 HEADER = "idempotency-key"
 REPLAYED = "openwop-Idempotent-Replay"
+RETRY = "Retry-After"
 LONGEST_KEY = 255
 
 #: a change, or a refusal that stays one
@@ -73,7 +74,7 @@ async def _first(
             digest=digest,
             status=reply.status,
             headers={k: v for k, v in reply.headers.items() if k.lower() != "set-cookie"},
-            body=reply.body,
+            body=reply.body if reply.remembered is None else reply.remembered,
             created_at=request.services.clock.millis(),
         )
 
@@ -91,9 +92,14 @@ async def _first(
     except MootError as refusal:
         written = False
         reply = refused(refusal)
-    if isinstance(reply, Reply) and not written and reply.status in KEPT:
+    if isinstance(reply, Reply) and _final(reply) and not written:
         await _keep(request, receipt_of(reply))
     return reply
+
+
+def _final(reply: Reply) -> bool:
+    """What asks to try again is not the last word."""
+    return reply.status in KEPT and RETRY not in reply.headers
 
 
 async def _keep(request: Request, receipt: Receipt) -> None:
@@ -129,7 +135,7 @@ def refused(refusal: MootError) -> Reply:
         body["details"] = refusal.details
     headers = {}
     if refusal.retry_after is not None:
-        headers["Retry-After"] = str(refusal.retry_after)
+        headers[RETRY] = str(refusal.retry_after)
     if refusal.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(refusal, MethodNotAllowed):

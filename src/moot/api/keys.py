@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from moot.api.auth import LIVE_PREFIX, SCOPES, TEST_PREFIX, USUAL_SCOPES, new_key
-from moot.api.wire import Endpoint, Reply, Request
+from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.definition import nearest
 from moot.core.errors import BadRequest, Forbidden, NotFound
 from moot.core.events import iso
@@ -43,7 +43,9 @@ async def create(request: Request) -> Reply:
         expires_at = key.created_at + asked.expires_in_s * 1000
         key = msgspec.structs.replace(key, expires_at=expires_at)
     await services.store.put_key(key)
-    return Reply({**shown(key), "key": secret}, 201, {"Cache-Control": "no-store"})
+    reply = Reply({**shown(key), "key": secret}, 201, {"Cache-Control": "no-store"})
+    reply.remembered = encode(shown(key))  # the secret is never written down
+    return reply
 
 
 def _check_scopes(scopes: list[str], caller: Key) -> None:

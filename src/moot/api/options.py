@@ -1,5 +1,6 @@
 """What a caller may ask of a run: the body of ``POST /v1/runs`` and its checks."""
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -77,7 +78,7 @@ def check(services: Services, request: Request, asked: CreateRun, flow: Flow) ->
 
 
 def _check_shape(asked: CreateRun) -> None:
-    if asked.mode is not UNSET or asked.eval_suite_ref is not UNSET:
+    if any(given is not UNSET for given in (asked.mode, asked.eval_suite_ref, asked.agent_id)):
         raise NotProvided("Evaluation runs are not available on this host.", capability="eval")
     if asked.residency is not UNSET:
         refusal = Unprocessable("This host does not offer data residency; leave 'residency' out.")
@@ -195,7 +196,7 @@ def engine_version(services: Services, request: Request) -> int:
     if not services.settings.conformance or not request.caller.test:
         raise ForceEngineForbidden("X-Force-Engine-Version is for test keys on a host under test.")
     low, high = FORCEABLE
-    if not asked.isdigit() or not low <= int(asked) <= high:
+    if not re.fullmatch(r"[0-9]{1,9}", asked) or not low <= int(asked) <= high:
         raise UnsupportedEngineVersion(
             f"X-Force-Engine-Version must be {low} to {high}.", min=low, max=high
         )

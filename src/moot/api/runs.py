@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.api import options, snapshot
 from moot.api.options import CreateRun
-from moot.api.wire import Endpoint, Reply, Request
+from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.errors import ArtifactNotFound, BadRequest, MootError, NotFound
 from moot.core.events import iso
@@ -79,20 +79,24 @@ def _created(run: Run) -> Reply:
 
 async def read(request: Request) -> Reply:
     head = await request.services.host.view(request.caller.tenant, request.params["run_id"])
-    tag = snapshot.etag(head.run)
+    if not head.run.children:
+        return _conditional(request, snapshot.etag(head.run), snapshot.encoded(head))
+    shown, sequence = snapshot.snapshot(head), head.run.next_sequence
+    shown["childRuns"] = children = await children_of(request, head)
+    return _conditional(request, snapshot.family_etag(head.run, sequence, children), encode(shown))
+
+
+def _conditional(request: Request, tag: str, body: bytes) -> Reply:
+    """304 when the caller has this already. What its own Cache-Control says does not matter."""
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
-    children = await children_of(request, head) if head.run.children else None
-    asked = request.header("if-none-match")
-    if asked is not None and not children and tag in [item.strip() for item in asked.split(",")]:
-        return Reply(None, 304, headers)
-    if children:
-        del headers["ETag"]  # the children's statuses move without the parent's log
-    return Reply(snapshot.encoded(head, children), 200, headers)
+    asked = request.header("if-none-match") or ""
+    known = {item.strip().removeprefix("W/") for item in asked.split(",")}
+    return Reply(None, 304, headers) if known & {tag, "*"} else Reply(body, 200, headers)
 
 
 async def children_of(request: Request, head: Head) -> list[dict[str, Any]]:
     found = []
-    for child_run, status in head.run.children.items():
+    for child_run, status in list(head.run.children.items()):
         if status is None:
             row = await request.services.store.find_run(head.run.tenant, child_run)
             status = row.status if row else Status.PENDING.value

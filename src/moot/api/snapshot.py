@@ -1,5 +1,6 @@
 """The run as the protocol shows it, from its folded state."""
 
+import hashlib
 from typing import Any
 
 from moot.api.wire import encode
@@ -43,10 +44,8 @@ def snapshot(head: Head) -> dict[str, Any]:
     return shown
 
 
-def encoded(head: Head, children: list[dict[str, Any]] | None = None) -> bytes:
+def encoded(head: Head) -> bytes:
     """The snapshot's bytes, kept until the run moves on."""
-    if children:
-        return encode({**snapshot(head), "childRuns": children})
     sequence = head.run.next_sequence
     if head.cached is None or head.cached[0] != sequence:
         head.cached = (sequence, encode(snapshot(head)))
@@ -56,6 +55,12 @@ def encoded(head: Head, children: list[dict[str, Any]] | None = None) -> bytes:
 def etag(run: Run) -> str:
     """Strong: the log decides everything a snapshot says."""
     return f'"{run.run_id}.{run.next_sequence}"'
+
+
+def family_etag(run: Run, sequence: int, children: list[dict[str, Any]]) -> str:
+    """The children's statuses move without the parent's log."""
+    digest = hashlib.sha256(encode(children)).hexdigest()[:16]
+    return f'"{run.run_id}.{sequence}.{digest}"'
 
 
 def _node(state: NodeState) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from moot.core.errors import BadRequest, BodyTooLarge
+from moot.core.nesting import DEEPEST, too_deep
 from moot.store.protocol import Key, Receipt
 
 if TYPE_CHECKING:
@@ -27,18 +28,17 @@ SSE = "text/event-stream"
 #: statuses whose answers have neither a body nor a word about one
 BODILESS = (204, 304)
 
-#: nesting deeper than this is refused: what is taken in must be readable for ever
-DEEPEST = 64
-
 
 class Reply:
     """A whole answer."""
 
-    __slots__ = ("body", "headers", "status")
+    __slots__ = ("body", "headers", "remembered", "status")
 
     def __init__(
         self, body: Any = None, status: int = 200, headers: dict[str, str] | None = None
     ) -> None:
+        #: what an Idempotency-Key may bring back, where that is less than was sent
+        self.remembered: bytes | None = None
         self.status = status
         self.headers = headers or {}
         self.body = b"" if body is None else body if isinstance(body, bytes) else encode(body)
@@ -156,24 +156,8 @@ def parse_body(body: bytes, type_: type[Body]) -> Body:
 
 
 def refuse_deep(body: bytes) -> None:
-    if body.count(b"[") + body.count(b"{") <= DEEPEST:
-        return
-    depth = 0
-    quoted = escaped = False
-    for byte in body:
-        if escaped:
-            escaped = False
-        elif quoted:
-            escaped = byte == 0x5C
-            quoted = byte != 0x22
-        elif byte == 0x22:
-            quoted = True
-        elif byte in b"[{":
-            depth += 1
-            if depth > DEEPEST:
-                raise BadRequest(f"The body is nested deeper than {DEEPEST} levels.")
-        elif byte in b"]}":
-            depth -= 1
+    if too_deep(body):
+        raise BadRequest(f"The body is nested deeper than {DEEPEST} levels.")
 
 
 def _too_large(limit: int) -> BodyTooLarge:

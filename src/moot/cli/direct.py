@@ -5,6 +5,7 @@ Nothing is written. Whoever may read the file may see everything in it, so no ke
 
 import asyncio
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import click
 
@@ -121,7 +122,7 @@ async def _answer(app: "App", method: str, path: str) -> Answer:
     scope = {
         "type": "http",
         "method": method,
-        "path": path,
+        "path": unquote(path),
         "query_string": query.encode(),
         "headers": [(b"accept", b"application/json")],
     }

@@ -189,7 +189,7 @@ def parse(body: bytes | dict[str, Json]) -> WorkflowDef:
             found = msgspec.convert(body, WorkflowDef)
     except msgspec.ValidationError as error:
         raise BadRequest(f"The workflow is not well formed: {error}", fields=[str(error)]) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadRequest(f"The body is not JSON: {error}") from None
     _check(found)
     return found

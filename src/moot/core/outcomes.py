@@ -4,7 +4,12 @@ from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Any
 
+import msgspec
 from msgspec import Struct
+
+from moot.core.nesting import too_deep
+
+_encode = msgspec.json.Encoder().encode
 
 
 class NodeError(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -56,6 +61,18 @@ class Failed(Struct, frozen=True):
 
 
 Outcome = Completed | Failed
+
+
+def recordable(outcome: Outcome) -> Outcome:
+    """The outcome, or the failure it becomes when the log could not say it."""
+    try:
+        problem = "it is nested too deeply" if too_deep(_encode(outcome)) else None
+    except (TypeError, ValueError, RecursionError) as error:
+        problem = ascii(str(error))[1:-1]
+    if problem is None:
+        return outcome
+    message = f"The node returned what JSON cannot say: {problem}"
+    return Failed(NodeError(code="output_not_json", message=message, retryable=False))
 
 
 class Call(Struct, frozen=True):

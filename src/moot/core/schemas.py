@@ -15,7 +15,8 @@ def _validator(schema: bytes) -> Any:
     import jsonschema_rs
 
     try:
-        return jsonschema_rs.validator_for(msgspec.json.decode(schema))
+        # offline: a reference must never make the host read a file or call an address
+        return jsonschema_rs.validator_for(msgspec.json.decode(schema), offline=True)
     except ValueError as error:
         raise SchemaError(str(error).split("\n", 1)[0]) from None
 

@@ -6,15 +6,21 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from moot.core import nodework
 from moot.core.commands import Command, Emit, FinishNode
 from moot.core.errors import MootError, Unavailable
 from moot.core.events import NewEvent
 from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem, call_of
-from moot.core.outcomes import Call, ChannelWrite, Completed, Failed, NodeError, Outcome
+from moot.core.outcomes import (
+    Call,
+    ChannelWrite,
+    Completed,
+    Failed,
+    NodeError,
+    Outcome,
+    recordable,
+)
 from moot.engine.head import Head
 from moot.engine.ledger import Ledger
 
@@ -98,20 +104,25 @@ class Activities:
         else:
             context = Context(self._host, self.ledger, head, node, call)
             outcome = await self._outcome(node, context)
-            await context.confirmed()
+            outcome = await _confirmed(context) or outcome
         await self._post(run.tenant, run.run_id, node.id, attempt, outcome)
 
     async def _outcome(self, node: FlowNode, context: "Context") -> Outcome:
         assert node.type.activity is not None
         try:
             found = await node.type.activity(context)
-        except (asyncio.CancelledError, Unavailable):
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return Failed(nodework.raised(error))  # the node's own doing, not the host's
+        except Unavailable:
             raise
         except MootError as refusal:
             return Failed(
                 NodeError(code=refusal.code, message=refusal.message, details=refusal.details)
             )
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return Failed(nodework.raised(error))
         if isinstance(found, (Completed, Failed)):
             return found
@@ -122,13 +133,19 @@ class Activities:
     ) -> None:
         """In a task of its own: a cancel of the attempt must not tear a commit apart."""
         at = self._host.clock.millis()
-        try:
-            msgspec.json.encode(outcome)
-        except (TypeError, ValueError) as error:
-            message = f"The node returned what JSON cannot say: {error}"
-            outcome = Failed(NodeError(code="output_not_json", message=message, retryable=False))
-        command = FinishNode(node_id, attempt, outcome, at)
+        command = FinishNode(node_id, attempt, recordable(outcome), at)
         await asyncio.shield(self._host.tasks.start(self._host.handle(tenant, run_id, command)))
+
+
+async def _confirmed(context: "Context") -> Failed | None:
+    """Waits until what the node reported is on disk; says so when it can never be."""
+    try:
+        await context.confirmed()
+    except Unavailable:
+        raise
+    except Exception as error:
+        return Failed(nodework.raised(error))
+    return None
 
 
 class Context:

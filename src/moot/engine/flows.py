@@ -104,12 +104,16 @@ class Flows:
     async def _load(self, tenant: str, workflow_id: str) -> Flow:
         found = await self._store.definition(tenant, workflow_id)
         if found is None:
-            known = [entry.workflow_id for entry in await self._store.definitions(tenant)]
-            raise WorkflowNotFound(workflow_id, nearest(workflow_id, known))
+            raise await self.unknown(tenant, workflow_id)
         flow = self.compile(found.body)
         self._newest[tenant, workflow_id] = flow
         self._remember(tenant, flow)
         return flow
+
+    async def unknown(self, tenant: str, workflow_id: str) -> WorkflowNotFound:
+        """The refusal, with the id that was likely meant."""
+        known = [entry.workflow_id for entry in await self._store.definitions(tenant)]
+        return WorkflowNotFound(workflow_id, nearest(workflow_id, known))
 
     def _remember(self, tenant: str, flow: Flow) -> None:
         self._by_digest[tenant, flow.digest] = flow

@@ -89,7 +89,11 @@ class Host:
         self._heads.put(head)
         if scope:
             self._scopes[scope] = head.run.run_id
-        await self._act(head, command, {}, receipt)
+        try:
+            await self._act(head, command, {}, receipt)
+        except BaseException:
+            self._release(command.tenant, command.scope_id, head.run.run_id)
+            raise
         return head.run
 
     async def handle(
@@ -179,8 +183,7 @@ class Host:
     def _finished(self, run: Run) -> None:
         self.timers.set(run.tenant, run.run_id, None)
         self.activities.keep(run.run_id, [])
-        if run.scope_id and self._scopes.get((run.tenant, run.scope_id)) == run.run_id:
-            del self._scopes[run.tenant, run.scope_id]
+        self._release(run.tenant, run.scope_id, run.run_id)
         if run.parent_run is not None:
             self.tasks.start(self._harvest(run.tenant, run.parent_run, run.run_id))
 
@@ -352,6 +355,11 @@ class Host:
         active = self._scopes.get((tenant, scope_id)) or stored
         if active is not None:
             raise RunAlreadyActive(active)
+
+    def _release(self, tenant: str, scope_id: str | None, run_id: str) -> None:
+        """The run holds its scope no longer: it has ended, or never began."""
+        if scope_id and self._scopes.get((tenant, scope_id)) == run_id:
+            del self._scopes[tenant, scope_id]
 
     def _refuse_newer(self, run: Run) -> None:
         if run.engine_version.isdigit() and int(run.engine_version) > ENGINE_VERSION + 1:

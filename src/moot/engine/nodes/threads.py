@@ -27,7 +27,7 @@ async def in_thread(function: Callable[..., Any], arguments: dict[str, Any]) -> 
         failure: BaseException | None = None
         try:
             value = function(**arguments)
-        except Exception as error:
+        except BaseException as error:  # sys.exit() too: somebody waits for an answer
             failure = error
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, value, failure)

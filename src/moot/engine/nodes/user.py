@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from moot.core.definition import TYPE_ID
-from moot.core.outcomes import Call, Completed, Failed, Kind, NodeType, Outcome
+from moot.core.outcomes import Call, Completed, Failed, Kind, NodeType, Outcome, recordable
 from moot.engine.nodes.context import NodeContext
 from moot.engine.nodes.reading import refused
 from moot.engine.nodes.threads import in_thread
@@ -121,7 +121,9 @@ def _checkable(hint: Any) -> bool:
 def _instant(function: Callable[..., Any], signature: _Signature) -> Callable[[Call], Outcome]:
     def instant(call: Call) -> Outcome:
         arguments = signature.arguments(call.inputs, call.config)
-        return arguments if isinstance(arguments, Failed) else outcome_of(function(**arguments))
+        if isinstance(arguments, Failed):
+            return arguments
+        return recordable(outcome_of(function(**arguments)))
 
     return instant
 
@@ -154,6 +156,6 @@ def outcome_of(value: Any) -> Outcome:
         return Completed()
     try:
         plain = msgspec.to_builtins(value, str_keys=True)
-    except TypeError as error:
+    except (TypeError, ValueError, RecursionError) as error:
         return refused("output_not_json", f"The node returned what JSON cannot say: {error}")
     return Completed(plain if isinstance(plain, dict) else {"output": plain})
