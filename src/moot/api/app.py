@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from moot.api import absent
 from moot.api.auth import require
 from moot.api.idempotency import HEADER, Idempotency, refused
 from moot.api.routes import Router
@@ -107,6 +108,9 @@ def _endpoint(
 
 
 def _lost(found: Any, request: Request) -> MootError:
+    missing = absent.refusal(request.path)
+    if missing is not None:
+        return missing
     if found is not None:
         return MethodNotAllowed(request.method, sorted(found[0]))
     if request.path.startswith(ROOTS):
