@@ -1,0 +1,76 @@
+"""``python -m bench [names…] [--quick] [--json FILE]``: measure, print one table."""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bench import appends, commits, footprint, reads, runs, streams, table
+from bench.lab import ROOT, Lab, fsync_ms
+
+MEASURES: dict[str, Callable[[Lab], list[table.Row]]] = {
+    "runs": runs.measure,
+    "streams": streams.measure,
+    "reads": reads.measure,
+    "appends": appends.measure,
+    "footprint": footprint.measure,
+    "commits": commits.measure,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="name", help=f"any of {', '.join(MEASURES)}")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    parser.add_argument("--json", type=Path, help="where to write the figures")
+    parser.add_argument("--source", type=Path, default=ROOT / "src", help="another source tree")
+    asked = parser.parse_args()
+    unknown = set(asked.names) - set(MEASURES)
+    if unknown:
+        parser.error(f"there is no {', '.join(sorted(unknown))}; take {', '.join(MEASURES)}")
+    folder = Path(tempfile.mkdtemp(prefix="moot-bench-"))
+    try:
+        machine = about(folder)
+        print(", ".join(f"{name} {value}" for name, value in machine.items()), flush=True)
+        rows = []
+        lab = Lab(folder, asked.quick, asked.source.resolve())
+        for name in asked.names or MEASURES:
+            print(f"measuring {name} …", flush=True)
+            rows += MEASURES[name](lab)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(table.text(rows))
+    write(asked.json or default_file(), machine, rows)
+
+
+def about(folder: Path) -> dict[str, Any]:
+    return {
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "fsync_ms": round(fsync_ms(folder), 3),
+        "load": round(os.getloadavg()[0], 2),
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def default_file() -> Path:
+    return ROOT / "bench" / "results" / time.strftime("%Y%m%d-%H%M%S.json")
+
+
+def write(file: Path, machine: dict[str, Any], rows: list[table.Row]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"machine": machine, "rows": msgspec.to_builtins(rows)}, indent=2))
+    print(f"written to {os.path.relpath(file)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Event streams: how soon one reader hears of a cause, how much fifty readers hear a second."""
+
+import json
+
+from bench.bare import Sample
+from bench.lab import ROOT, Figures, Lab, Server, node, of, register
+from bench.table import Row, row
+
+SUBSCRIBERS = 50
+QUIET_MS = 1500  # everybody has begun to listen by then
+#: events of one decision that share a commit, and reports of a node that do
+CHAIN_GROUP, CHUNK_GROUP = 512, 64
+NODES = str(ROOT / "bench" / "nodes.py")
+
+
+def measure(lab: Lab) -> list[Row]:
+    moot = lab.moot(MOOT_NODES=NODES)
+    try:
+        return [*_latency(lab, moot), *_chain(lab, moot), *_chunks(lab, moot)]
+    finally:
+        moot.stop()
+
+
+def _latency(lab: Lab, moot: Server) -> list[Row]:
+    register(moot, "bench-wait", [node("wait", "core.delay", ms=86_400_000)])
+    body = json.dumps({"workflowId": "bench-wait"})
+    run_id = moot.call("POST", "/v1/runs", {"workflowId": "bench-wait"})["runId"]
+    moot.call("POST", f"/v1/runs/{run_id}:pause", {"drainPolicy": "immediate"})
+    bare = lab.bare(
+        Sample(
+            database="",
+            run_events=_events(moot, run_id)[:2],
+            created=json.dumps({"runId": run_id}, separators=(",", ":")).encode(),
+            pause_event=_events(moot, run_id)[-1],
+        )
+    )
+    asked = {"count": 100 if lab.quick else 300, "body": body}
+    try:
+        ours, theirs = lab.in_turn(
+            lambda: moot.drive("latency", **asked), lambda: bare.drive("latency", **asked)
+        )
+    finally:
+        bare.stop()
+    name = "cause to event on an idle stream"
+    return [
+        row(f"{name}, p50", "ms", of(ours, "p50"), of(theirs, "p50"), better="less", goal=1.5),
+        row("  p99", "ms", of(ours, "p99"), of(theirs, "p99"), better="less"),
+    ]
+
+
+def _chain(lab: Lab, moot: Server) -> list[Row]:
+    """Thousands of nodes one after the other: two events each."""
+    length = 1000 if lab.quick else 3000
+    chain = [node(f"n{number:04d}", "core.noop") for number in range(length)]
+    register(moot, "bench-chain", [node("wait", "core.delay", ms=QUIET_MS), *chain])
+    return _fan_out(lab, moot, "bench-chain", (2 * length, CHAIN_GROUP), goal=60_000)
+
+
+def _chunks(lab: Lab, moot: Server) -> list[Row]:
+    """One node that streams its output piece by piece."""
+    length = 2000 if lab.quick else 6000
+    nodes = [node("wait", "core.delay", ms=QUIET_MS), node("say", "bench.chatter", chunks=length)]
+    register(moot, "bench-chunks", nodes)
+    return _fan_out(lab, moot, "bench-chunks", (length, CHUNK_GROUP), goal=60_000)
+
+
+def _fan_out(
+    lab: Lab, moot: Server, workflow_id: str, size: tuple[int, int], goal: float
+) -> list[Row]:
+    asked = {"subscribers": SUBSCRIBERS, "body": json.dumps({"workflowId": workflow_id})}
+    bare = lab.bare(_sample(moot, workflow_id, *size))
+    try:
+        ours, theirs = lab.in_turn(
+            lambda: moot.drive("fan_out", path="/v1/runs", **asked),
+            lambda: bare.drive("fan_out", path="/v1/fan", **asked),
+        )
+    finally:
+        bare.stop()
+    name = f"{SUBSCRIBERS} readers of {workflow_id.removeprefix('bench-')}"
+    return [
+        row(name, "deliveries/s", of(ours, "rate"), of(theirs, "rate"), goal=goal),
+        row("  server CPU per delivery", "µs", _cpu(ours), _cpu(theirs), better="less"),
+    ]
+
+
+def _cpu(rounds: list[Figures]) -> list[float]:
+    return [figures["cpu"] / figures["deliveries"] * 1e6 for figures in rounds]
+
+
+def _sample(moot: Server, workflow_id: str, count: int, group: int) -> Sample:
+    """A typical event of the workflow, for the bare server to send as often."""
+    run_id = moot.call("POST", "/v1/runs", {"workflowId": workflow_id})["runId"]
+    moot.ended(run_id)
+    return Sample(
+        database="",
+        created=json.dumps({"runId": run_id}, separators=(",", ":")).encode(),
+        fan_event=_events(moot, run_id)[500],
+        fan_group=group,
+        fan_groups=count // group,
+        quiet_ms=QUIET_MS,
+    )
+
+
+def _events(moot: Server, run_id: str) -> list[bytes]:
+    log = moot.call("GET", f"/v1/runs/{run_id}/events/poll?timeout=0")
+    return [json.dumps(event, separators=(",", ":")).encode() for event in log["events"]]
