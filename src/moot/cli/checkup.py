@@ -24,6 +24,7 @@ TOO_QUICK, TOO_SLOW = 0.03, 50.0
 #: 2025-01-01 in ms: before that, Moot did not exist
 EARLIEST = 1_735_689_600_000
 #: what the protocol asks of a discovery document
+CAPABILITIES = "/capabilities.schema.json"
 DISCOVERY = ("protocolVersion", "supportedEnvelopes", "schemaVersions", "limits")
 
 
@@ -167,17 +168,21 @@ def _against_schema(document: Any, settings: "Settings") -> list[str] | None:
     """None when the published schemas are not at hand."""
     import json
 
+    import jsonschema_rs
+
     from moot.config import openwop_dir
-    from moot.core import schemas
 
     folder = openwop_dir(settings)
-    file = folder / "schemas" / "capabilities.schema.json" if folder else None
-    if file is None or not file.exists():
+    if folder is None:
         return None
-    try:
-        return schemas.problems(json.loads(file.read_text(encoding="utf-8")), document)
-    except ValueError:
+    found = [json.loads(file.read_bytes()) for file in (folder / "schemas").rglob("*.json")]
+    named = {schema["$id"]: schema for schema in found if "$id" in schema}
+    mine = next((schema for name, schema in named.items() if name.endswith(CAPABILITIES)), None)
+    if mine is None:
         return None
+    registry = jsonschema_rs.Registry(list(named.items()))
+    validator = jsonschema_rs.validator_for(mine, registry=registry)
+    return [error.message for error in validator.iter_errors(document)]
 
 
 CHECKS = (python, sqlite, store, key, disk, clock, port, discovery)

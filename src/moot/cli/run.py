@@ -194,23 +194,45 @@ def tail(options: Options, run_id: str, after: int, no_follow: bool, timeout: fl
     return _follow(options, api, run_id, after, timeout, quiet=False)
 
 
-def _act(verb: str, word: str, says: str) -> None:
-    """cancel, pause and resume differ by one word."""
+@run.command()
+@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
+@click.option("--reason", help="Why; it stands in the log.")
+@talks
+def cancel(options: Options, run_ids: tuple[str, ...], reason: str | None) -> None:
+    """Cancel runs and their children."""
+    _act(options, run_ids, "/cancel", {"reason": reason})
 
-    @run.command(verb, help=says)
-    @click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
-    @click.option("--reason", help="Why; it stands in the log.")
-    @talks
-    def act(options: Options, run_ids: tuple[str, ...], reason: str | None) -> None:
-        api = to_write(options)
-        for given in run_ids:
-            run_id = resolve(api, given)
-            body = {} if reason is None else {"reason": reason}
-            answer = api.post(path_of("v1", "runs", run_id) + word, body)
-            if options.json:
-                output.json_line(answer)
-            else:
-                click.echo(f"{run_id} {_now(answer)}")
+
+@run.command()
+@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
+@click.option("--reason", help="Why; it stands in the log.")
+@click.option("--now", is_flag=True, help="Interrupt nodes at work; they begin anew later.")
+@talks
+def pause(options: Options, run_ids: tuple[str, ...], reason: str | None, now: bool) -> None:
+    """Pause runs; nodes at work finish first."""
+    policy = "immediate" if now else None
+    _act(options, run_ids, ":pause", {"reason": reason, "drainPolicy": policy})
+
+
+@run.command()
+@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
+@click.option("--reason", help="Why; it stands in the log.")
+@talks
+def resume(options: Options, run_ids: tuple[str, ...], reason: str | None) -> None:
+    """Resume paused runs."""
+    _act(options, run_ids, ":resume", {"reason": reason})
+
+
+def _act(options: Options, given: tuple[str, ...], verb: str, body: dict[str, Any]) -> None:
+    api = to_write(options)
+    said = {name: value for name, value in body.items() if value is not None}
+    for name in given:
+        run_id = resolve(api, name)
+        answer = api.post(path_of("v1", "runs", run_id) + verb, said)
+        if options.json:
+            output.json_line(answer)
+        else:
+            click.echo(f"{run_id} {_now(answer)}")
 
 
 def _now(answer: dict[str, Any]) -> str:
@@ -218,8 +240,3 @@ def _now(answer: dict[str, Any]) -> str:
         return "⏸ pauses once its running nodes are done"
     late = " (it had ended already)" if answer.get("alreadyTerminal") else ""
     return output.status_mark(answer["status"]) + late
-
-
-_act("cancel", "/cancel", "Cancel runs and their children.")
-_act("pause", ":pause", "Pause runs; nodes at work finish first.")
-_act("resume", ":resume", "Resume paused runs.")

@@ -1,0 +1,109 @@
+"""The command line as people meet it: a process, its output, its exit code."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from real_server import server_environment
+
+NODES = """
+from moot import Failed, node
+
+
+@node("acme.flaky", retries=3)
+def flaky(ctx, until: int = 2):
+    if ctx.attempt < until:
+        raise RuntimeError("not yet")
+    return {"attempt": ctx.attempt}
+
+
+@node("acme.effect")
+async def effect(ctx):
+    async def call(key):
+        return {"sent": True}
+
+    return await ctx.effect("acme:mail", call)
+"""
+
+FLOWS = {
+    "hello": 'inputs: {name: {type: any, default: world}}\nsteps: [{set: {greeting: "{name}"}}]\n'
+    'outputs: {greeting: "{greeting}"}',
+    "breaks": 'steps: [{id: stop, fail: {code: out_of_milk, message: "no milk"}}]',
+    "slow": "steps: [{id: wait, delay: 60s}]",
+    "list": "steps: [{set: {named: like-a-command}}]",
+    "flaky": "steps: [{id: try, node: acme.flaky, config: {until: 2}}]",
+    "mails": "steps: [{id: mail, node: acme.effect}]",
+    "parent": "steps: [{id: child, run: hello}]",
+}
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+class Cli:
+    """``moot`` in a folder of its own, beside the database of a server."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(
+        self, *words: Any, stdin: str = "", folder: Path | None = None, **environment: str
+    ) -> Outcome:
+        done = subprocess.run(
+            [sys.executable, "-m", "moot.cli", *map(str, words)],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            cwd=folder or self.folder,
+            env=server_environment(**environment),
+            timeout=60,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr or environment.get("MOOT_DEBUG"), done.stderr
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    def on_terminal(self, *words: Any, **environment: str) -> Outcome:
+        """The same with a terminal as its output."""
+        master, slave = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "moot.cli", *map(str, words)],
+            stdin=subprocess.DEVNULL,
+            stdout=slave,
+            stderr=subprocess.PIPE,
+            cwd=self.folder,
+            env=server_environment(TERM="xterm", COLUMNS="120", **environment),
+        )
+        os.close(slave)
+        pieces = []
+        with process, os.fdopen(master, "rb", buffering=0) as screen:
+            while piece := _read(screen.fileno()):
+                pieces.append(piece)
+            assert process.stderr is not None
+            errors = process.stderr.read().decode()
+        return Outcome(process.returncode, b"".join(pieces).decode(), errors)
+
+
+def _read(screen: int) -> bytes:
+    try:
+        return os.read(screen, 65536)
+    except OSError:  # the other side is closed
+        return b""
+
+
+def write_flows(folder: Path) -> None:
+    (folder / "flows").mkdir()
+    for name, text in FLOWS.items():
+        (folder / "flows" / f"{name}.yaml").write_text(f"workflow: {name}\n{text}\n")
+    (folder / "nodes.py").write_text(NODES)
+
+
+SERVER_ARGUMENTS = ["--workflows", "flows", "--nodes", "nodes.py"]

@@ -1,0 +1,77 @@
+"""With no server running the file itself is read, and said to be read."""
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_helpers import SERVER_ARGUMENTS, Cli, write_flows
+
+
+@pytest.fixture(scope="module")
+def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Cli:
+    """A database whose server has stopped."""
+    from real_server import ServerProcess, server_environment
+
+    folder = tmp_path_factory.mktemp("offline")
+    write_flows(folder)
+    server = ServerProcess(folder, SERVER_ARGUMENTS, server_environment())
+    moot = Cli(folder)
+    for flow in ("hello", "mails"):
+        moot("run", flow)
+    assert server.stop() == 0
+    return moot
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("run", "list"), "mails\tcompleted"),
+        (("run", "show", "@last"), "mails"),
+        (("run", "tail", "@last"), "effect acme:mail finished"),
+        (("flow", "list"), "flaky.yaml"),
+        (("flow", "show", "flaky"), "acme.flaky"),
+        (("key", "list"), "local"),
+    ],
+)
+def test_reading_commands_read_the_file_and_say_so(
+    left_behind: Cli, words: tuple[str, ...], found: str
+) -> None:
+    done = left_behind(*words)
+    assert done.code == 0
+    assert found in done.out
+    assert done.err == "No server runs; reading moot.db itself.\n"
+
+
+def test_the_answer_is_the_same_as_the_servers(moot: Cli, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    run_id = json.loads(moot("run", "hello", "--json").out)["runId"]
+    online = moot("run", "show", run_id, "--json").out
+    assert moot("db", "backup", copy).code == 0
+    offline = Cli(tmp_path)("run", "show", run_id, "--json", MOOT_DATABASE="copy.db")
+    assert offline.out == online
+
+
+@pytest.mark.parametrize("words", ["run hello", "run cancel @last", "api GET /"])
+def test_other_commands_need_a_server(left_behind: Cli, words: str) -> None:
+    done = left_behind(*words.split())
+    assert done.code == 6
+    assert "moot serve" in done.err
+
+
+def test_a_server_that_was_named_is_never_replaced_by_a_file(left_behind: Cli) -> None:
+    assert left_behind("run", "list", "--server", "http://127.0.0.1:1").code == 6
+    assert left_behind("run", "list", MOOT_URL="http://127.0.0.1:1").code == 6
+
+
+def test_without_server_and_file_the_way_out_is_named(alone: Cli) -> None:
+    done = alone("run", "list")
+    assert done.code == 6
+    assert "no file moot.db" in done.err
+    assert "moot serve" in done.err
+
+
+def test_a_file_that_is_no_database_is_refused_in_a_sentence(alone: Cli) -> None:
+    (alone.folder / "moot.db").write_text("not a database, but long enough to look at" * 10)
+    done = alone("run", "list")
+    assert done.code == 1
+    assert "moot.db" in done.err

@@ -1,0 +1,208 @@
+"""moot run: start, follow, look, act."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_helpers import SERVER_ARGUMENTS, Cli, write_flows
+
+from real_server import ServerProcess
+
+
+def test_a_completed_run_exits_0_and_shows_its_outputs(moot: Cli) -> None:
+    done = moot("run", "hello", "--input", "name=Ada")
+    assert done.code == 0
+    assert "✓ completed" in done.out
+    assert '"greeting": "Ada"' in done.out
+
+
+def test_a_failed_run_exits_1_and_says_why(moot: Cli) -> None:
+    done = moot("run", "breaks")
+    assert done.code == 1
+    assert "✗ failed" in done.out
+    assert "out_of_milk: no milk" in done.out
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("5", 5), ("true", True), ("[1, 2]", [1, 2]), ('"5"', "5"), ("a=b", "a=b"), ("", "")],
+)
+def test_a_value_is_json_if_it_can_be_and_text_otherwise(
+    moot: Cli, typed: str, meant: object
+) -> None:
+    done = moot("run", "hello", "--no-watch", "--json", "-i", f"name={typed}")
+    assert json.loads(done.out)["inputs"] == {"name": meant}
+
+
+def test_inputs_come_from_files_and_stdin_and_the_last_one_wins(moot: Cli, tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_text('{"name": "file"}')
+    given = ["run", "hello", "--no-watch", "--json", "-i", f"@{tmp_path}/in.json"]
+    assert json.loads(moot(*given).out)["inputs"] == {"name": "file"}
+    done = moot(*given, "-i", "-", stdin='{"name": "stdin"}')
+    assert json.loads(done.out)["inputs"] == {"name": "stdin"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [("name", "write K=V"), ("@nowhere.json", "cannot be read"), ("-", "is not JSON")],
+)
+def test_an_input_that_cannot_be_read_is_a_usage_mistake(moot: Cli, typed: str, said: str) -> None:
+    done = moot("run", "hello", "-i", typed)
+    assert done.code == 2
+    assert done.err.startswith("error: ")
+    assert said in done.err
+
+
+def test_watching_shows_nodes_retries_and_progress(moot: Cli) -> None:
+    done = moot("run", "flaky", "--watch")
+    assert done.code == 0
+    assert "try" in done.out
+    assert "RuntimeError" in done.out or "not yet" in done.out
+    assert "again in" in done.out
+    assert "started again (attempt 2)" in done.out
+    assert "[2 of 2]" in done.out
+
+
+def test_watching_as_json_gives_one_event_per_line(moot: Cli) -> None:
+    events = [json.loads(line) for line in moot("run", "hello", "--watch", "--json").lines()]
+    assert [event["sequence"] for event in events] == list(range(len(events)))
+    assert events[-1]["type"] == "run.completed"
+
+
+def test_on_a_terminal_events_are_shown_without_asking(moot: Cli) -> None:
+    assert "[1 of 2]" in moot.on_terminal("run", "hello").out
+    assert "[1 of 2]" not in moot("run", "hello").out
+
+
+def test_detached_prints_nothing_but_the_id(moot: Cli) -> None:
+    done = moot("run", "slow", "--detach", "--tag", "night")
+    [run_id] = done.lines()
+    found = json.loads(moot("run", "show", run_id, "--json").out)
+    assert found["tags"] == ["night"]
+    assert moot("run", "cancel", run_id).code == 0
+
+
+def test_a_timeout_exits_3_and_leaves_the_run_alone(moot: Cli) -> None:
+    done = moot("run", "slow", "--timeout", "0.3")
+    assert done.code == 3
+    run_id = done.err.split("moot run tail ")[1].strip()
+    assert json.loads(moot("run", "show", run_id, "--json").out)["status"] == "running"
+    assert moot("run", "cancel", run_id).code == 0
+
+
+def test_an_unknown_workflow_exits_5_with_the_nearest_name(moot: Cli) -> None:
+    done = moot("run", "helo")
+    assert done.code == 5
+    assert "Did you mean 'hello'?" in done.err
+
+
+def test_a_mistyped_command_is_recognised(moot: Cli) -> None:
+    assert "moot run show" in moot("run", "shwo").err
+
+
+def test_a_workflow_called_like_a_command_is_started_with_start(moot: Cli) -> None:
+    assert "like-a-command" in moot("run", "start", "list", "--watch").out
+
+
+def test_a_file_is_registered_and_run(moot: Cli, tmp_path: Path) -> None:
+    (tmp_path / "new.yaml").write_text("workflow: brand-new\nsteps: [{set: {x: 1}}]")
+    done = moot("run", f"{tmp_path}/new.yaml", "--json")
+    assert json.loads(done.out)["workflowId"] == "brand-new"
+
+
+def test_any_unique_prefix_and_last_name_a_run(moot: Cli) -> None:
+    [run_id] = moot("run", "hello", "-d").lines()
+    for name in (run_id, run_id[:12], run_id[4:14], "@last"):
+        assert json.loads(moot("run", "show", name, "--json").out)["runId"] == run_id
+
+
+def test_a_prefix_of_several_runs_or_of_none_is_refused(moot: Cli) -> None:
+    moot("run", "hello", "-d")
+    moot("run", "hello", "-d")
+    several = moot("run", "show", "run_")
+    assert (several.code, "several runs" in several.err) == (2, True)
+    none = moot("run", "show", "zz0")
+    assert (none.code, "See: moot run list" in none.err) == (5, True)
+
+
+def test_a_run_can_be_paused_resumed_and_cancelled(moot: Cli) -> None:
+    [run_id] = moot("run", "slow", "-d").lines()
+    assert "⏸ paused" in moot("run", "pause", run_id, "--now", "--reason", "lunch").out
+    assert "run paused (lunch)" in moot("run", "tail", run_id, "--no-follow").out
+    assert "running" in moot("run", "resume", run_id).out
+    again = moot("run", "resume", run_id)
+    assert again.code == 1
+    assert again.err.startswith("error: The run")
+    assert "pauses once" in moot("run", "pause", run_id).out
+    assert "✗ cancelled" in moot("run", "cancel", run_id).out
+
+
+def test_cancel_takes_several_runs_and_answers_with_a_line_for_each(moot: Cli) -> None:
+    runs = [moot("run", "slow", "-d").lines()[0] for _ in range(2)]
+    done = moot("run", "cancel", *runs, "--json")
+    assert [json.loads(line)["status"] for line in done.lines()] == ["cancelled"] * 2
+    assert moot("run", "tail", runs[0]).code == 1
+
+
+def test_the_list_is_filtered_and_paged(moot: Cli) -> None:
+    for _ in range(3):
+        moot("run", "hello", "-d")
+    rows = [line.split("\t") for line in moot("run", "list", "--flow", "hello", "-n", 2).lines()]
+    assert [row[1] for row in rows] == ["hello", "hello"]
+    assert json.loads(moot("run", "list", "--status", "waiting", "--json").out) == []
+    assert "is not a status" in moot("run", "list", "--status", "sleepy").err
+
+
+def test_children_are_listed_by_their_parent(moot: Cli) -> None:
+    parent = json.loads(moot("run", "parent", "--json").out)["runId"]
+    rows = moot("run", "list", "--parent", parent).lines()
+    assert [row.split("\t")[1] for row in rows] == ["hello"]
+
+
+def test_tail_shows_the_past_and_can_start_anywhere(moot: Cli) -> None:
+    moot("run", "hello")
+    events = moot("run", "tail", "@last", "--json", "--after", 4).lines()
+    assert [json.loads(line)["sequence"] for line in events] == [5, 6]
+    assert moot("run", "tail", "@last", "--json", "--no-follow").lines()[5:] == events
+
+
+def test_following_goes_on_over_a_crash_and_restart_of_the_server(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    from real_server import server_environment
+
+    write_flows(tmp_path)
+    (tmp_path / "flows" / "short.yaml").write_text("workflow: short\nsteps: [{delay: 2s}]")
+    server = ServerProcess(tmp_path, SERVER_ARGUMENTS, server_environment())
+    watcher = subprocess.Popen(
+        [sys.executable, "-m", "moot.cli", "run", "short", "--watch", "--json"],
+        cwd=tmp_path, env=server_environment(), stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert watcher.stdout is not None
+        seen = [json.loads(watcher.stdout.readline())]
+        server.kill()
+        server.start()
+        seen += [json.loads(line) for line in watcher.stdout]
+        assert [event["sequence"] for event in seen] == list(range(len(seen)))
+        assert seen[-1]["type"] == "run.completed"
+        assert watcher.wait(20) == 0
+    finally:
+        watcher.kill()
+        watcher.communicate()
+        server.kill()
+
+
+def test_a_run_that_waits_for_a_person_exits_4(monkeypatch: pytest.MonkeyPatch) -> None:
+    from moot.cli import watching
+    from moot.cli.trouble import Exit
+
+    class Waiting:
+        def get(self, path: str) -> dict[str, Any]:
+            return {"status": "waiting-approval"}
+
+    monkeypatch.setattr(watching, "frames", lambda *_: iter([{"type": "node.suspended"}]))
+    follower = watching.Follower(Waiting(), None, "run_x", as_json=False)  # type: ignore[arg-type]
+    assert follower.follow(quiet=True) is Exit.WAITING
