@@ -40,7 +40,7 @@ class Api:
         self, url: str, key: str | None, published: Published, http: httpx.Client | None = None
     ) -> None:
         self.url, self.key, self.published = url, key, published
-        self.http = http or httpx.Client(base_url=url, timeout=70.0)
+        self.http = http or httpx.Client(base_url=url, timeout=70.0, verify=False, trust_env=False)
         self.auth = {"Authorization": f"Bearer {key}"} if key else {}
 
     def __enter__(self) -> "Api":

@@ -202,8 +202,7 @@ def test_many_readers_each_in_a_mode_of_their_own(api: Api) -> None:
     found: dict[int, list[Frame]] = {}
 
     def read(number: int, mode: str) -> None:
-        with Api(api.url, api.key, api.published) as mine:
-            found[number] = mine.stream(run_id, streamMode=mode)
+        found[number] = api.stream(run_id, streamMode=mode)
 
     threads = [threading.Thread(target=read, args=pair) for pair in enumerate(asked)]
     for thread in threads:
