@@ -19,7 +19,8 @@ from moot.core.errors import BadRoot, MethodNotAllowed, MootError, NotFound
 
 log = logging.getLogger("moot.api")
 
-ROOTS = ("/v1/", "/.well-known/", "/threads", "/metrics")
+ROOTS = ("/v1/", "/.well-known/")
+OWN_ROOTS = ("/threads/", "/metrics/")
 
 
 class App:
@@ -80,7 +81,7 @@ class App:
         client = request.scope.get("client") or ("", 0)
         who, scope = (header, "key") if header else (str(client[0]), "global")
         self.services.rate.spend(who, scope)
-        if endpoint.public if endpoint is not None else not request.path.startswith(ROOTS):
+        if endpoint.public if endpoint is not None else not _rooted(request.path):
             return
         request.caller = await self.services.keyring.caller(header)
         if endpoint is not None and endpoint.scope is not None:
@@ -107,13 +108,18 @@ def _endpoint(
     return found[0].get(method)
 
 
+def _rooted(path: str) -> bool:
+    """Whether the path belongs to what this host serves, found or not."""
+    return path.startswith(ROOTS) or f"{path}/".startswith(OWN_ROOTS)
+
+
 def _lost(found: Any, request: Request) -> MootError:
     missing = absent.refusal(request.path)
     if missing is not None:
         return missing
     if found is not None:
         return MethodNotAllowed(request.method, sorted(found[0]))
-    if request.path.startswith(ROOTS):
+    if _rooted(request.path):
         return NotFound("There is no such route; see /v1/openapi.json.", path=request.path[:200])
     meant = nearest("/v1" + request.path, ("/v1/runs", "/v1/workflows", "/v1/openapi.json"))
     hint = f" Did you mean {meant}?" if meant else " See /v1/openapi.json."

@@ -13,7 +13,7 @@ from moot.core.events import iso
 from moot.store.protocol import Key
 
 Name = Annotated[
-    str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._@:-]*$")
+    str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._@:-]*$(?!\n)")
 ]
 
 

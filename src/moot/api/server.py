@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from moot.api.app import App
 from moot.api.auth import DEFAULT_TENANT, LIVE_PREFIX, new_key
 from moot.api.fixtures import seed
 from moot.api.folder import register_folder
 from moot.api.services import Services
+from moot.api.wire import encode
 from moot.clock import Clock, SystemClock
 from moot.config import Settings, bootstrap_key
+from moot.core.errors import BadRoot
 from moot.core.outcomes import NodeType
 from moot.core.starting import Limits
 from moot.engine.flows import Flows
@@ -108,7 +111,7 @@ class Server:
             host=self._settings.host,
             port=self._settings.port,
             loop="none",
-            http="httptools",
+            http=_Http,
             ws="none",
             lifespan="off",
             access_log=False,
@@ -129,6 +132,17 @@ class Server:
     def _started(self, address: str) -> None:
         if self._ready is not None:
             self._ready(address)
+
+
+class _Http(HttpToolsProtocol):
+    """What is not HTTP at all is refused in the same shape as everything else."""
+
+    def send_400_response(self, msg: str) -> None:
+        body = encode({"error": BadRoot.code, "message": msg})
+        head = f"content-length: {len(body)}\r\ncontent-type: application/json\r\n"
+        head += "connection: close\r\n\r\n"
+        self.transport.write(STATUS_LINE[400] + head.encode() + body)
+        self.transport.close()
 
 
 class _Uvicorn(uvicorn.Server):
