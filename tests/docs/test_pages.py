@@ -1,0 +1,139 @@
+"""The documentation is complete and its samples work."""
+
+import importlib
+import pkgutil
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import pytest
+
+import moot
+from moot.cli import moot as command_line
+from moot.config import Settings
+from moot.core.errors import MootError
+from moot.core.flow import compile_flow, digest
+from moot.core.friendly import compile_yaml
+from moot.core.friendly.steps import WORDS
+from moot.engine.nodes import registry
+from real_server import ROOT
+
+DOCS = ROOT / "docs"
+PAGES = [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))]
+
+
+def rows(page: Path) -> list[list[str]]:
+    """The cells of every table row."""
+    lines = [line for line in page.read_text().splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.M | re.S)
+
+
+def everything() -> None:
+    for module in pkgutil.walk_packages(moot.__path__, "moot."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+
+
+def family(parent: type[MootError]) -> Iterator[type[MootError]]:
+    yield parent
+    for child in parent.__subclasses__():
+        yield from family(child)
+
+
+def test_every_error_code_is_on_its_page_and_none_that_is_not_there() -> None:
+    everything()
+    ours = {c for c in family(MootError) if c.__module__.startswith("moot.")}
+    known = {(str(c.status), c.code) for c in ours}
+    listed = {(row[0], row[1].strip("`")) for row in rows(DOCS / "errors.md") if row[0].isdigit()
+              and len(row) == 3}  # fmt: skip
+    assert listed == known
+
+
+def test_every_setting_is_on_its_page_with_its_default() -> None:
+    listed = {row[0].strip("`"): row[2].strip("`") for row in rows(DOCS / "settings.md")
+              if row[0].startswith("`MOOT_") and len(row) == 4}  # fmt: skip
+    for field in msgspec.structs.fields(Settings):
+        default = {None: "none", False: "false"}.get(field.default, str(field.default))
+        assert listed.get(f"MOOT_{field.name.upper()}") == default, field.name
+    client = {"MOOT_URL", "MOOT_KEY"}
+    assert set(listed) - client == {f"MOOT_{name.upper()}" for name in Settings.__struct_fields__}
+
+
+def test_every_command_is_on_the_page_of_the_command_line() -> None:
+    page = (DOCS / "cli.md").read_text()
+
+    def walk(command: click.Command, path: str) -> Iterator[str]:
+        children = getattr(command, "commands", {})
+        if not children:
+            yield path
+        for name, child in children.items():
+            yield from walk(child, f"{path} {name}")
+
+    missing = [path for path in walk(command_line, "moot") if f"`{path}" not in page]
+    assert missing == []
+
+
+def test_every_node_type_and_step_is_on_the_page_of_workflows() -> None:
+    cells = {row[0].strip("`") for row in rows(DOCS / "workflows.md")}
+    assert set(registry.built_in()) <= cells
+    steps = {cell.split(":")[0] for cell in cells}
+    assert set(WORDS) <= steps
+
+
+def test_the_nodes_and_workflows_of_the_page_really_compile(tmp_path: Path) -> None:
+    page = DOCS / "workflows.md"
+    [nodes] = blocks(page, "python")
+    (tmp_path / "nodes.py").write_text(nodes)
+    types = {**registry.built_in(), **registry.from_file(tmp_path / "nodes.py")}
+    found = [msgspec.json.encode(compile_yaml(text, "page")) for text in blocks(page, "yaml")]
+    found += [text.encode() for text in blocks(page, "json")]
+    from moot.core.definition import parse
+
+    names = [compile_flow(parse(body), types, digest(body)).definition.id for body in found]
+    assert names == ["order", "careful", "shop", "greet"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_page_names_a_place_of_one_machine(page: Path) -> None:
+    text = page.read_text()
+    assert not re.search(r"/(home|root|Users|work|tmp)/", text)
+    assert "pypi.org" not in text
+
+
+def test_the_workflows_of_the_page_really_run(server: Callable[..., Any], tmp_path: Path) -> None:
+    page = DOCS / "workflows.md"
+    (tmp_path / "nodes.py").write_text(blocks(page, "python")[0])
+    (tmp_path / "flows").mkdir()
+    for number, text in enumerate(blocks(page, "yaml")):
+        (tmp_path / "flows" / f"{number}.yaml").write_text(text)
+    (tmp_path / "flows" / "greet.json").write_text(blocks(page, "json")[0])
+    shutil.copy(ROOT / "examples" / "flows" / "hello.yaml", tmp_path / "flows")
+    host = server("--nodes", "nodes.py", "--workflows", "flows", folder=tmp_path)
+    asked = {"order": {"customer": "Ada", "amount": 250}, "careful": {}, "shop": {}, "greet": {}}
+    outputs = {}
+    for name, inputs in asked.items():
+        body = {"workflowId": name, "inputs": inputs}
+        run_id = host.request("POST", "/v1/runs", body)[1]["runId"]
+        host.request("GET", f"/v1/runs/{run_id}/events")
+        found = host.request("GET", f"/v1/runs/{run_id}")[1]
+        assert found["status"] == "completed", found
+        outputs[name] = found["outputs"]
+    assert outputs["order"]["log"] == ["a large order of Ada"]
+    assert outputs["careful"] == {"said": "Hello, Ada!"}
+    assert outputs["shop"] == {"vat": 19.0, "charged": 100, "said": "THANK YOU!!"}
+    assert outputs["greet"] == {"greeting": "Hello, world"}

@@ -1,0 +1,71 @@
+"""The README, followed word for word on a clean copy of the project."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from real_server import ROOT, server_environment
+
+LEFT_OUT = (".git", ".venv", "demo", ".*_cache", "__pycache__", ".hypothesis", "*.db*")
+SERVE = ".venv/bin/moot serve"
+
+START = """\
+[ -z "${{SERVER:-}}" ] || {{ kill "$SERVER"; wait "$SERVER"; }}
+{command} >> served.txt 2>&1 &
+SERVER=$!
+until curl -sf http://127.0.0.1:{port}/healthz > healthy.txt; do kill -0 "$SERVER"; sleep 0.05; done
+"""
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A copy without anything that was built, beside the tools that were installed."""
+    folder = tmp_path / "moot"
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    (folder / ".venv").mkdir()
+    (folder / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    (folder / ".venv" / ".installed").touch()
+    return folder
+
+
+def script(text: str, port: int) -> str:
+    """All blocks as one session; a server is started in the background and waited for."""
+    lines = ["set -euo pipefail"]
+    for block in re.findall(r"^```(?:bash|console)\n(.*?)^```$", text, re.M | re.S):
+        if block.startswith(SERVE):
+            lines.append(START.format(command=block.strip(), port=port))
+        else:
+            lines.append(block)
+    lines += ['kill "$SERVER"', 'wait "$SERVER"']
+    return "\n".join(lines).replace("127.0.0.1:7666", f"127.0.0.1:{port}")
+
+
+def test_every_command_of_the_readme_works_in_order(clone: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    session = script((clone / "README.md").read_text(), port)
+    done = subprocess.run(
+        ["bash", "-c", session],
+        cwd=clone,
+        env={**server_environment(MOOT_PORT=str(port)), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for said in (
+        "event: run.completed",
+        '"status":"completed"',
+        "flows/tea.yaml: tea is fine",
+        "A large pot for Grace",
+        "250 g of Darjeeling",
+        "moot.db is whole",
+    ):
+        assert said in done.stdout
