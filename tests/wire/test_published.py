@@ -46,9 +46,10 @@ DAMAGES: list[tuple[str, str, Damage]] = [
     ("error", "extra key", lambda it: it.update(requestId="x")),
     ("error", "empty message", lambda it: it.update(message="")),
 ]
+IDS = [f"{kind}-{what}" for kind, what, _ in DAMAGES]
 
 
-@pytest.mark.parametrize(("kind", "what", "damage"), DAMAGES, ids=lambda it: str(it)[:40])
+@pytest.mark.parametrize(("kind", "what", "damage"), DAMAGES, ids=IDS)
 def test_damage_is_caught(
     kind: str, what: str, damage: Damage, samples: dict[str, Any], published: Published
 ) -> None:
