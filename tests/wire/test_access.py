@@ -334,7 +334,8 @@ def test_head_is_get_without_the_body(api: Api, row: Endpoint, things: dict[str,
 @pytest.mark.parametrize(
     "path",
     ["/runs", "/v1", "/.well-known", "/v2/runs", "/V1/runs", "/api/v1/runs", "//v1/runs",
-     "/v1runs", "/favicon.ico", "/.WELL-KNOWN/openwop", "/%00", "/..", "/healthz/", "/threadsafe", "/metricsx"],
+     "/v1runs", "/favicon.ico", "/.WELL-KNOWN/openwop", "/%00", "/..", "/healthz/",
+     "/threadsafe", "/metricsx"],
 )  # fmt: skip
 def test_a_path_outside_every_root_is_a_bad_request(api: Api, path: str) -> None:
     for caller in (api, api.with_key(None)):

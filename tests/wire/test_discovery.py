@@ -1,0 +1,391 @@
+"""Every claim of the discovery document is probed; one without a probe fails here."""
+
+import importlib.metadata
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .api import Api, definition
+
+Probe = Callable[[Api, Any], None]
+PROBES: dict[str, Probe] = {}
+
+
+def claims(*names: str) -> Callable[[Probe], Probe]:
+    """The decorated function probes these claims; a name ending in .* takes all below it."""
+
+    def keep(probe: Probe) -> Probe:
+        PROBES.update(dict.fromkeys(names, probe))
+        return probe
+
+    return keep
+
+
+def document(api: Api) -> dict[str, Any]:
+    return dict(api.get("/.well-known/openwop").json())
+
+
+def leaves(value: Any, path: str = "") -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from leaves(inner, f"{path}.{name}" if path else name)
+    else:
+        yield path
+
+
+def claimed(found: Any, name: str) -> Any:
+    for word in name.removesuffix(".*").split("."):
+        found = found[word]
+    return found
+
+
+def refused(api: Api, body: dict[str, Any]) -> bool:
+    return api.post("/v1/runs", body).status_code == 400
+
+
+# -- the probes --------------------------------------------------------------------------------
+
+
+@claims("protocolVersion", "protocolVersions")
+def _version(api: Api, value: Any) -> None:
+    found = document(api)
+    versions = found["protocolVersions"]
+    assert all(re.fullmatch(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)", item) for item in versions)
+    assert found["protocolVersion"] in versions
+    assert found["protocolVersion"].startswith("1.")
+
+
+@claims("implementation.*")
+def _implementation(api: Api, value: Any) -> None:
+    health = api.get("/healthz").json()
+    assert value["version"] == health["version"] == importlib.metadata.version("moot")
+    assert value["name"] == "moot"
+
+
+@claims("engineVersion", "eventLogSchemaVersion")
+def _engine(api: Api, value: Any) -> None:
+    found, run = document(api), api.run("conformance-noop")
+    assert run["engineVersion"] == str(found["engineVersion"])
+    assert run["eventLogSchemaVersion"] == found["eventLogSchemaVersion"] == 2
+    events = api.events(run["runId"])
+    assert {event["engineVersion"] for event in events} == {str(found["engineVersion"])}
+    assert {event["schemaVersion"] for event in events} == {1}
+
+
+@claims("minClientVersion")
+def _client(api: Api, value: Any) -> None:
+    mine = importlib.metadata.version("openwop-client").split(".")
+    assert [int(part) for part in value.split(".")] <= [int(part) for part in mine]
+
+
+@claims("supportedTransports")
+def _transports(api: Api, value: Any) -> None:
+    assert value == ["rest"]
+
+
+@claims("supportedEnvelopes", "schemaVersions")
+def _envelopes(api: Api, value: Any) -> None:
+    found = document(api)
+    assert set(found["schemaVersions"]) == set(found["supportedEnvelopes"]) == set()
+
+
+@claims("limits.clarificationRounds", "limits.schemaRounds", "limits.envelopesPerTurn")
+def _rounds(api: Api, value: Any) -> None:
+    """Required by the schema; without envelopes there is nothing they could bound."""
+    assert isinstance(value, int)
+    assert document(api)["supportedEnvelopes"] == []
+
+
+@claims("limits.maxNodeExecutions")
+def _executions(api: Api, value: Any) -> None:
+    started = api.events(api.create("conformance-noop"))[0]["payload"]
+    assert started["limits"]["nodeExecutions"] == value
+    asked = api.run("conformance-cap-breach", configurable={"recursionLimit": 3})
+    assert asked["error"]["code"] == "recursion_limit_exceeded"
+
+
+@claims("limits.maxRunDurationMs")
+def _duration(api: Api, value: Any) -> None:
+    body = {"workflowId": "conformance-noop", "configurable": {"runTimeoutMs": value + 1}}
+    assert refused(api, body)
+    assert api.run("conformance-noop", configurable={"runTimeoutMs": value})
+
+
+@claims("limits.maxRequestBodyBytes")
+def _body(api: Api, value: Any) -> None:
+    for size, status in ((value, 400), (value + 1, 413)):
+        answer = api.post("/v1/runs", b'{"x":"' + b"a" * (size - 8) + b'"}')
+        assert answer.status_code == status
+
+
+#: a value within the claim, and one outside
+SAMPLES: dict[str, tuple[Any, Any]] = {
+    "recursionLimit": (1000, 0),
+    "runTimeoutMs": (1000, 0),
+    "maxLoopIterations": (1, 0),
+    "model": ("x", 1),
+    "temperature": (2, 2.01),
+    "maxTokens": (1, 0),
+    "promptOverrides": ({"a": "b"}, "b"),
+    "escalationThreshold": (0.5, 1.5),
+    "reasoningVerbosity": ("off", "loud"),
+    "mockProvider": ({"id": "stream-text"}, "stream-text"),
+}
+
+
+@claims("configurable.*")
+def _configurable(api: Api, value: Any) -> None:
+    assert set(value) == set(SAMPLES)
+    for key, (fine, wrong) in SAMPLES.items():
+        found = api.run("conformance-noop", configurable={key: fine})
+        assert found["configurable"] == {key: fine}
+        assert refused(api, {"workflowId": "conformance-noop", "configurable": {key: wrong}}), key
+    assert refused(api, {"workflowId": "conformance-noop", "configurable": {"unclaimed": 1}})
+
+
+@claims("runs.pauseResume.*")
+def _pausing(api: Api, value: Any) -> None:
+    assert value["supported"] is True
+    for policy in value["drainPolicies"]:
+        run_id = api.create("conformance-delay", inputs={"delayMs": 150})
+        assert api.post(f"/v1/runs/{run_id}:pause", {"drainPolicy": policy}).status_code == 202
+        # Nothing follows the only node, so a drained run may end instead of pausing.
+        if api.until(run_id, "paused", "completed")["status"] == "paused":
+            assert api.post(f"/v1/runs/{run_id}:resume").status_code == 202
+        assert api.until(run_id)["status"] == "completed"
+    run_id = api.create("conformance-cancellable")
+    answer = api.post(f"/v1/runs/{run_id}:pause", {"drainPolicy": "unclaimed"})
+    assert answer.status_code in (400, 422)
+    api.post(f"/v1/runs/{run_id}/cancel")
+
+
+@claims("runs.bulkCancel.*")
+def _bulk(api: Api, value: Any) -> None:
+    assert value["supported"] is True
+    most = value["maxRunIds"]
+    assert api.post("/v1/runs:bulk-cancel", {"runIds": ["x"] * most}).status_code == 200
+    assert api.post("/v1/runs:bulk-cancel", {"runIds": ["x"] * (most + 1)}).status_code == 400
+
+
+@claims("restTransport.conditionalRunGet")
+def _conditional(api: Api, value: Any) -> None:
+    path = f"/v1/runs/{api.run('conformance-noop')['runId']}"
+    tag = api.get(path).headers["etag"]
+    assert value is True
+    assert api.get(path, headers={"If-None-Match": tag}).status_code == 304
+
+
+@claims("debugBundle.supported")
+def _bundle(api: Api, value: Any) -> None:
+    assert value is True
+    run_id = api.run("conformance-noop")["runId"]
+    assert api.get(f"/v1/runs/{run_id}/debug-bundle").status_code == 200
+
+
+@claims("subWorkflow.inputMapping")
+def _mapping(api: Api, value: Any) -> None:
+    assert value is True
+    child = api.run("conformance-subworkflow-input-mapping")["childRuns"][0]["runId"]
+    assert api.read(child)["variables"] == {"receivedPrdId": "prd-1"}
+
+
+@claims("idempotency.*")
+def _idempotency(api: Api, value: Any) -> None:
+    assert value["supported"] is True
+    assert value["layer1RetentionSeconds"] >= 86_400
+    assert value["crossRegion"] == "single-region"
+    headers = {"Idempotency-Key": "claim-of-discovery"}
+    body = {"workflowId": "conformance-noop"}
+    first, again = (api.post("/v1/runs", body, headers=headers) for _ in range(2))
+    assert first.content == again.content
+    assert again.headers["openwop-idempotent-replay"] == "true"
+
+
+@claims("compliance.defaultMode")
+def _compliance(api: Api, value: Any) -> None:
+    variables = [{"name": "x", "type": "string", "sensitive": True}]
+    flow = definition("masked", [{"id": "a", "typeId": "core.noop"}], variables=variables)
+    api.register(flow)
+    assert value == "mask"
+    assert api.run("masked", inputs={"x": "y"})["variables"] == {"x": "[REDACTED]"}
+
+
+@claims("runtimeCapabilities")
+def _capabilities(api: Api, value: Any) -> None:
+    assert value == []
+    assert api.run("conformance-capability-missing")["error"]["code"] == "capability_not_provided"
+
+
+@claims("fixtures")
+def _fixtures(api: Api, value: Any) -> None:
+    assert len(value) == len(set(value)) > 0
+    for name in value:
+        assert api.get(f"/v1/workflows/{name}").status_code == 200
+
+
+@claims("testing.mockProviders")
+def _mocks(api: Api, value: Any) -> None:
+    assert "stream-text" in value
+    for name in value:
+        mock = {"mockProvider": {"id": name}}
+        found = api.run("conformance-stream-text", configurable=mock)
+        assert found["status"] == ("failed" if name == "error" else "completed")
+
+
+@claims("testing.testKeyPrefix")
+def _prefix(api: Api, value: Any) -> None:
+    assert api.new_key("probe", test=True).startswith(value)
+    assert not api.new_key("probe").startswith(value)
+
+
+@claims("testing.forceEngineVersionRange.*")
+def _forcing(api: Api, value: Any) -> None:
+    for version in range(value["min"], value["max"] + 1):
+        headers = {"X-Force-Engine-Version": str(version)}
+        assert api.run("conformance-noop", headers)["engineVersion"] == str(version)
+    for version in (value["min"] - 1, value["max"] + 1):
+        headers = {"X-Force-Engine-Version": str(version)}
+        body = {"workflowId": "conformance-noop"}
+        assert api.post("/v1/runs", body, headers=headers).status_code == 400
+
+
+# -- the table against the document ------------------------------------------------------------
+
+
+def probe_of(leaf: str) -> str | None:
+    words = leaf.split(".")
+    wider = (".".join(words[:count]) + ".*" for count in range(len(words), 0, -1))
+    return next((name for name in (leaf, *wider) if name in PROBES), None)
+
+
+def test_every_claim_has_a_probe(api: Api) -> None:
+    assert not [leaf for leaf in leaves(document(api)) if probe_of(leaf) is None]
+
+
+def test_a_claim_without_a_probe_would_be_found() -> None:
+    assert probe_of("webhooks.supported") is None
+    assert probe_of("limits.maxLoopIterations") is None
+    assert probe_of("runs.pauseResume.supported") == "runs.pauseResume.*"
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_a_claim_holds(api: Api, name: str) -> None:
+    PROBES[name](api, claimed(document(api), name))
+
+
+# -- the document itself -----------------------------------------------------------------------
+
+
+def test_discovery_needs_no_key_and_may_be_cached(api: Api) -> None:
+    answer = api.with_key(None).get("/.well-known/openwop")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["cache-control"] == "public, max-age=300"
+    assert answer.json() == document(api)
+
+
+def test_the_core_profile_is_derived(api: Api) -> None:
+    found = document(api)
+    assert isinstance(found["supportedEnvelopes"], list)
+    assert isinstance(found["schemaVersions"], dict)
+    for name in ("clarificationRounds", "schemaRounds", "envelopesPerTurn"):
+        assert found["limits"][name] >= 0
+    assert "capabilities" not in found
+    assert not [key for key in found if key.startswith("host.")]
+
+
+def test_without_conformance_nothing_of_it_is_claimed(host: Callable[..., Api]) -> None:
+    plain = document(host())
+    for name in ("fixtures", "testing"):
+        assert name not in plain
+    assert "mockProvider" not in plain["configurable"]
+
+
+def test_limits_that_are_set_are_claimed_and_enforced(host: Callable[..., Api]) -> None:
+    small = host(
+        MOOT_MAX_NODE_EXECUTIONS="2",
+        MOOT_MAX_RUN_DURATION_MS="1000",
+        MOOT_MAX_BODY_BYTES="3000",
+        MOOT_RECEIPT_HOURS="48",
+    )
+    found = document(small)
+    assert found["limits"]["maxNodeExecutions"] == 2
+    assert found["limits"]["maxRunDurationMs"] == 1000
+    assert found["limits"]["maxRequestBodyBytes"] == 3000
+    assert found["configurable"]["runTimeoutMs"]["max"] == 1000
+    assert found["idempotency"]["layer1RetentionSeconds"] == 48 * 3600
+    small.register(definition("three", [{"id": n, "typeId": "core.noop"} for n in "abc"]))
+    small.register(
+        definition("long", [{"id": "a", "typeId": "core.delay", "config": {"ms": 9000}}])
+    )
+    assert small.run("three")["error"]["code"] == "recursion_limit_exceeded"
+    assert small.run("three", configurable={"recursionLimit": 99})["status"] == "failed"
+    assert small.run("long")["error"]["code"] == "run_timeout"
+    assert small.post("/v1/runs", b" " * 3001).status_code == 413
+
+
+def test_the_openapi_document_is_of_the_served_routes(api: Api) -> None:
+    from moot.api.routes import ENDPOINTS
+
+    found = api.with_key(None).get("/v1/openapi.json").json()
+    assert found["openapi"] == "3.1.0"
+    served = {(row.path, row.method.lower()) for row in ENDPOINTS if not row.hidden}
+    assert {(path, verb) for path, verbs in found["paths"].items() for verb in verbs} == served
+    names = [row["operationId"] for verbs in found["paths"].values() for row in verbs.values()]
+    assert len(names) == len(set(names))
+    text = api.get("/v1/openapi.json").text
+    for reference in set(re.findall(r'"#/components/schemas/([^"]+)"', text)):
+        assert reference in found["components"]["schemas"]
+
+
+def test_the_openapi_document_is_valid_where_its_schema_is_at_hand(api: Api) -> None:
+    """At least the schemas inside it are schemas."""
+    import jsonschema_rs
+
+    found = api.get("/v1/openapi.json").json()
+    for name, schema in found["components"]["schemas"].items():
+        inlined = {"$ref": f"#/components/schemas/{name}", "components": found["components"]}
+        jsonschema_rs.Draft202012Validator(inlined)
+        assert schema
+    for verbs in found["paths"].values():
+        for operation in verbs.values():
+            for parameter in operation["parameters"]:
+                jsonschema_rs.Draft202012Validator(parameter["schema"])
+
+
+def test_the_pages_are_whole(api: Api) -> None:
+    """The reference works without the network: all it loads is served here."""
+    page = api.get("/docs").text
+    for name in re.findall(r'(?:src|href)="(/[^"#]*)"', page):
+        assert api.get(name).status_code == 200
+    assert "http://" not in page
+    assert "https://" not in page
+    assert api.get("/").json()["links"]
+    for link in api.get("/").json()["links"].values():
+        assert api.get(link).status_code == 200
+
+
+def test_metrics_are_in_prometheus_text(api: Api) -> None:
+    from prometheus_client.parser import text_string_to_metric_families
+
+    before = _counts(api.get("/metrics").text)
+    api.run("conformance-noop")
+    answer = api.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    after = _counts(answer.text)
+    assert after["openwop_run_created_total"] == before["openwop_run_created_total"] + 1
+    families = {family.name for family in text_string_to_metric_families(answer.text)}
+    assert {"openwop_run_completed", "moot_http_requests", "moot_streams"} <= families
+    assert "run_" not in re.sub(r"openwop_run_\w+|\{run_id\}", "", answer.text)
+
+
+def _counts(text: str) -> dict[str, float]:
+    lines = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in lines}
+
+
+def test_the_published_data_is_found_where_it_is_said_to_be(openwop: Path) -> None:
+    assert (openwop / "schemas" / "capabilities.schema.json").is_file()
