@@ -1,12 +1,13 @@
 """The step after every step: start what is ready, pause what has drained, end what is done."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
 from typing import Any
 
 from moot.core import ending
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
-from moot.core.graph import PortProblem, Ready, call_of, readiness
+from moot.core.graph import PortProblem, Ready, asked, call_of, readiness
 from moot.core.outcomes import Kind, NodeError
 from moot.core.run import NodeState, NodeStatus, Pause, Run, Status
 
@@ -18,7 +19,7 @@ def advance(run: Run, flow: Flow, at: int, after: tuple[str, ...] | None) -> lis
         return [] if executing(run) else [_drained(run.pause)]
     for node_id in run.active:
         if run.nodes[node_id].status is NodeStatus.INTERRUPTED:
-            return begin(run, flow.nodes[node_id], at, run.nodes[node_id].attempt + 1)
+            return begin(run, flow.nodes[node_id], at, run.nodes[node_id].attempt + 1, ())
     return _Step(run, flow, at).take(after)
 
 
@@ -47,50 +48,46 @@ class _Step:
         self.started = 0
 
     def take(self, after: tuple[str, ...] | None) -> list[NewEvent]:
-        candidates = self._candidates(after)
-        while candidates:
-            before = len(self.overlay)
-            for node_id in candidates:
-                self._consider(self.flow.nodes[node_id])
-                if self._ended():
-                    return self.events
-            fresh = list(self.overlay)[before:]
-            candidates = self._successors(fresh)
+        """By (index, id), however a node came to be looked at: all its sources come before it."""
+        nodes = self.flow.nodes
+        known = self.run.nodes
+        waiting = [(nodes[key].index, key) for key in self._candidates(after) if key not in known]
+        waiting.sort()  # a sorted list is a heap
+        while waiting:
+            node_id = heappop(waiting)[1]
+            if node_id in self.overlay or node_id in known:
+                continue
+            skipped = self._consider(nodes[node_id])
+            if self._ended():
+                return self.events
+            if skipped:
+                for target in nodes[node_id].targets:
+                    heappush(waiting, (nodes[target].index, target))
         self._finish()
         return self.events
 
-    def _candidates(self, after: tuple[str, ...] | None) -> list[str]:
+    def _candidates(self, after: tuple[str, ...] | None) -> Iterable[str]:
         if after is None or len(self.run.active) + len(after) >= self._parallel():
             # The whole graph: a slot may have become free for a node that was ready long ago.
-            open_nodes = [key for key in self.flow.nodes if key not in self.run.nodes]
-            return self._sorted(open_nodes)
+            return self.flow.nodes
         if not after and not self.run.nodes:
-            return list(self.flow.sources)
-        return self._successors(after)
+            return self.flow.sources
+        return {target for node_id in after for target in self.flow.nodes[node_id].targets}
 
-    def _successors(self, nodes: Iterable[str]) -> list[str]:
-        found = {target: None for node_id in nodes for target in self.flow.nodes[node_id].targets}
-        return self._sorted(
-            [key for key in found if key not in self.run.nodes and key not in self.overlay]
-        )
-
-    def _sorted(self, nodes: list[str]) -> list[str]:
-        if len(nodes) > 1:
-            nodes.sort(key=lambda key: (self.flow.nodes[key].index, key))
-        return nodes
-
-    def _consider(self, node: FlowNode) -> None:
-        if node.id in self.overlay or node.id in self.run.nodes:
-            return
+    def _consider(self, node: FlowNode) -> bool:
+        """Whether the node was skipped, so that others may be next."""
         match readiness(self.run, self.flow, node, self.overlay):
             case Ready.SKIP:
                 self._skip(node, "trigger-rule")
+                return True
             case Ready.RUN if node.definition.disabled:
                 self._skip(node, "disabled")
+                return True
             case Ready.RUN if len(self.run.active) + self.started < self._parallel():
                 self._start(node)
+                return False
             case _:
-                pass
+                return False
 
     def _skip(self, node: FlowNode, reason: str) -> None:
         payload = {"nodeId": node.id, "reason": reason}
@@ -98,27 +95,9 @@ class _Step:
         self.overlay[node.id] = NodeState(status=NodeStatus.SKIPPED, reason=reason)
 
     def _start(self, node: FlowNode) -> None:
-        limit = self.run.limits.get("nodeExecutions", 0)
-        if limit and self.run.executions + self.started + 1 > limit:
-            self._breach(node, limit)
-            return
-        events = begin(self.run, node, self.at, 1, self._cause(node))
-        self.events += events
+        self.events += begin(self.run, node, self.at, 1, self.events, self._cause(node))
         self.overlay[node.id] = NodeState(status=NodeStatus.RUNNING)
         self.started += 1
-
-    def _breach(self, node: FlowNode, limit: int) -> None:
-        cap = {
-            "kind": "node-executions",
-            "limit": limit,
-            "observed": limit + 1,
-            "nodeId": node.id,
-        }
-        error = {
-            "code": "recursion_limit_exceeded",
-            "message": f"The run may start {limit} nodes and wanted to start one more.",
-        }
-        self.events += ending.breach(self.run, cap, error, self.at)
 
     def _cause(self, node: FlowNode) -> int | None:
         """The newest end among the sources; within this decision, the event just before."""
@@ -144,22 +123,45 @@ class _Step:
 
 
 def begin(
-    run: Run, node: FlowNode, at: int, attempt: int, cause: int | None = None
+    run: Run,
+    node: FlowNode,
+    at: int,
+    attempt: int,
+    said: Sequence[NewEvent],
+    cause: int | None = None,
 ) -> list[NewEvent]:
-    """The start of an attempt, with the time a timer falls due: recorded before relied on."""
-    payload: dict[str, Any] = {"nodeId": node.id, "typeId": node.type.type_id, "attempt": attempt}
-    started = NewEvent("node.started", payload, node.id, cause=cause)
+    """The start of an attempt, with the time a timer falls due: recorded before relied on.
+
+    When the run may start no more, its end instead. ``said`` is what the same decision has caused
+    so far.
+    """
     if node.type.requires or node.type.requires_model:
         return _lacking(node, cause)
+    limit = run.limits.get("nodeExecutions", 0)
+    if limit and run.executions + sum(new.type == "node.started" for new in said) >= limit:
+        return _one_too_many(run, node, limit, at, said)
+    payload: dict[str, Any] = {"nodeId": node.id, "typeId": node.type.type_id, "attempt": attempt}
+    started = NewEvent("node.started", payload, node.id, cause=cause)
     if node.type.kind is not Kind.TIMER:
         return [started]
     assert node.type.duration is not None
     try:
-        wait = node.type.duration(call_of(run, node, at, {}, attempt))
+        wait = asked(node.type.duration, call_of(run, node, at, {}, attempt))
     except PortProblem as problem:
         return [started, failed(node, problem.error, attempt)]
     payload["dueAt"] = iso((at + wait) * 1000)
     return [started]
+
+
+def _one_too_many(
+    run: Run, node: FlowNode, limit: int, at: int, said: Sequence[NewEvent]
+) -> list[NewEvent]:
+    cap = {"kind": "node-executions", "limit": limit, "observed": limit + 1, "nodeId": node.id}
+    error = {
+        "code": "recursion_limit_exceeded",
+        "message": f"The run may start {limit} nodes and wanted to start one more.",
+    }
+    return ending.breach(run, cap, error, at, said)
 
 
 def _lacking(node: FlowNode, cause: int | None) -> list[NewEvent]:

@@ -13,6 +13,8 @@ from moot.core.definition import ChannelDef
 
 LISTS = frozenset({"append", "votes", "feedback", "message"})
 TIMED = frozenset({"append", "votes", "feedback"})
+#: an entry of a timed channel
+STORED = frozenset({"value", "_ts"})
 
 
 class Rule(Struct, frozen=True):
@@ -22,6 +24,11 @@ class Rule(Struct, frozen=True):
     reducer: str
     ttl_ms: int = 0
     max_size: int = 0
+
+    def moment_of(self, value: Any, at: int) -> int:
+        """When the value was written: the time it carries, on a timed channel."""
+        carried = value.get("_ts") if self.ttl_ms and isinstance(value, dict) else None
+        return carried if self.reducer in TIMED and isinstance(carried, int) else at
 
     def hints(self) -> dict[str, Any] | None:
         """What the closed ``channel.written`` payload has no room for."""
@@ -92,11 +99,11 @@ def reduce(rule: Rule, current: Any, value: Any, at: int) -> Any:
         return {**(current if isinstance(current, dict) else {}), **value}
     if rule.reducer == "counter" and isinstance(value, (int, float)):
         return (current if isinstance(current, (int, float)) else 0) + value
-    return value
+    return list(value) if isinstance(value, list) else value  # a later append is in place
 
 
 def _reduce_list(rule: Rule, entries: list[Any], value: Any, at: int) -> list[Any]:
-    if rule.ttl_ms:
+    if rule.ttl_ms and rule.reducer in TIMED:
         entries = [entry for entry in entries if _written(entry) >= at - rule.ttl_ms]
     if rule.reducer == "votes":
         voter = _bare(value).get("userId") if isinstance(_bare(value), dict) else None
@@ -110,7 +117,7 @@ def _reduce_list(rule: Rule, entries: list[Any], value: Any, at: int) -> list[An
 
 
 def _bare(entry: Any) -> Any:
-    return entry["value"] if isinstance(entry, dict) and "_ts" in entry else entry
+    return entry["value"] if isinstance(entry, dict) and entry.keys() == STORED else entry
 
 
 def _voter(entry: Any) -> Any:

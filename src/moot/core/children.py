@@ -7,7 +7,7 @@ from msgspec import Struct
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, event_id
 from moot.core.flow import Flow, FlowNode
-from moot.core.graph import PortProblem, call_of
+from moot.core.graph import PortProblem, asked, call_of
 from moot.core.ids import derived_id
 from moot.core.nodework import finish, variable_events
 from moot.core.outcomes import ChildSpec, Failed, NodeError
@@ -33,7 +33,8 @@ def next_child(
 ) -> ChildSpec | None:
     """The child with this number, counted from 0. Raises PortProblem."""
     assert node.type.child is not None
-    return node.type.child(call_of(run, node, at, sealed, run.nodes[node.id].attempt), number)
+    call = call_of(run, node, at, sealed, run.nodes[node.id].attempt)
+    return asked(node.type.child, call, number)
 
 
 def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]) -> list[NewEvent]:
@@ -96,7 +97,8 @@ def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
         spec = next_child(run, node, ended.at, ended.sealed, state.children - 1)
         following = next_child(run, node, ended.at, ended.sealed, state.children)
     except PortProblem as problem:
-        return finish(run, flow, node.id, state.attempt, Failed(problem.error), ended.at)
+        failed = finish(run, flow, node.id, state.attempt, Failed(problem.error), ended.at)
+        return _marked(failed, ended)
     absorbed = spec is not None and spec.absorb
     if ended.status != "completed" and not absorbed:
         return _marked(finish(run, flow, node.id, state.attempt, _failure(ended), ended.at), ended)
@@ -104,7 +106,7 @@ def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
         events = _harvest(run, flow, node, spec, ended)
     except BadRequest as refusal:
         error = NodeError(code=refusal.code, message=refusal.message, retryable=False)
-        return finish(run, flow, node.id, state.attempt, Failed(error), ended.at)
+        return _marked(finish(run, flow, node.id, state.attempt, Failed(error), ended.at), ended)
     if following is None:
         results = [*(state.results or []), ended.outputs]
         return [*events, _done(node, state, ended.at, _reported(ended), results)]

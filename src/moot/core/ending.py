@@ -1,29 +1,38 @@
 """How a run ends: what is still running is stopped first, the end is the last event."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
-from moot.core.run import NodeState, NodeStatus, Run
+from moot.core.run import NODE_ENDS, NodeState, NodeStatus, Run
 
 
-def stop_active(run: Run, reason: str) -> list[NewEvent]:
-    """One ``node.cancelled`` for each node that holds the run open."""
+def stop_active(run: Run, reason: str, said: Sequence[NewEvent] = ()) -> list[NewEvent]:
+    """One ``node.cancelled`` for each node that holds the run open.
+
+    ``said`` is what the same decision has caused so far: it may have begun or ended nodes.
+    """
+    begun = {new.node_id: None for new in said if new.type == "node.started" and new.node_id}
+    over = {new.node_id for new in said if new.type in NODE_ENDS}
     return [
         NewEvent(
             "node.cancelled",
             {"nodeId": node_id, "reason": reason},
             node_id,
-            cause=run.nodes[node_id].started_seq,
+            cause=None if node_id in begun else run.nodes[node_id].started_seq,
         )
-        for node_id in run.active
+        for node_id in {**run.active, **begun}
+        if node_id not in over
     ]
 
 
-def breach(run: Run, cap: dict[str, Any], error: dict[str, Any], at: int) -> list[NewEvent]:
+def breach(
+    run: Run, cap: dict[str, Any], error: dict[str, Any], at: int, said: Sequence[NewEvent] = ()
+) -> list[NewEvent]:
     """A limit of the run was reached: the cap, the stopped nodes, the end."""
     node_id = cap.get("nodeId")
-    events = [NewEvent("cap.breached", cap, node_id), *stop_active(run, error["code"])]
+    events = [NewEvent("cap.breached", cap, node_id), *stop_active(run, error["code"], said)]
     return [*events, _failed(run, error, node_id, at)]
 
 

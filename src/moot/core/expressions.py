@@ -7,6 +7,7 @@ loaded here, and only when a workflow uses an expression.
 import functools
 import importlib.machinery
 import importlib.util
+import math
 from typing import Any
 
 MAX_LENGTH = 4096
@@ -63,6 +64,8 @@ def matches(text: str, pattern: str) -> bool:
 def plain(value: Any) -> Any:
     """Only what JSON can say; anything else becomes its text."""
     match value:
+        case float() if not math.isfinite(value):
+            raise ExpressionError(f"JSON has no number for {value}.")
         case None | bool() | int() | float() | str():
             return value
         case list() | tuple():

@@ -1,15 +1,22 @@
 """Readiness of nodes: edges, trigger rules, conditions; and the values on a node's ports."""
 
+import re
+from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import UNSET
 
 from moot.core import expressions
 from moot.core.definition import Connection, EdgeCondition, EdgeDef, Expression, Static
 from moot.core.flow import Flow, FlowNode
-from moot.core.outcomes import Call, NodeError
+from moot.core.outcomes import Call, NodeError, raised
 from moot.core.run import NODE_TERMINAL, NodeState, NodeStatus, Run
+
+Answer = TypeVar("Answer")
+
+#: a place in a list; isdigit() would let through what int() cannot read
+PLACE = re.compile("[0-9]{1,9}")
 
 
 class Ready(Enum):
@@ -125,7 +132,7 @@ def holds(condition: EdgeCondition, names: dict[str, Any]) -> bool:
             case "notEquals":
                 return not _same(left, condition.right)
             case "contains":
-                return left is not UNSET and condition.right in left
+                return _contains(left, condition.right)
             case _:
                 return isinstance(left, str) and expressions.matches(left, condition.right)
     except (expressions.ExpressionError, TypeError):
@@ -136,7 +143,18 @@ def _same(left: Any, right: Any) -> bool:
     """JSON equality: true is not 1, and an absent left side equals nothing but an absent right."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_same, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
     return bool(left == right)
+
+
+def _contains(whole: Any, part: Any) -> bool:
+    """A text holds a text, a list an equal item, an object a key."""
+    if isinstance(whole, list):
+        return any(_same(item, part) for item in whole)
+    return whole is not UNSET and part in whole
 
 
 def _path(names: dict[str, Any], path: str) -> Any:
@@ -146,7 +164,7 @@ def _path(names: dict[str, Any], path: str) -> Any:
     for word in words:
         if isinstance(value, dict) and word in value:
             value = value[word]
-        elif isinstance(value, list) and word.isdigit() and int(word) < len(value):
+        elif isinstance(value, list) and PLACE.fullmatch(word) and int(word) < len(value):
             value = value[int(word)]
         else:
             return UNSET
@@ -159,6 +177,18 @@ class PortProblem(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.error = NodeError(code="input_unresolved", message=message, retryable=False)
+
+
+def asked(question: Callable[..., Answer], *about: Any) -> Answer:
+    """What a node type says. Whatever it raises is the node's problem, never the run's."""
+    try:
+        return question(*about)
+    except PortProblem:
+        raise
+    except Exception as error:
+        problem = PortProblem(str(error))
+        problem.error = raised(error)
+        raise problem from error
 
 
 def call_of(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], attempt: int) -> Call:

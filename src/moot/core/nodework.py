@@ -7,13 +7,13 @@ from msgspec import UNSET
 from moot.core import channels, ending, schemas
 from moot.core.advance import begin, failed
 from moot.core.channels import Rule
-from moot.core.errors import BadRequest, ChannelAccessDenied
+from moot.core.errors import BadRequest, ChannelAccessDenied, Conflict
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem, call_of
 from moot.core.ids import derived_id
 from moot.core.masking import masked
-from moot.core.outcomes import ChannelWrite, Completed, Failed, Kind, NodeError, Outcome
+from moot.core.outcomes import ChannelWrite, Completed, Failed, Kind, NodeError, Outcome, raised
 from moot.core.pending import deadline
 from moot.core.run import NodeState, NodeStatus, Run, Status
 
@@ -32,13 +32,9 @@ def compute(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any])
         outcome = node.type.instant(call_of(run, node, at, sealed, state.attempt))
     except PortProblem as problem:
         outcome = Failed(problem.error)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         outcome = Failed(raised(error))
     return finish(run, flow, node_id, state.attempt, outcome, at)
-
-
-def raised(error: BaseException) -> NodeError:
-    return NodeError(code="node_raised", message=f"{type(error).__name__}: {error}"[:2000])
 
 
 def finish(
@@ -127,13 +123,17 @@ def wake(run: Run, flow: Flow, at: int) -> list[NewEvent]:
         return _out_of_time(run, at)
     events: list[NewEvent] = []
     for node_id in run.active:
-        events += _wake_node(run, flow.nodes[node_id], run.nodes[node_id], at)
+        events += _wake_node(run, flow.nodes[node_id], run.nodes[node_id], at, events)
+        if events and events[-1].type == "run.failed":
+            break
     return events
 
 
-def _wake_node(run: Run, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
+def _wake_node(
+    run: Run, node: FlowNode, state: NodeState, at: int, said: list[NewEvent]
+) -> list[NewEvent]:
     if state.status is NodeStatus.RETRYING and state.due is not None and at >= state.due:
-        return [] if run.pause else begin(run, node, at, state.attempt + 1)
+        return [] if run.pause else begin(run, node, at, state.attempt + 1, said)
     if state.status is not NodeStatus.RUNNING:
         return []
     if node.type.kind is Kind.TIMER and state.due is not None and at >= state.due:
@@ -173,6 +173,10 @@ def emit(
 def set_variables(run: Run, flow: Flow, variables: dict[str, Any]) -> list[NewEvent]:
     if run.terminal:
         return []
+    if run.status is Status.PAUSED:  # the first event after a pause is its end
+        raise Conflict(
+            "The run is paused; resume it first.", runId=run.run_id, runStatus=run.status
+        )
     return variable_events(run, flow, variables, None, None)
 
 

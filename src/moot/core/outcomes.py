@@ -63,14 +63,24 @@ class Failed(Struct, frozen=True):
 Outcome = Completed | Failed
 
 
+def raised(error: BaseException) -> NodeError:
+    """What an exception says, in words that can be written down."""
+    text = f"{type(error).__name__}: {error}"[:2000]
+    return NodeError(code="node_raised", message=text.encode(errors="backslashreplace").decode())
+
+
 def recordable(outcome: Outcome) -> Outcome:
-    """The outcome, or the failure it becomes when the log could not say it."""
+    """The outcome as the log will say it, or the failure it becomes when the log could not.
+
+    What comes back shares nothing with what the node may keep and change.
+    """
     try:
-        problem = "it is nested too deeply" if too_deep(_encode(outcome)) else None
+        body = _encode(outcome)
+        if not too_deep(body):
+            return msgspec.json.decode(body, type=type(outcome))
+        problem = "it is nested too deeply"
     except (TypeError, ValueError, RecursionError) as error:
         problem = ascii(str(error))[1:-1]
-    if problem is None:
-        return outcome
     message = f"The node returned what JSON cannot say: {problem}"
     return Failed(NodeError(code="output_not_json", message=message, retryable=False))
 

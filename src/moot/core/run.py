@@ -283,8 +283,9 @@ def _channel(run: Run, event: Event, at: int) -> None:
     )
     name = said.get("channel", "")
     value = said.get("value")
-    moment = value.get("_ts", at) if rule.ttl_ms and isinstance(value, dict) else at
-    run.channels[name] = channels.reduce(rule, run.channels.get(name), value, moment)
+    run.channels[name] = channels.reduce(
+        rule, run.channels.get(name), value, rule.moment_of(value, at)
+    )
 
 
 def _node_id(event: Event) -> str:

@@ -19,6 +19,7 @@ from moot.core.outcomes import (
     Failed,
     NodeError,
     Outcome,
+    raised,
     recordable,
 )
 from moot.engine.head import Head
@@ -115,7 +116,7 @@ class Activities:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            return Failed(nodework.raised(error))  # the node's own doing, not the host's
+            return Failed(raised(error))  # the node's own doing, not the host's
         except Unavailable:
             raise
         except MootError as refusal:
@@ -123,7 +124,7 @@ class Activities:
                 NodeError(code=refusal.code, message=refusal.message, details=refusal.details)
             )
         except (Exception, SystemExit) as error:
-            return Failed(nodework.raised(error))
+            return Failed(raised(error))
         if isinstance(found, (Completed, Failed)):
             return found
         return Completed(found if isinstance(found, dict) else {"output": found})
@@ -144,7 +145,7 @@ async def _confirmed(context: "Context") -> Failed | None:
     except Unavailable:
         raise
     except Exception as error:
-        return Failed(nodework.raised(error))
+        return Failed(raised(error))
     return None
 
 

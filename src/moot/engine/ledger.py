@@ -12,7 +12,7 @@ from moot.core import events
 from moot.core.errors import MootError
 from moot.core.events import NewEvent
 from moot.core.ids import logical_invocation_id
-from moot.core.nodework import raised
+from moot.core.outcomes import raised
 from moot.store.protocol import LogStore
 
 

@@ -1,0 +1,150 @@
+"""What is true of every log, however it came about."""
+
+from collections import Counter
+
+from msgspec import UNSET
+from simulator import Life, World
+
+from moot.core.events import TERMINAL_TYPES, Event
+from moot.core.pending import NOTHING
+from moot.core.run import NODE_TERMINAL, NodeStatus, Status
+
+ATTEMPT_ENDS = frozenset({"node.completed", "node.failed", "node.cancelled", "node.retried"})
+NODE_ENDS = frozenset({"node.completed", "node.failed", "node.cancelled", "node.skipped"})
+END_OF_PAUSE = frozenset({"run.resumed", "run.cancelled", "run.failed"})
+
+
+def check_world(world: World) -> None:
+    for life in world.lives.values():
+        check_state(world, life)
+        check_log(world, life)
+
+
+def check_state(world: World, life: Life) -> None:
+    """What is so right after every command."""
+    run = life.run
+    owed = world.owed(life)
+    if run.status is not Status.RUNNING:
+        assert owed == NOTHING
+    else:
+        assert world.owed_besides_the_deadline(life), f"stalled: {life.order()}"
+    if run.terminal:
+        assert not run.active
+        assert all(node.status in NODE_TERMINAL for node in run.nodes.values()), life.order()
+        check_outcome(life)
+        check_children(world, life)
+    assert len(run.active) <= run.limits["parallel"]
+    assert set(run.active) == {k for k, n in run.nodes.items() if n.status not in NODE_TERMINAL}
+
+
+def check_outcome(life: Life) -> None:
+    """The end follows from the last nodes, unless a limit or somebody ended the run."""
+    run, flow = life.run, life.flow
+    if run.status is Status.CANCELLED or "cap.breached" in life.types:
+        return
+    assert set(run.nodes) == set(flow.nodes), "a run ended with nodes nobody looked at"
+    ends = [run.nodes[name] for name in flow.ends]
+    failed = any(node.status is NodeStatus.FAILED for node in ends)
+    passed = any(node.status is NodeStatus.COMPLETED or node.reason == "disabled" for node in ends)
+    assert run.status is (Status.COMPLETED if passed and not failed else Status.FAILED)
+    if run.status is Status.FAILED:
+        assert run.error is not None and run.error["code"]
+
+
+def check_children(world: World, life: Life) -> None:
+    """No child that was not told to live on outlives its parent."""
+    for child_run in life.run.children:
+        child = world.lives[child_run]
+        config = life.flow.nodes[str(child.run.parent_node)].definition.config
+        if config.get("propagateCancellation") is not False:
+            assert child.run.terminal, "a child outlived its parent"
+
+
+def check_log(world: World, life: Life) -> None:
+    log = life.log
+    assert [event.sequence for event in log] == list(range(len(log)))
+    assert len({event.event_id for event in log}) == len(log)
+    assert [event.timestamp for event in log] == sorted(event.timestamp for event in log)
+    assert life.types.count("run.started") == 1 and log[0].type == "run.started"
+    ends = [event for event in log if event.type in TERMINAL_TYPES]
+    assert len(ends) <= 1 and (not ends or ends[0] is log[-1])
+    assert bool(ends) == life.run.terminal
+    _check_causes(world, life)
+    _check_pauses(log)
+    _check_caps(life)
+    for node_id in {event.node_id for event in log if event.node_id is not UNSET}:
+        _check_node([event for event in log if event.node_id == node_id or _pauses(event)])
+
+
+def _pauses(event: Event) -> bool:
+    return event.type == "run.paused"
+
+
+def _check_causes(world: World, life: Life) -> None:
+    first = life.log[0]
+    if life.run.parent_run is None:
+        assert first.causation_id is UNSET
+    else:
+        parent = world.lives[life.run.parent_run]
+        causes = [event for event in parent.log if event.event_id == first.causation_id]
+        assert [event.payload["childRunId"] for event in causes] == [life.run.run_id]
+    known = {first.event_id}
+    for event in life.log[1:]:
+        assert event.causation_id in known, f"{event.type} has no cause in its run"
+        known.add(event.event_id)
+
+
+def _check_pauses(log: list[Event]) -> None:
+    """After a pause comes its end; what it cancels may be named first."""
+    paused = False
+    for event in log:
+        if paused and event.type == "node.cancelled":
+            continue
+        assert not paused or event.type in END_OF_PAUSE, f"{event.type} while the run was paused"
+        paused = event.type == "run.paused"
+
+
+def _check_caps(life: Life) -> None:
+    limit = life.run.limits["nodeExecutions"]
+    assert life.types.count("node.started") <= limit, "an over-limit node was started"
+    breaches = life.told("cap.breached")
+    assert len(breaches) <= 1
+    if breaches:
+        said = breaches[0].payload
+        assert said["observed"] > said["limit"]
+        assert life.log[-1].type == "run.failed"
+        after = life.types[breaches[0].sequence + 1 : -1]
+        assert set(after) <= {"node.cancelled"}
+        if said["kind"] == "node-executions":
+            assert life.types.count("node.started") == limit
+            over = [e for e in life.told("node.started") if e.sequence > breaches[0].sequence]
+            assert not over
+
+
+def _check_node(events: list[Event]) -> None:
+    """A start before each end, one end for each attempt, nothing after the node's end."""
+    attempt, at_work, over, waits_for = 0, False, False, None
+    for event in events:
+        if _pauses(event):
+            at_work = at_work and waits_for is not None
+            continue
+        assert not over, f"{event.type} after the end of the node"
+        if event.type == "node.started":
+            assert not at_work, "an attempt began while another was at work"
+            assert event.payload["attempt"] == attempt + 1
+            attempt, at_work, waits_for = attempt + 1, True, None
+        elif event.type == "node.dispatched":
+            assert at_work
+            waits_for = None if "childStatus" in event.payload else event.payload["childRunId"]
+        elif event.type in ("node.completed", "node.retried"):
+            assert at_work, f"{event.type} without a start"
+        elif event.type == "node.failed":
+            lacking = event.payload["error"]["code"] == "capability_not_provided"
+            assert at_work or (lacking and not attempt)
+        elif event.type == "node.cancelled":
+            assert attempt, "a node was cancelled that never began"
+        if event.type in ATTEMPT_ENDS:
+            at_work = False
+        over = event.type in NODE_ENDS
+    ends = Counter(event.type for event in events if event.type in NODE_ENDS)
+    assert ends.total() <= 1
