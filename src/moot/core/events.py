@@ -4,6 +4,7 @@ The catalogue is data: stream tiers, the docs page and the validators are derive
 """
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -71,14 +72,24 @@ def event_id(run_id: str, sequence: int) -> str:
 
 def iso(micros: int) -> str:
     """An instant as the protocol writes it, with microseconds."""
-    moment = _EPOCH + timedelta(microseconds=micros)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{micros % 1_000_000:06d}Z"
+    seconds, fraction = divmod(micros, 1_000_000)
+    return f"{_written(seconds)}.{fraction:06d}Z"
 
 
 def millis(timestamp: str) -> int:
     """Milliseconds since the epoch of a timestamp written by ``iso``."""
-    moment = datetime.fromisoformat(timestamp)
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return _second(timestamp[:19]) * 1000 + int(timestamp[20:23])
+
+
+# Events come many a second, so the calendar is worked out once for all of a second's.
+@lru_cache(maxsize=256)
+def _written(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+@lru_cache(maxsize=256)
+def _second(written: str) -> int:
+    return (datetime.fromisoformat(written + "+00:00") - _EPOCH) // timedelta(seconds=1)
 
 
 class EventType(Struct, frozen=True):
