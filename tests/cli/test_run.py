@@ -1,13 +1,16 @@
 """moot run: start, follow, look, act."""
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_helpers import SERVER_ARGUMENTS, Cli, write_flows
 
-from real_server import ServerProcess
+from real_server import ServerProcess, server_environment
 
 
 def test_a_completed_run_exits_0_and_shows_its_outputs(moot: Cli) -> None:
@@ -168,11 +171,6 @@ def test_tail_shows_the_past_and_can_start_anywhere(moot: Cli) -> None:
 
 
 def test_following_goes_on_over_a_crash_and_restart_of_the_server(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
-    from real_server import server_environment
-
     write_flows(tmp_path)
     (tmp_path / "flows" / "short.yaml").write_text("workflow: short\nsteps: [{delay: 2s}]")
     server = ServerProcess(tmp_path, SERVER_ARGUMENTS, server_environment())
@@ -193,6 +191,23 @@ def test_following_goes_on_over_a_crash_and_restart_of_the_server(tmp_path: Path
         watcher.kill()
         watcher.communicate()
         server.kill()
+
+
+def test_ctrl_c_leaves_the_run_alone_and_says_how_to_come_back(moot: Cli) -> None:
+    watcher = subprocess.Popen(
+        [sys.executable, "-m", "moot.cli", "run", "slow", "--watch"], cwd=moot.folder,
+        env=server_environment(PYTHONUNBUFFERED="1"), stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert watcher.stdout is not None
+    run_id = watcher.stdout.readline().strip()
+    while "waits" not in watcher.stdout.readline():
+        pass
+    watcher.send_signal(signal.SIGINT)
+    _, said = watcher.communicate(timeout=20)
+    assert watcher.returncode == 130
+    assert f"moot run tail {run_id}" in said
+    assert "✗ cancelled" in moot("run", "cancel", run_id).out
 
 
 def test_a_run_that_waits_for_a_person_exits_4(monkeypatch: pytest.MonkeyPatch) -> None:

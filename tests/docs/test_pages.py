@@ -63,7 +63,7 @@ def test_every_setting_is_on_its_page_with_its_default() -> None:
     for field in msgspec.structs.fields(Settings):
         default = {None: "none", False: "false"}.get(field.default, str(field.default))
         assert listed.get(f"MOOT_{field.name.upper()}") == default, field.name
-    client = {"MOOT_URL", "MOOT_KEY"}
+    client = {"MOOT_URL", "MOOT_KEY", "MOOT_DEBUG"}
     assert set(listed) - client == {f"MOOT_{name.upper()}" for name in Settings.__struct_fields__}
 
 

@@ -103,7 +103,11 @@ def _follow(
     follower = Follower(api, Client(place(options)), run_id, options.json)
     if not quiet and not options.json:
         click.echo(click.style(run_id, bold=True))
-    end = follower.follow(after, timeout, quiet)
+    try:
+        end = follower.follow(after, timeout, quiet)
+    except KeyboardInterrupt:
+        click.echo(f"\nThe run goes on. Follow it with: moot run tail {run_id}", err=True)
+        raise
     found = api.get(path_of("v1", "runs", run_id))
     if options.json and quiet:
         output.show_json(found)

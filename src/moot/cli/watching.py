@@ -137,7 +137,7 @@ def last_line(run: dict[str, Any]) -> str:
         text += f" in {output.span(output.between(run['startedAt'], run['completedAt']))}"
     states = run.get("nodeStates", {}).values()
     busy = sum(state["status"] in ("running", "retrying", "interrupted") for state in states)
-    nodes = f"{len(states)} nodes" + (f", {busy} of them at work" if busy else "")
+    nodes = f"{len(states)} node{'s' * (len(states) != 1)}" + (f", {busy} at work" if busy else "")
     return f"{text} · {nodes} · {run['metrics']['eventCount']} events"
 
 
