@@ -1,0 +1,38 @@
+"""The code keeps its shape: no long files, no long functions, a public surface that is a list."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import moot
+from real_server import ROOT
+
+LONGEST_FILE = 400
+LONGEST_BODY = 40
+SOURCES = sorted((ROOT / "src" / "moot").rglob("*.py"))
+
+
+def bodies(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Every function with the length of its body, without the docstring."""
+    for found in ast.walk(tree):
+        if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef):
+            steps = found.body[1:] if ast.get_docstring(found) else found.body
+            if steps:
+                yield found.name, int(steps[-1].end_lineno or 0) - steps[0].lineno + 1
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_file_and_no_function_is_too_long(file: Path) -> None:
+    text = file.read_text()
+    assert text.count("\n") <= LONGEST_FILE
+    assert [name for name, length in bodies(ast.parse(text)) if length > LONGEST_BODY] == []
+
+
+def test_what_can_be_imported_is_what_is_listed() -> None:
+    assert moot.__all__ == ["Completed", "Failed", "NodeContext", "__version__", "node"]
+    for name in moot.__all__:
+        assert getattr(moot, name)
+    with pytest.raises(AttributeError):
+        moot.nothing  # noqa: B018
