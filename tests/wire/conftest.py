@@ -35,12 +35,14 @@ def foreign(api: Api) -> Api:
 
 
 @pytest.fixture
-def host(server: Callable[..., Any], published: Published) -> Iterator[Callable[..., Api]]:
+def host(
+    server: Callable[..., Any], openwop: Path, published: Published
+) -> Iterator[Callable[..., Api]]:
     """``host(*arguments, **environment)``: the administrator of one more server, as ``.server``."""
     opened: list[Api] = []
 
     def start(*arguments: str, **environment: Any) -> Api:
-        process = server(*arguments, **environment)
+        process = server(*arguments, MOOT_OPENWOP_DIR=str(openwop), **environment)
         found = Api(process.url, process.key, published)
         found.server = process
         opened.append(found)
