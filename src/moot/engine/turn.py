@@ -87,21 +87,23 @@ class Turn:
 
         ``scan`` looks at the whole graph, for a run whose last step is not known here.
         """
-        run_id = head.run.run_id
-        while self._size < MOST_EVENTS:
+        run, run_id = head.run, head.run.run_id
+        look = True
+        while self._size < MOST_EVENTS and not run.terminal:
             at = self._clock.millis()
-            after = None if scan else tuple(self._ended.pop(run_id, ()))
-            if self._decide(head, Advance(at, after)):
+            if look or scan or run_id in self._ended:
+                after = None if scan else tuple(self._ended.pop(run_id, ()))
+                scan = bool(self._decide(head, Advance(at, after))) and scan
+                look = False
                 continue
-            scan = False
-            owed = pending(head.run, head.flow)
+            owed = pending(run, head.flow)
             if owed.instant:
                 self._decide(head, Compute(owed.instant[0], at, head.sealed))
             elif owed.dispatches:
                 self._dispatch(head, owed.dispatches[0], at)
             else:
                 return
-        if not head.run.terminal:
+        if not run.terminal:
             self.unfinished.add(run_id)
 
     def _dispatch(self, head: Head, node_id: str, at: int) -> None:
