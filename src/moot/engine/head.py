@@ -15,12 +15,24 @@ class Head:
     once nothing of it is in flight any more.
     """
 
-    __slots__ = ("_settled", "broken", "cached", "flow", "inflight", "run", "sealed", "snapshot_at")
+    __slots__ = (
+        "_settled",
+        "broken",
+        "cached",
+        "flow",
+        "inflight",
+        "pins",
+        "run",
+        "sealed",
+        "snapshot_at",
+    )
 
     def __init__(self, run: Run, flow: Flow, sealed: dict[str, Any] | None = None) -> None:
         self.run, self.flow = run, flow
         self.sealed: dict[str, Any] = sealed or {}
         self.inflight = 0
+        #: somebody relies on this being the run's one head
+        self.pins = 0
         self.broken = False
         self.snapshot_at = run.next_sequence
         #: the encoded snapshot of the run and the sequence it was made at
@@ -56,7 +68,7 @@ class Heads:
     def put(self, head: Head) -> None:
         self._heads[head.run.tenant, head.run.run_id] = head
         while len(self._heads) > self._limit:
-            if not self._evict():
+            if not self._evict(head):
                 return
 
     def drop(self, head: Head) -> None:
@@ -67,9 +79,9 @@ class Heads:
     def __len__(self) -> int:
         return len(self._heads)
 
-    def _evict(self) -> bool:
+    def _evict(self, newest: Head) -> bool:
         for key, head in self._heads.items():
-            if not head.inflight:
+            if not head.inflight and not head.pins and head is not newest:
                 del self._heads[key]
                 return True
         return False

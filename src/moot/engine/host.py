@@ -8,12 +8,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-import msgspec
-
 from moot.clock import Clock
-from moot.core import events
 from moot.core.children import ChildEnded
-from moot.core.commands import Advance, Command, Wake
+from moot.core.commands import Advance, Command, ResumeRun, Wake
 from moot.core.errors import (
     EngineVersionMismatch,
     MootError,
@@ -25,14 +22,15 @@ from moot.core.errors import (
 from moot.core.events import ENGINE_VERSION
 from moot.core.flow import Flow
 from moot.core.pending import Owed, pending
-from moot.core.run import FOLD_VERSION, Run, apply
+from moot.core.run import Run
 from moot.core.starting import Limits, StartRun
 from moot.engine.activities import Activities
 from moot.engine.faults import FaultPoint, Faults
 from moot.engine.flows import Flows
-from moot.engine.head import Head, Heads
+from moot.engine.head import Head
 from moot.engine.hub import Hub
 from moot.engine.metrics import Metrics
+from moot.engine.runs import Runs, complete
 from moot.engine.tasks import Tasks
 from moot.engine.timers import Timers
 from moot.engine.turn import Turn
@@ -42,12 +40,9 @@ log = logging.getLogger("moot.engine")
 
 MOST_ATTEMPTS = 5
 RECOVERY_LANES = 8
-PAGE = 2000
 
 #: makes the remembered answer of a request from the state the command led to
 ReceiptFor = Callable[[Run], Receipt]
-
-_state = msgspec.json.Decoder(Run)
 
 
 class Host:
@@ -70,9 +65,9 @@ class Host:
         self.tasks = Tasks()
         self.activities = Activities(self, activities)
         self.timers = Timers(clock, self._ring)
-        self._heads = Heads(heads)
-        self._opening: dict[tuple[str, str], asyncio.Future[Head]] = {}
+        self.runs = Runs(store, flows, heads)
         self._scopes: dict[tuple[str, str], str] = {}
+        self._looking: set[tuple[str, str]] = set()
         self._stopping = False
 
     # -- commands ----------------------------------------------------------------------------
@@ -86,7 +81,6 @@ class Host:
         if dedup and scope:
             await self._refuse_second(*scope)
         head = Head(Run(self.clock.new_id("run_"), tenant=command.tenant), flow)
-        self._heads.put(head)
         if scope:
             self._scopes[scope] = head.run.run_id
         try:
@@ -101,17 +95,39 @@ class Host:
     ) -> Run:
         """Decide a command on the run's head; a lost race is decided again on fresh state."""
         for _ in range(MOST_ATTEMPTS):
-            head = await self._head(tenant, run_id)
+            head = await self.runs.head(tenant, run_id)
             self._refuse_newer(head.run)
-            family = await self._family(head)
-            if head.broken or (head.run.children and not self._complete(head, family)):
-                continue
-            try:
-                await self._act(head, command, family, receipt)
-            except SequenceConflict:
-                continue
-            return head.run
+            if not head.run.children:
+                taken = await self._try(head, command, {}, receipt)
+            else:
+                taken = await self._try_with_family(head, command, receipt)
+            if taken:
+                return head.run
         raise Unavailable("The run is too busy just now; try again.")
+
+    async def _try(
+        self, head: Head, command: Command, family: dict[str, Head], receipt: ReceiptFor | None
+    ) -> bool:
+        try:
+            await self._act(head, command, family, receipt)
+        except SequenceConflict:
+            return False
+        return True
+
+    async def _try_with_family(
+        self, head: Head, command: Command, receipt: ReceiptFor | None
+    ) -> bool:
+        """The heads are held while others are read in: a second one would know too little."""
+        held = [head]
+        head.pins += 1
+        try:
+            family = await self.runs.family(head, held)
+            if head.broken or not complete(head, family):
+                return False
+            return await self._try(head, command, family, receipt)
+        finally:
+            for member in held:
+                member.pins -= 1
 
     async def remember(self, receipt: Receipt) -> None:
         """Keep the answer of a request that changed no run."""
@@ -122,31 +138,34 @@ class Host:
     ) -> None:
         """From decide to the queue nothing awaits."""
         turn = Turn(self.flows, self.clock, self.limits)
+        if not head.run.next_sequence:
+            turn.born.append(head)
         try:
             turn.take(head, command, family)
+            if not turn.heads and receipt is None:
+                return
+            owed = turn.owed()
+            if receipt is not None:
+                turn.batch.receipt = receipt(head.run)
         except BaseException:
             for touched in turn.heads.values():
-                self._break(touched)
+                self.runs.break_off(touched)
             raise
-        if not turn.heads and receipt is None:
-            return
-        owed = turn.owed()
-        if receipt is not None:
-            turn.batch.receipt = receipt(head.run)
         await self._commit(turn, owed)
+        if isinstance(command, ResumeRun):
+            for child_run in owed[head.run.run_id].children:  # it may have ended meanwhile
+                self.tasks.start(self._harvest(head.run.tenant, head.run.run_id, child_run))
 
     async def _commit(self, turn: Turn, owed: dict[str, Owed]) -> None:
-        for head in turn.born:
-            self._heads.put(head)
         for head in turn.heads.values():
             head.inflight += 1
+        for head in turn.born:
+            self.runs.put(head)
         try:
             self.faults.at(FaultPoint.BEFORE_APPEND)
             await self.store.commit(turn.batch)
-        except BaseException:
-            for head in turn.heads.values():
-                head.settle()
-                self._break(head)
+        except BaseException as failure:
+            self._failed(turn, failure)
             raise
         self.faults.at(FaultPoint.AFTER_APPEND)
         for run_id, head in turn.heads.items():
@@ -156,11 +175,14 @@ class Host:
         for run_id, head in turn.heads.items():
             self._tend(head, owed[run_id], run_id in turn.unfinished)
 
-    def _break(self, head: Head) -> None:
-        """Tentative state is worthless now: the next command reads the log."""
-        head.broken = True
-        if not head.inflight:
-            self._heads.drop(head)
+    def _failed(self, turn: Turn, failure: BaseException) -> None:
+        """What was owed before is still owed, and what a cancelled wait has led to is not known."""
+        certain = isinstance(failure, MootError)
+        for head in turn.heads.values():
+            head.settle()
+            self.runs.break_off(head)
+            if not certain or head not in turn.born:
+                self.look_again(head.run.tenant, head.run.run_id)
 
     # -- what is owed ------------------------------------------------------------------------
 
@@ -207,7 +229,7 @@ class Host:
         """Tell a parent that its child has ended."""
         child = (await self.view(tenant, child_run)).run
         if child.terminal and child.parent_node is not None:
-            parent = await self._head(tenant, parent_run)
+            parent = await self.runs.head(tenant, parent_run)
             command = ChildEnded(
                 node_id=child.parent_node,
                 child_run=child_run,
@@ -236,22 +258,31 @@ class Host:
         for row in rows:
             try:
                 await self._take_up(row.tenant, row.run_id)
+            except Unavailable:
+                self.look_again(row.tenant, row.run_id)
+            except RunNotFound:
+                continue  # its first commit was never made
             except MootError as refusal:
                 log.exception(
                     "A run cannot be taken up", extra={"run_id": row.run_id, "code": refusal.code}
                 )
 
     def look_again(self, tenant: str, run_id: str) -> None:
-        """In a second, when what failed may work again."""
-        loop = asyncio.get_running_loop()
-        loop.call_later(
-            1, lambda: self._stopping or self.tasks.start(self._take_up(tenant, run_id))
-        )
+        """In a second, when what failed may work again; once, however many ask for it."""
+        if (tenant, run_id) not in self._looking and not self._stopping:
+            self._looking.add((tenant, run_id))
+            asyncio.get_running_loop().call_later(1, self._look, tenant, run_id)
+
+    def _look(self, tenant: str, run_id: str) -> None:
+        self._looking.discard((tenant, run_id))
+        if not self._stopping:
+            self.tasks.start(self._take_up_all([WorkRow(tenant, run_id, 0)]))
 
     async def _take_up(self, tenant: str, run_id: str) -> None:
+        await self.runs.head(tenant, run_id)
         await self._quietly(tenant, run_id, Wake(self.clock.millis()))
         await self._quietly(tenant, run_id, Advance(self.clock.millis()))
-        head = await self._head(tenant, run_id)
+        head = await self.runs.head(tenant, run_id)
         owed = pending(head.run, head.flow)
         self._tend(head, owed, False)
         for child_run in owed.children:
@@ -261,92 +292,11 @@ class Host:
 
     async def view(self, tenant: str, run_id: str) -> Head:
         """The run as it is on disk. Nothing is shown that a failed commit could take back."""
-        head = await self._head(tenant, run_id)
-        for _ in range(16):
-            if not head.inflight:
-                return head
-            await head.settled()
-            if head.broken:
-                return await self._load(tenant, run_id)
-        return await self._load(tenant, run_id)
+        return await self.runs.view(tenant, run_id)
 
     async def at(self, tenant: str, run_id: str, sequence: int) -> Head:
         """A copy of the run as it was right after an event, for the caller to fold on."""
-        head = await self.view(tenant, run_id)
-        run = Run(run_id, tenant=tenant)
-        while run.next_sequence <= sequence:
-            left = min(PAGE, sequence + 1 - run.next_sequence)
-            rows = await self.store.read(tenant, run_id, run.next_sequence - 1, left)
-            if not rows:
-                break
-            for row in rows:
-                apply(run, events.decode(row))
-        return Head(run, head.flow)
-
-    async def _head(self, tenant: str, run_id: str) -> Head:
-        while True:
-            head = self._heads.get(tenant, run_id)
-            if head is None:
-                return await self._open(tenant, run_id)
-            if not head.broken:
-                return head
-            if head.inflight:
-                await head.settled()
-            else:
-                self._heads.drop(head)
-
-    async def _open(self, tenant: str, run_id: str) -> Head:
-        """Read a run into memory once, however many ask for it."""
-        key = (tenant, run_id)
-        opening = self._opening.get(key)
-        if opening is None:
-            opening = asyncio.ensure_future(self._load(tenant, run_id))
-            self._opening[key] = opening
-            opening.add_done_callback(lambda done: self._opened(key, done))
-        return await asyncio.shield(opening)
-
-    def _opened(self, key: tuple[str, str], done: "asyncio.Future[Head]") -> None:
-        self._opening.pop(key, None)
-        if not done.cancelled() and done.exception() is None and self._heads.get(*key) is None:
-            self._heads.put(done.result())
-
-    async def _load(self, tenant: str, run_id: str) -> Head:
-        """The last cached fold and the tail of the log."""
-        cached = await self.store.snapshot(tenant, run_id, FOLD_VERSION)
-        run = _state.decode(cached.state) if cached else Run(run_id, tenant=tenant)
-        while rows := await self.store.read(tenant, run_id, run.next_sequence - 1, PAGE):
-            for row in rows:
-                apply(run, events.decode(row))
-            if len(rows) < PAGE:
-                break
-        if not run.next_sequence:
-            raise RunNotFound(run_id)
-        flow = await self.flows.by_digest(tenant, run.definition)
-        sealed = {}
-        if not run.terminal:
-            rows_sealed = await self.store.sealed(tenant, run_id)
-            sealed = {name: msgspec.json.decode(value) for name, value in rows_sealed.items()}
-        return Head(run, flow, sealed)
-
-    async def _family(self, head: Head) -> dict[str, Head]:
-        """Every living descendant, so that a cancel reaches them in the same batch."""
-        family: dict[str, Head] = {}
-        waiting = [child for child, status in head.run.children.items() if status is None]
-        while waiting:
-            child = await self._head(head.run.tenant, waiting.pop())
-            family[child.run.run_id] = child
-            waiting += [name for name, status in child.run.children.items() if status is None]
-        return family
-
-    def _complete(self, head: Head, family: dict[str, Head]) -> bool:
-        """Whether nothing was born or broken while the family was gathered."""
-        living = [head, *family.values()]
-        return all(
-            status is not None or (child in family and not family[child].broken)
-            for member in living
-            for child, status in member.run.children.items()
-            if not member.run.terminal
-        )
+        return await self.runs.at(tenant, run_id, sequence)
 
     # -- limits ------------------------------------------------------------------------------
 

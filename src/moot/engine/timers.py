@@ -8,6 +8,8 @@ from moot.clock import Clock
 
 #: the loop sleeps at most this long, so that a clock that is set forward is noticed
 LONGEST_SLEEP = 3600.0
+#: so many entries may stay behind before they are swept out
+FORGOTTEN = 1024
 
 
 class Timers:
@@ -23,7 +25,8 @@ class Timers:
     def set(self, tenant: str, run_id: str, due: int | None) -> None:
         """The run falls due then, or not at all; what was set before is forgotten."""
         if due is None:
-            self._due.pop((tenant, run_id), None)
+            if self._due.pop((tenant, run_id), None) is not None:
+                self._sweep()
             return
         if self._due.get((tenant, run_id)) != due:
             self._due[tenant, run_id] = due
@@ -39,6 +42,12 @@ class Timers:
 
     def __len__(self) -> int:
         return len(self._due)
+
+    def _sweep(self) -> None:
+        """Most runs end long before they fall due; what they leave behind must not pile up."""
+        if len(self._heap) > FORGOTTEN and len(self._heap) > 2 * len(self._due):
+            self._heap = [(due, *key) for key, due in self._due.items()]
+            heapq.heapify(self._heap)
 
     def _arm(self) -> None:
         if self._handle is not None:

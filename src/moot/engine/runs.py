@@ -1,0 +1,137 @@
+"""Runs in memory: each read in once, however many ask for it, and never twice at a time."""
+
+import asyncio
+
+import msgspec
+
+from moot.core import events
+from moot.core.errors import RunNotFound
+from moot.core.run import FOLD_VERSION, Run, apply
+from moot.engine.flows import Flows
+from moot.engine.head import Head, Heads
+from moot.store.protocol import Store
+
+PAGE = 2000
+
+_state = msgspec.json.Decoder(Run)
+
+
+class Runs:
+    """The heads of a host. A run has at most one here; a second one would know too little."""
+
+    def __init__(self, store: Store, flows: Flows, limit: int) -> None:
+        self._store, self._flows = store, flows
+        self._heads = Heads(limit)
+        self._opening: dict[tuple[str, str], asyncio.Future[Head]] = {}
+
+    def __len__(self) -> int:
+        return len(self._heads)
+
+    def put(self, head: Head) -> None:
+        self._heads.put(head)
+
+    def break_off(self, head: Head) -> None:
+        """Tentative state is worthless now: the next command reads the log."""
+        head.broken = True
+        if not head.inflight:
+            self._heads.drop(head)
+
+    async def head(self, tenant: str, run_id: str) -> Head:
+        """The run's one head, good to decide on until the next await."""
+        while True:
+            head = self._heads.get(tenant, run_id)
+            if head is None:
+                await self._open(tenant, run_id)
+                continue  # it may have had to make room again before we came to run
+            if not head.broken:
+                return head
+            if head.inflight:
+                await head.settled()
+            else:
+                self._heads.drop(head)
+
+    def current(self, head: Head) -> Head:
+        """The head that has taken the place of a broken one, if it is there yet."""
+        known = self._heads.get(head.run.tenant, head.run.run_id) if head.broken else None
+        return known or head
+
+    async def view(self, tenant: str, run_id: str) -> Head:
+        """The run as it is on disk. Nothing is shown that a failed commit could take back."""
+        head = await self.head(tenant, run_id)
+        for _ in range(16):
+            if not head.inflight:
+                return head
+            await head.settled()
+            if head.broken:
+                return await self._load(tenant, run_id)
+        return await self._load(tenant, run_id)
+
+    async def at(self, tenant: str, run_id: str, sequence: int) -> Head:
+        """A copy of the run as it was right after an event, for the caller to fold on."""
+        head = await self.view(tenant, run_id)
+        run = Run(run_id, tenant=tenant)
+        while run.next_sequence <= sequence:
+            left = min(PAGE, sequence + 1 - run.next_sequence)
+            rows = await self._store.read(tenant, run_id, run.next_sequence - 1, left)
+            if not rows:
+                break
+            for row in rows:
+                apply(run, events.decode(row))
+        return Head(run, head.flow)
+
+    async def family(self, head: Head, held: list[Head]) -> dict[str, Head]:
+        """Every living descendant, so that a cancel reaches them in the same batch.
+
+        They are pinned as they come, and added to ``held`` for the caller to let go.
+        """
+        family: dict[str, Head] = {}
+        waiting = [child for child, status in head.run.children.items() if status is None]
+        while waiting:
+            child = await self.head(head.run.tenant, waiting.pop())
+            child.pins += 1
+            held.append(child)
+            family[child.run.run_id] = child
+            waiting += [name for name, status in child.run.children.items() if status is None]
+        return family
+
+    async def _open(self, tenant: str, run_id: str) -> None:
+        key = (tenant, run_id)
+        opening = self._opening.get(key)
+        if opening is None:
+            opening = asyncio.ensure_future(self._load(tenant, run_id))
+            self._opening[key] = opening
+            opening.add_done_callback(lambda done: self._opened(key, done))
+        await asyncio.shield(opening)
+
+    def _opened(self, key: tuple[str, str], done: "asyncio.Future[Head]") -> None:
+        self._opening.pop(key, None)
+        if not done.cancelled() and done.exception() is None and self._heads.get(*key) is None:
+            self._heads.put(done.result())
+
+    async def _load(self, tenant: str, run_id: str) -> Head:
+        """The last cached fold and the tail of the log."""
+        cached = await self._store.snapshot(tenant, run_id, FOLD_VERSION)
+        run = _state.decode(cached.state) if cached else Run(run_id, tenant=tenant)
+        while rows := await self._store.read(tenant, run_id, run.next_sequence - 1, PAGE):
+            for row in rows:
+                apply(run, events.decode(row))
+            if len(rows) < PAGE:
+                break
+        if not run.next_sequence:
+            raise RunNotFound(run_id)
+        flow = await self._flows.by_digest(tenant, run.definition)
+        sealed = {}
+        if not run.terminal:
+            rows_sealed = await self._store.sealed(tenant, run_id)
+            sealed = {name: msgspec.json.decode(value) for name, value in rows_sealed.items()}
+        return Head(run, flow, sealed)
+
+
+def complete(head: Head, family: dict[str, Head]) -> bool:
+    """Whether nothing was born or broken while the family was gathered."""
+    return all(
+        status is not None or (child in family and not family[child].broken)
+        for member in [head, *family.values()]
+        for child, status in member.run.children.items()
+        if not member.run.terminal
+    )
