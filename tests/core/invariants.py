@@ -33,6 +33,7 @@ def check_state(world: World, life: Life) -> None:
         assert all(node.status in NODE_TERMINAL for node in run.nodes.values()), life.order()
         check_outcome(life)
         check_children(world, life)
+    check_attempts_of_children(world, life)
     assert len(run.active) <= run.limits["parallel"]
     assert set(run.active) == {k for k, n in run.nodes.items() if n.status not in NODE_TERMINAL}
 
@@ -58,6 +59,17 @@ def check_children(world: World, life: Life) -> None:
         config = life.flow.nodes[str(child.run.parent_node)].definition.config
         if config.get("propagateCancellation") is not False:
             assert child.run.terminal, "a child outlived its parent"
+
+
+def check_attempts_of_children(world: World, life: Life) -> None:
+    """A child lives no longer than the attempt that waits for it, unless it may."""
+    at_work = (life.run.nodes[name] for name in life.run.active)
+    waited_for = {node.child for node in at_work if node.child is not None}
+    for child_run in set(life.run.children) - waited_for:
+        child = world.lives[child_run]
+        config = life.flow.nodes[str(child.run.parent_node)].definition.config
+        if config.get("propagateCancellation") is not False:
+            assert child.run.terminal, "a child outlived the attempt that waited for it"
 
 
 def check_log(world: World, life: Life) -> None:

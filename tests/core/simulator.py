@@ -267,12 +267,17 @@ class World:
         self._size += 1
         if new.type in NODE_ENDS and new.node_id is not None:
             self._ended.setdefault(run.run_id, []).append(new.node_id)
+        if new.type == "variable.changed":
+            life.sealed.pop(f"var:{new.payload['name']}", None)
         if new.sealed:
             life.sealed.update(new.sealed)
         if new.type == "node.dispatched" and "childStatus" not in new.payload:
             self._spawn(life, str(new.node_id), str(new.payload["childRunId"]))
         elif new.type in TERMINAL_TYPES:
             self._end(life)
+        elif new.hints and "childRunId" in new.hints:
+            given_up = self.lives[new.hints["childRunId"]]
+            self._decide(given_up, CancelRun(self.at, parent_run=run.run_id))
 
     def _stamped(self, run: Run, new: NewEvent) -> Event:
         sequence = run.next_sequence

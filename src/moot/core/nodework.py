@@ -14,7 +14,7 @@ from moot.core.graph import PortProblem, call_of
 from moot.core.ids import derived_id
 from moot.core.masking import masked
 from moot.core.outcomes import ChannelWrite, Completed, Failed, Kind, NodeError, Outcome, raised
-from moot.core.pending import deadline
+from moot.core.pending import deadline, time_limit
 from moot.core.run import NodeState, NodeStatus, Run, Status
 
 REDUCERS = frozenset({"replace", "append", "merge", "counter", "votes", "feedback", "message"})
@@ -100,11 +100,11 @@ def _failed(run: Run, node: FlowNode, state: NodeState, outcome: Failed, at: int
     events = []
     if outcome.because is not None:
         events.append(NewEvent(*outcome.because, node.id, cause=state.started_seq))
-    if outcome.error.retryable and state.attempt <= node.retries:
+    if outcome.error.retryable and state.failures < node.retries:
         payload = {
             "nodeId": node.id,
             "attempt": state.attempt + 1,
-            "delayMs": node.delay_before(state.attempt + 1),
+            "delayMs": node.delay_before(state.failures + 2),
             "lastError": outcome.error.as_payload(),
         }
         events.append(NewEvent("node.retried", payload, node.id, cause=state.started_seq))
@@ -139,12 +139,20 @@ def _wake_node(
     if node.type.kind is Kind.TIMER and state.due is not None and at >= state.due:
         payload = {"nodeId": node.id, "outputs": {}, "durationMs": max(0, at - state.started_at)}
         return [NewEvent("node.completed", payload, node.id, cause=state.started_seq)]
-    if node.timeout_ms and at >= state.started_at + node.timeout_ms:
+    limit = time_limit(node, state)
+    if limit is not None and at >= limit:
         error = NodeError(
             code="node_timeout", message=f"The node did not finish within {node.timeout_ms} ms."
         )
-        return _failed(run, node, state, Failed(error), at)
+        return _left_behind(_failed(run, node, state, Failed(error), at), node, state)
     return []
+
+
+def _left_behind(events: list[NewEvent], node: FlowNode, state: NodeState) -> list[NewEvent]:
+    """The child of an attempt that is given up is cancelled with it, unless it may live on."""
+    if state.child is not None and node.definition.config.get("propagateCancellation") is not False:
+        events[-1].hints = {"childRunId": state.child, "childStatus": "cancelled"}
+    return events
 
 
 def _out_of_time(run: Run, at: int) -> list[NewEvent]:

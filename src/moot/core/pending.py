@@ -2,9 +2,9 @@
 
 from msgspec import Struct
 
-from moot.core.flow import Flow
+from moot.core.flow import Flow, FlowNode
 from moot.core.outcomes import Kind
-from moot.core.run import NodeStatus, Run, Status
+from moot.core.run import NodeState, NodeStatus, Run, Status
 
 
 class Owed(Struct):
@@ -49,9 +49,15 @@ def pending(run: Run, flow: Flow) -> Owed:
             owed.dispatches.append(node_id)
         elif node.type.kind is Kind.CHILD and state.child is not None:
             owed.children.append(state.child)
-        if node.timeout_ms and node.type.kind is not Kind.INSTANT:
-            _sooner(owed, state.started_at + node.timeout_ms)
+        limit = time_limit(node, state)
+        if limit is not None and node.type.kind is not Kind.INSTANT:
+            _sooner(owed, limit)
     return owed
+
+
+def time_limit(node: FlowNode, state: NodeState) -> int | None:
+    """When the attempt's time limit is reached; pauses do not count."""
+    return state.started_at + state.paused_ms + node.timeout_ms if node.timeout_ms else None
 
 
 def deadline(run: Run) -> int | None:

@@ -14,7 +14,7 @@ from moot.core import channels
 from moot.core.events import Event, millis
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 1
+FOLD_VERSION = 2
 
 
 class Status(StrEnum):
@@ -73,6 +73,10 @@ class NodeState(Struct, omit_defaults=True):
     child: str | None = None
     children: int = 0
     results: list[Any] | None = None
+    #: attempts that failed and were tried again; one that a pause cut short is none of them
+    failures: int = 0
+    #: how long the run was paused while this attempt waited for its child
+    paused_ms: int = 0
 
 
 class Pause(Struct, omit_defaults=True):
@@ -193,6 +197,8 @@ def _paused(run: Run, event: Event, at: int) -> None:
 
 
 def _resumed(run: Run, event: Event, at: int) -> None:
+    for node_id in run.active:
+        run.nodes[node_id].paused_ms += max(0, at - run.paused_at)
     run.active_since = at
     run.paused_at = 0
 
@@ -206,12 +212,14 @@ def _node_started(run: Run, event: Event, at: int) -> None:
     said = event.payload
     node_id = _node_id(event)
     due = said.get("dueAt")
+    before = run.nodes.get(node_id)
     run.nodes[node_id] = NodeState(
         status=NodeStatus.RUNNING,
         attempt=said.get("attempt", 1),
         started_at=at,
         started_seq=event.sequence,
         due=millis(due) if due else None,
+        failures=before.failures if before is not None else 0,
     )
     run.active[node_id] = None
     run.executions += 1
@@ -241,6 +249,7 @@ def _node_retried(run: Run, event: Event, at: int) -> None:
     node = run.nodes.get(_node_id(event))
     if node is not None:
         node.status = NodeStatus.RETRYING
+        node.failures += 1
         node.due = at + event.payload.get("delayMs", 0)
         node.error = event.payload.get("lastError")
         if node.child is not None and event.hints is not UNSET:

@@ -103,6 +103,7 @@ class Turn:
                 self._dispatch(head, owed.dispatches[0], at)
             else:
                 return
+            look = run.pause is not None  # a retry or a child may be all it has waited for
         if not run.terminal:
             self.unfinished.add(run_id)
 
@@ -152,6 +153,8 @@ class Turn:
     def _beside(self, head: Head, new: NewEvent, event: Event) -> None:
         """What goes to disk with the event but not into it, and what it causes elsewhere."""
         run = head.run
+        if new.type == "variable.changed":
+            self._unseal(head, new)
         if new.sealed:
             head.sealed.update(new.sealed)
             self.batch.sealed += [
@@ -174,6 +177,15 @@ class Turn:
             self._spawn(head, str(new.node_id), str(new.payload["childRunId"]))
         elif new.type in TERMINAL_TYPES:
             self._end(head)
+        elif new.hints and "childRunId" in new.hints:
+            self._cancel(head, str(new.hints["childRunId"]), "parent-node-failed")
+
+    def _unseal(self, head: Head, new: NewEvent) -> None:
+        """A variable that held a secret and now holds none."""
+        name = f"var:{new.payload['name']}"
+        if name in head.sealed and name not in (new.sealed or {}):
+            del head.sealed[name]
+            self.batch.sealed.append((head.run.tenant, head.run.run_id, name, None))
 
     def _spawn(self, parent: Head, node_id: str, child_run: str) -> None:
         """The child begins in the same batch as the event that names it."""
@@ -198,11 +210,14 @@ class Turn:
             self.batch.unseal.append((run.tenant, run.run_id))
         reason = "parent-cancelled" if run.status == "cancelled" else f"parent-{run.status}"
         for child_run, status in run.children.items():
-            child = self._family.get(child_run)
-            if status is None and child is not None and not detached(head, child):
-                at = self._clock.millis()
-                cancel = CancelRun(at, reason=reason, parent_run=run.run_id)
-                self._decide(child, cancel)
+            if status is None:
+                self._cancel(head, child_run, reason)
+
+    def _cancel(self, parent: Head, child_run: str, reason: str) -> None:
+        child = self._family.get(child_run)
+        if child is not None and not detached(parent, child):
+            at = self._clock.millis()
+            self._decide(child, CancelRun(at, reason=reason, parent_run=parent.run.run_id))
 
     def _maybe_snapshot(self, head: Head, append: Append) -> None:
         if head.run.next_sequence - head.snapshot_at >= SNAPSHOT_EVERY:
