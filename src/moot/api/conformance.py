@@ -9,7 +9,7 @@ from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import SetVariables
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, decode_head
-from moot.engine.ledger import Ledger
+from moot.engine.ledger import Effect, Ledger
 
 PROBE = "__probe__"
 PAGE = 1000
@@ -140,7 +140,7 @@ class _Notebook:
     """A reporter for a claim outside of any run: the ledger itself does the deciding."""
 
     def __init__(self, tenant: str, run_id: str) -> None:
-        self.tenant, self.run_id, self.node_id = tenant, run_id, "claim"
+        self.tenant, self.run_id, self.node_id, self.attempt = tenant, run_id, "claim", 1
 
     async def recorded(self, *events: NewEvent) -> None:
         await asyncio.sleep(0)
@@ -161,7 +161,10 @@ async def concurrent_claim(request: Request) -> Reply:
         return name
 
     minted = await asyncio.gather(
-        *(ledger.once(notebook, 1, "conformance:claim", deliver) for _ in range(asked.executors))
+        *(
+            ledger.once(notebook, Effect(1, "conformance:claim", deliver))
+            for _ in range(asked.executors)
+        )
     )
     return Reply({"mintedIds": minted, "attempted": asked.executors, "delivered": len(delivered)})
 

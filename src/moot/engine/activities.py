@@ -23,7 +23,7 @@ from moot.core.outcomes import (
     recordable,
 )
 from moot.engine.head import Head
-from moot.engine.ledger import Ledger
+from moot.engine.ledger import Effect, Ledger
 
 if TYPE_CHECKING:
     from moot.engine.host import Host
@@ -200,9 +200,14 @@ class Context:
     def now(self) -> int:
         return self._host.clock.millis()
 
-    async def effect(self, provider_key: str, call: Callable[[str], Awaitable[Any]]) -> Any:
+    async def effect(
+        self,
+        provider_key: str,
+        call: Callable[[str], Awaitable[Any]],
+        idempotent: bool = True,
+    ) -> Any:
         self._ordinals += 1
-        return await self._ledger.once(self, self._ordinals, provider_key, call)
+        return await self._ledger.once(self, Effect(self._ordinals, provider_key, call, idempotent))
 
     async def emit_chunk(
         self, chunk: str, is_last: bool = False, meta: dict[str, Any] | None = None

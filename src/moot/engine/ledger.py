@@ -1,12 +1,14 @@
 """The effect ledger: intent recorded, effect made, outcome recorded, then used.
 
-The same logical effect is made at most once: within a process by sharing the one call under way,
-across a crash by reading its recorded outcome.
+The same logical effect is made once: within a process by sharing the one call under way, across a
+crash by reading its recorded outcome. Only a later attempt of its node tries a failed one again.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from moot.core import events
 from moot.core.errors import MootError
@@ -28,6 +30,9 @@ class Reporter(Protocol):
     @property
     def node_id(self) -> str: ...
 
+    @property
+    def attempt(self) -> int: ...
+
     async def recorded(self, *events: NewEvent) -> None: ...
 
 
@@ -37,21 +42,35 @@ class EffectFailed(MootError):
     code, status = "effect_failed", 502
 
 
+class EffectUnknown(MootError):
+    """The effect was begun and nobody knows whether it happened; it must not happen twice."""
+
+    code, status = "effect_outcome_unknown", 409
+
+
+class Effect(Struct, frozen=True):
+    """One intended effect of a node: the nth, on whom, and how it is made."""
+
+    ordinal: int
+    provider_key: str
+    call: Callable[[str], Awaitable[Any]]
+    #: the outside knows the invocation id, or does not mind a second call
+    idempotent: bool = True
+
+
 class Ledger:
     def __init__(self, store: LogStore) -> None:
         self._store = store
         self._under_way: dict[tuple[str, str], asyncio.Future[Any]] = {}
 
-    async def once(
-        self,
-        reporter: Reporter,
-        ordinal: int,
-        provider_key: str,
-        call: Callable[[str], Awaitable[Any]],
-    ) -> Any:
+    async def once(self, reporter: Reporter, effect: Effect) -> Any:
         """The recorded outcome if there is one; otherwise make the effect and record it first."""
         name = logical_invocation_id(
-            reporter.tenant, reporter.run_id, reporter.node_id, ordinal, provider_key
+            reporter.tenant,
+            reporter.run_id,
+            reporter.node_id,
+            effect.ordinal,
+            effect.provider_key,
         )
         key = (reporter.tenant, name)
         if key in self._under_way:
@@ -59,7 +78,7 @@ class Ledger:
         outcome = asyncio.get_running_loop().create_future()
         self._under_way[key] = outcome
         try:
-            found = await self._made_or_found(reporter, name, (ordinal, provider_key), call)
+            found = await self._made_or_found(reporter, name, effect)
         except BaseException as error:
             outcome.set_exception(error)
             outcome.exception()  # somebody may be waiting, nobody has to
@@ -70,26 +89,36 @@ class Ledger:
         finally:
             del self._under_way[key]
 
-    async def _made_or_found(
-        self,
-        reporter: Reporter,
-        name: str,
-        what: tuple[int, str],
-        call: Callable[[str], Awaitable[Any]],
-    ) -> Any:
+    async def _made_or_found(self, reporter: Reporter, name: str, effect: Effect) -> Any:
         known = await self._store.effect(reporter.tenant, name)
         if known is not None and known.finished:
-            return await self._recorded(reporter.tenant, known.run_id, known.sequence)
+            said = await self._recorded(reporter.tenant, known.run_id, known.sequence)
+            if "error" not in said:
+                return said.get("result")
+            if said.get("attempt", 1) >= reporter.attempt:
+                raise EffectFailed(said["error"]["message"], **said["error"].get("details", {}))
+        elif known is not None and not effect.idempotent:
+            raise EffectUnknown(
+                f"Whether {effect.provider_key} was called is not known; look there, then start a"
+                " new run.",
+                invocationId=name,
+            )
         payload = {
             "invocationId": name,
-            "ordinal": what[0],
-            "providerKey": what[1],
+            "ordinal": effect.ordinal,
+            "providerKey": effect.provider_key,
             "nodeId": reporter.node_id,
+            "attempt": reporter.attempt,
         }
         if known is None:
             await reporter.recorded(NewEvent("moot.effect.started", payload, reporter.node_id))
+        return await self._made(reporter, name, effect, payload)
+
+    async def _made(
+        self, reporter: Reporter, name: str, effect: Effect, payload: dict[str, Any]
+    ) -> Any:
         try:
-            result = await call(name)
+            result = await effect.call(name)
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -105,9 +134,6 @@ class Ledger:
         finished = NewEvent("moot.effect.finished", {**payload, **outcome}, reporter.node_id)
         await reporter.recorded(finished)
 
-    async def _recorded(self, tenant: str, run_id: str, sequence: int) -> Any:
+    async def _recorded(self, tenant: str, run_id: str, sequence: int) -> dict[str, Any]:
         rows = await self._store.read(tenant, run_id, sequence - 1, 1)
-        said = events.decode(rows[0]).payload
-        if "error" in said:
-            raise EffectFailed(said["error"]["message"], **said["error"].get("details", {}))
-        return said.get("result")
+        return events.decode(rows[0]).payload

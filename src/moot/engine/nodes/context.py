@@ -36,10 +36,17 @@ class NodeContext(Protocol):
     def now(self) -> int:
         """Milliseconds since the epoch, by the host's clock."""
 
-    async def effect(self, provider_key: str, call: Callable[[str], Awaitable[Any]]) -> Any:
-        """The outcome of ``call``, which is made at most once however often the node runs.
+    async def effect(
+        self,
+        provider_key: str,
+        call: Callable[[str], Awaitable[Any]],
+        idempotent: bool = True,
+    ) -> Any:
+        """The outcome of ``call``, which is recorded before it is used and never made again.
 
-        ``call`` gets the logical invocation id, to hand on as an idempotency key.
+        ``call`` gets the logical invocation id, to hand on as an idempotency key. A crash in the
+        middle of a call leaves its outcome unknown: an ``idempotent`` one is made again, another
+        fails the node. A call that failed is tried again only by a later attempt of the node.
         """
 
     async def emit_chunk(

@@ -47,7 +47,7 @@ def is_whole(value: Any) -> bool:
 
 
 def is_finite(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return is_whole(value) or (isinstance(value, float) and math.isfinite(value))
 
 
 def names_of(call: Call) -> dict[str, Any]:
