@@ -427,6 +427,12 @@ def test_a_schema_never_makes_the_host_fetch_anything(api: Api, tmp_path: Path) 
     assert asked == []
 
 
+@pytest.mark.parametrize("ms", [-1, 10**12, 10**400, 1e308, True, "1", None, [1]])
+def test_a_delay_that_is_no_time_is_refused(api: Api, ms: Any) -> None:
+    answer = api.post("/v1/host/moot/workflows", sleeping("no-time", ms))
+    assert refused(answer, 400, "validation_error")["nodeId"] == "wait"
+
+
 def test_checking_a_workflow_registers_nothing(api: Api) -> None:
     answer = api.post("/v1/host/moot/workflows:check", sleeping("only-checked"))
     assert answer.json() == {"workflowId": "only-checked", "ok": True, "nodes": 1}
