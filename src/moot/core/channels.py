@@ -76,13 +76,12 @@ def check(rule: Rule, current: Any, value: Any) -> str | None:
 
 def is_repeat(rule: Rule, current: Any, value: Any) -> bool:
     """A message whose id is already there: taken once, recorded once."""
+    name = value.get("messageId") if isinstance(value, dict) else None
     return (
         rule.reducer == "message"
+        and name is not None
         and isinstance(current, list)
-        and any(
-            isinstance(entry, dict) and entry.get("messageId") == value["messageId"]
-            for entry in current
-        )
+        and any(isinstance(entry, dict) and entry.get("messageId") == name for entry in current)
     )
 
 

@@ -1,0 +1,160 @@
+"""Sensitive values: how they look in the log, and that nodes still see them."""
+
+import hashlib
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+from simulator import Life, World, chain, compiled, definition, node, state
+
+from moot.core.commands import SetVariables
+from moot.core.events import encode
+from moot.core.graph import call_of
+from moot.core.masking import MASK, masked
+from moot.core.outcomes import ChannelWrite, Completed
+from moot.core.run import Status
+
+SECRET = "correct horse battery"
+
+
+def hashed(body: bytes) -> str:
+    return f"sha256:{hashlib.sha256(body).hexdigest()}"
+
+
+@pytest.mark.parametrize(
+    ("mode", "value", "seen"),
+    [
+        ("mask", SECRET, "[REDACTED]"),
+        ("mask", None, "[REDACTED]"),
+        ("omit", SECRET, UNSET),
+        ("hash", "x", hashed(b'"x"')),
+        ("hash", {"b": 1, "a": 2}, hashed(b'{"a":2,"b":1}')),
+        ("passthrough", SECRET, SECRET),
+        ("nonsense", SECRET, "[REDACTED]"),
+    ],
+)
+def test_a_mode_shows_what_it_says(mode: str, value: Any, seen: Any) -> None:
+    assert masked(mode, value) == seen
+
+
+def test_a_hash_does_not_depend_on_the_order_of_keys() -> None:
+    assert masked("hash", {"a": 1, "b": 2}) == masked("hash", {"b": 2, "a": 1})
+
+
+def hidden(mode: str, *nodes: dict[str, Any], **given: Any) -> dict[str, Any]:
+    return chain(
+        *nodes,
+        variables=[
+            {"name": "secret", "type": "object", "sensitive": True, "defaultValue": SECRET},
+            {"name": "plain", "type": "object", "defaultValue": "seen by all"},
+        ],
+        metadata={"complianceConfig": {"maskingMode": mode}},
+        **given,
+    )
+
+
+def told_nowhere(life: Life, secret: str = SECRET) -> bool:
+    text = secret.encode()
+    return not any(text in encode(event) for event in life.log) and text not in state(life.run)
+
+
+WORK = node("work", "acme.work", inputs={"key": {"type": "variable", "variableName": "secret"}})
+
+
+def seen_by(life: Life, name: str = "work") -> Any:
+    return call_of(life.run, life.flow.nodes[name], 0, life.sealed, 1)
+
+
+@pytest.mark.parametrize("mode", ["mask", "omit", "hash"])
+def test_a_sensitive_input_is_nowhere_in_the_log_but_reaches_the_node(mode: str) -> None:
+    world = World()
+    life = world.start(compiled(hidden(mode, WORK)), inputs={"secret": "another secret"})
+    assert told_nowhere(life, "another secret") and told_nowhere(life)
+    assert seen_by(life).inputs == {"key": "another secret"}
+    assert seen_by(life).variables["secret"] == "another secret"
+    shown = life.log[0].payload
+    expected = masked(mode, "another secret")
+    assert shown["variables"].get("secret", UNSET) == expected
+    assert shown["inputs"].get("secret", UNSET) == expected
+    assert shown["variables"]["plain"] == "seen by all"
+
+
+def test_passthrough_masks_nothing() -> None:
+    life = World().start(compiled(hidden("passthrough", WORK)))
+    assert life.run.variables["secret"] == SECRET
+
+
+@pytest.mark.parametrize("mode", ["mask", "omit", "hash"])
+def test_a_sensitive_variable_stays_so_when_it_changes(mode: str) -> None:
+    world = World()
+    life = world.start(compiled(hidden(mode, WORK)))
+    world.take(life, SetVariables({"secret": "newer secret"}, world.at))
+    assert told_nowhere(life, "newer secret") and told_nowhere(life)
+    assert seen_by(life).inputs == {"key": "newer secret"}
+
+
+@pytest.mark.parametrize(
+    "carrier",
+    [
+        node("n", "core.setVariable", config={"name": "secret", "expression": "variables.secret"}),
+        node("n", "core.setVariable", config={"name": "plain", "expression": "variables.secret"}),
+        node("n", "core.getVariable", config={"name": "secret"}),
+        node("n", "core.identity", inputs={"p": {"type": "variable", "variableName": "secret"}}),
+        node("n", "core.identity", inputs={
+            "p": {"type": "expression", "expression": "'Bearer ' + variables.secret"}}),
+        node("n", "core.identity", inputs={
+            "p": {"type": "expression", "expression": "{'deep': [variables.secret]}"}}),
+        node("n", "core.fail", inputs={
+            "message": {"type": "variable", "variableName": "secret"}}),
+        node("n", "core.channelWrite", config={"channelName": "c", "reducer": "append"},
+             inputs={"value": {"type": "variable", "variableName": "secret"}}),
+    ],
+    ids=["set itself", "set another", "get", "identity", "inside a text", "deep", "fail",
+         "channel"],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", ["mask", "omit", "hash"])
+def test_a_secret_is_not_told_by_the_nodes_that_carry_it(
+    mode: str, carrier: dict[str, Any]
+) -> None:
+    life = World().start(compiled(hidden(mode, carrier)))
+    assert life.run.terminal
+    assert told_nowhere(life)
+
+
+def test_a_later_node_sees_what_a_sensitive_port_carried() -> None:
+    first = node("first", "acme.work", outputSensitivity={"token": True})
+    port = {"token": {"type": "connection", "nodeId": "first", "outputKey": "token"}}
+    world = World()
+    life = world.start(compiled(chain(first, node("work", "acme.work", inputs=port))))
+    world.finish(life, "first", Completed({"token": SECRET, "open": 1}))
+    assert told_nowhere(life)
+    assert life.run.nodes["first"].outputs == {"token": MASK, "open": 1}
+    assert seen_by(life).inputs == {"token": SECRET}
+
+
+def test_a_variable_that_no_longer_holds_the_secret_is_seen_as_it_is() -> None:
+    """A copy of a secret is sealed too; overwritten with something public it is public."""
+    copy = node("copy", "core.setVariable", config={"name": "plain"},
+                inputs={"value": {"type": "variable", "variableName": "secret"}})  # fmt: skip
+    over = node("over", "core.setVariable", config={"name": "plain", "value": "public"})
+    port = {"p": {"type": "variable", "variableName": "plain"}}
+    life = World().start(
+        compiled(hidden("mask", copy, over, node("work", "acme.work", inputs=port)))
+    )
+    assert told_nowhere(life)
+    assert life.run.variables["plain"] == "public"
+    assert seen_by(life).inputs == {"p": "public"}
+
+
+@pytest.mark.parametrize("mode", ["mask", "omit", "hash"])
+def test_what_is_written_to_a_sensitive_channel_is_nowhere_in_the_log(mode: str) -> None:
+    world = World()
+    body = definition(
+        [node("work", "acme.work")],
+        channels={"c": {"reducer": "append", "sensitive": True}},
+        metadata={"complianceConfig": {"maskingMode": mode}},
+    )
+    life = world.start(compiled(body))
+    world.finish(life, "work", Completed(writes=(ChannelWrite(channel="c", value=SECRET),)))
+    assert life.run.status is Status.COMPLETED
+    assert told_nowhere(life)
