@@ -88,3 +88,45 @@ async def flaky(ctx: NodeContext) -> dict[str, int]:
     if ctx.attempt < 3:
         raise OSError("not yet")
     return {"attempt": ctx.attempt}
+
+
+@node("wire.deep-pure", pure=True)
+def deep_pure() -> dict[str, object]:
+    found: dict[str, object] = {}
+    for _ in range(100_000):
+        found = {"a": found}
+    return found
+
+
+@node("wire.rather-deep")
+async def rather_deep() -> dict[str, object]:
+    """Deep enough to be written at one place of the stack and unreadable at another."""
+    found: dict[str, object] = {}
+    for _ in range(300):
+        found = {"a": found}
+    return found
+
+
+@node("wire.surrogate-pure", pure=True)
+def surrogate_pure() -> dict[str, str]:
+    return {"text": "\ud800"}
+
+
+@node("wire.surrogate-chunk")
+async def surrogate_chunk(ctx: NodeContext) -> None:
+    await ctx.emit_chunk("\ud800", True)
+
+
+@node("wire.surrogate-error", pure=True)
+def surrogate_error() -> None:
+    raise OSError("no such file: \udc80")
+
+
+@node("wire.odd-log")
+async def odd_log(ctx: NodeContext) -> None:
+    await ctx.log("info", "odd", thing=object())
+
+
+@node("wire.foreign-channel")
+async def foreign_channel(ctx: NodeContext) -> None:
+    await ctx.write("c", 1, "no-such-reducer")

@@ -136,7 +136,7 @@ EXPRESSIONS = [
 WORDS = [
     "append", "replace", "merge", "counter", "message", "feedback", "vendor.acme.odd", "list",
     "first", "absorb", "fuzz-child", "x", "l", "s", "c", "v", "core.noop", "core.fail", "mask",
-    "omit", "passthrough", "static", "expression", "any_failed", "none_failed", "true", "false", "output",
+    "omit", "passthrough", "static", "expression", "any_failed", "none_failed", "true", "false",
 ]  # fmt: skip
 #: the parts of a node that a host reads when it runs
 LIVELY = ("config", "inputs", "settings", "outputSensitivity")

@@ -22,7 +22,7 @@ class Runs:
     def __init__(self, store: Store, flows: Flows, limit: int) -> None:
         self._store, self._flows = store, flows
         self._heads = Heads(limit)
-        self._opening: dict[tuple[str, str], asyncio.Future[Head]] = {}
+        self._opening: dict[tuple[str, str], asyncio.Future[None]] = {}
 
     def __len__(self) -> int:
         return len(self._heads)
@@ -98,15 +98,19 @@ class Runs:
         key = (tenant, run_id)
         opening = self._opening.get(key)
         if opening is None:
-            opening = asyncio.ensure_future(self._load(tenant, run_id))
+            opening = asyncio.ensure_future(self._bring(key))
             self._opening[key] = opening
-            opening.add_done_callback(lambda done: self._opened(key, done))
+            opening.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.shield(opening)
 
-    def _opened(self, key: tuple[str, str], done: "asyncio.Future[Head]") -> None:
-        self._opening.pop(key, None)
-        if not done.cancelled() and done.exception() is None and self._heads.get(*key) is None:
-            self._heads.put(done.result())
+    async def _bring(self, key: tuple[str, str]) -> None:
+        """Done means: in its place. A callback would come too late for who looks at once."""
+        try:
+            head = await self._load(*key)
+            if self._heads.get(*key) is None:
+                self._heads.put(head)
+        finally:
+            del self._opening[key]
 
     async def _load(self, tenant: str, run_id: str) -> Head:
         """The last cached fold and the tail of the log."""

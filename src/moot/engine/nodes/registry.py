@@ -77,7 +77,7 @@ def from_file(path: Path | str) -> dict[str, NodeType]:
 def _loaded(entry: EntryPoint) -> list[NodeType]:
     try:
         return _types_in(entry.load())
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(
             f"The nodes of entry point '{entry.name}' ({entry.value}) cannot be loaded:"
             f" {type(error).__name__}: {error}"
@@ -93,7 +93,7 @@ def _module(path: Path) -> ModuleType:
     sys.modules[name] = module  # annotations are looked up there
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
     return module
