@@ -8,9 +8,10 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from simulator import Life, World, chain, compiled, definition, edge, node
 
-from moot.core.commands import CancelRun, Emit, FinishNode, PauseRun, ResumeRun, SetVariables, Wake
+from moot.core.commands import CancelRun, FinishNode, PauseRun, ResumeRun, SetVariables, Wake
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
+from moot.core.nodework import Emit
 from moot.core.outcomes import Artifact, ChannelWrite, Completed, Failed, NodeError
 from moot.core.run import NodeStatus
 from moot.core.starting import Limits

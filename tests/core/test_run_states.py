@@ -9,7 +9,6 @@ from moot.core.commands import (
     CancelRun,
     Compute,
     Dispatch,
-    Emit,
     FinishNode,
     PauseRun,
     ResumeRun,
@@ -18,6 +17,7 @@ from moot.core.commands import (
 )
 from moot.core.errors import MootError, RunTerminal
 from moot.core.events import Event, NewEvent, iso
+from moot.core.nodework import Emit
 from moot.core.outcomes import Completed
 from moot.core.pending import NOTHING, pending
 from moot.core.run import LIVE, TERMINAL, TRANSITIONS, Run, Status, apply

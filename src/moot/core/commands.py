@@ -9,6 +9,7 @@ from moot.core.children import ChildEnded
 from moot.core.errors import Conflict, RunTerminal
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow
+from moot.core.nodework import Emit
 from moot.core.outcomes import Outcome
 from moot.core.run import Run, Status
 from moot.core.starting import StartRun
@@ -46,15 +47,6 @@ class FinishNode(Struct, frozen=True):
 class Wake(Struct, frozen=True):
     """Time has passed: timers, retries, node time limits, the run's own limit."""
 
-    at: int
-
-
-class Emit(Struct, frozen=True):
-    """Facts a running node reports before it is done."""
-
-    node_id: str
-    attempt: int
-    events: tuple[NewEvent, ...]
     at: int
 
 
@@ -114,8 +106,8 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
             return nodework.finish(run, flow, node_id, attempt, outcome, at)
         case Wake(at=at):
             return nodework.wake(run, flow, at)
-        case Emit(node_id=node_id, attempt=attempt, events=events, at=at):
-            return nodework.emit(run, flow, node_id, attempt, events, at)
+        case Emit():
+            return nodework.emit(run, flow, command)
         case ChildEnded():
             return children.child_ended(run, flow, command)
         case CancelRun():

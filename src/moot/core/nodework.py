@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from moot.core import channels, ending, schemas
 from moot.core.advance import begin, failed
@@ -16,6 +16,22 @@ from moot.core.masking import masked
 from moot.core.outcomes import ChannelWrite, Completed, Failed, Kind, NodeError, Outcome, raised
 from moot.core.pending import deadline, time_limit
 from moot.core.run import NodeState, NodeStatus, Run, Status
+
+
+class Emit(Struct, frozen=True):
+    """Facts a running node reports before it is done.
+
+    Without ``required`` those of an attempt that is over are dropped, else they are refused.
+    """
+
+    node_id: str
+    attempt: int
+    events: tuple[NewEvent, ...]
+    at: int
+    variables: dict[str, Any] = {}
+    writes: tuple[ChannelWrite, ...] = ()
+    required: bool = False
+
 
 REDUCERS = frozenset({"replace", "append", "merge", "counter", "votes", "feedback", "message"})
 
@@ -166,16 +182,26 @@ def _out_of_time(run: Run, at: int) -> list[NewEvent]:
     return ending.breach(run, cap, error, at)
 
 
-def emit(
-    run: Run, flow: Flow, node_id: str, attempt: int, events: tuple[NewEvent, ...], at: int
-) -> list[NewEvent]:
-    """Facts a node reports while it works; after its end they are too late and dropped."""
-    state = _at_work(run, node_id, attempt)
+def emit(run: Run, flow: Flow, said: Emit) -> list[NewEvent]:
+    """Facts a node reports while it works; after its end they are too late."""
+    state = _at_work(run, said.node_id, said.attempt)
+    if state is None and said.required:
+        raise Conflict(
+            "The attempt is over; nothing more is recorded for it.",
+            runId=run.run_id,
+            nodeId=said.node_id,
+        )
     if state is None:
         return []
-    for event in events:
+    node = flow.nodes[said.node_id]
+    found = [
+        *said.events,
+        *variable_events(run, flow, said.variables, node.id, state.started_seq),
+        *write_events(run, flow, node, said.writes, said.at),
+    ]
+    for event in found:
         event.cause = state.started_seq if event.cause is None else event.cause
-    return list(events)
+    return found
 
 
 def set_variables(run: Run, flow: Flow, variables: dict[str, Any]) -> list[NewEvent]:

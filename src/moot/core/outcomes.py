@@ -2,12 +2,14 @@
 
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from moot.core.nesting import too_deep
+
+T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -61,6 +63,15 @@ class Failed(Struct, frozen=True):
 
 
 Outcome = Completed | Failed
+
+
+def copied(value: T) -> T:
+    """The value as the log will say it, sharing nothing. Raises ValueError where it cannot."""
+    try:
+        found: T = msgspec.json.decode(_encode(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"JSON cannot say this: {error}") from None
+    return found
 
 
 def raised(error: BaseException) -> NodeError:

@@ -4,14 +4,16 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from moot.core import nodework
-from moot.core.commands import Command, Emit, FinishNode
+from moot.core.commands import Command, FinishNode
 from moot.core.errors import MootError, Unavailable
 from moot.core.events import NewEvent
 from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem, call_of
+from moot.core.nodework import Emit
 from moot.core.outcomes import (
     Call,
     ChannelWrite,
@@ -19,6 +21,7 @@ from moot.core.outcomes import (
     Failed,
     NodeError,
     Outcome,
+    copied,
     raised,
     recordable,
 )
@@ -76,6 +79,7 @@ class Activities:
                 extra={"action": "node.missing", "run_id": run.run_id},
             )
             return
+        head.pins += 1
         try:
             async with self._slots:
                 await self._carry_out(head, node, attempt)
@@ -87,6 +91,7 @@ class Activities:
             self._forget(run.run_id, key)
             self._host.look_again(run.tenant, run.run_id)
         finally:
+            head.pins -= 1
             self._forget(run.run_id, key)
 
     def _forget(self, run_id: str, key: tuple[str, int]) -> None:
@@ -120,9 +125,7 @@ class Activities:
         except Unavailable:
             raise
         except MootError as refusal:
-            return Failed(
-                NodeError(code=refusal.code, message=refusal.message, details=refusal.details)
-            )
+            return _refused(refusal)
         except (Exception, SystemExit) as error:
             return Failed(raised(error))
         if isinstance(found, (Completed, Failed)):
@@ -144,9 +147,15 @@ async def _confirmed(context: "Context") -> Failed | None:
         await context.confirmed()
     except Unavailable:
         raise
+    except MootError as refusal:
+        return _refused(refusal)
     except Exception as error:
         return Failed(raised(error))
     return None
+
+
+def _refused(refusal: MootError) -> Failed:
+    return Failed(NodeError(code=refusal.code, message=refusal.message, details=refusal.details))
 
 
 class Context:
@@ -162,6 +171,7 @@ class Context:
             node,
             call,
         )
+        self._variables = dict(call.variables)  # those of the run move on
         self._unconfirmed: deque[asyncio.Task[Any]] = deque()
         self._ordinals = 0
 
@@ -181,21 +191,23 @@ class Context:
     def attempt(self) -> int:
         return self._call.attempt
 
-    @property
+    # Copies: what a node does to them is its own affair.
+
+    @cached_property
     def config(self) -> dict[str, Any]:
-        return self._call.config
+        return copied(self._call.config)
 
-    @property
+    @cached_property
     def inputs(self) -> dict[str, Any]:
-        return self._call.inputs
+        return copied(self._call.inputs)
 
-    @property
+    @cached_property
     def variables(self) -> dict[str, Any]:
-        return self._call.variables
+        return copied(self._variables)
 
-    @property
+    @cached_property
     def configurable(self) -> dict[str, Any]:
-        return self._call.configurable
+        return copied(self._call.configurable)
 
     def now(self) -> int:
         return self._host.clock.millis()
@@ -229,24 +241,28 @@ class Context:
         await self.report(NewEvent("log.appended", payload, self.node_id))
 
     async def write(self, channel: str, value: Any, reducer: str | None = None) -> None:
-        write = ChannelWrite(channel=channel, value=value, reducer=reducer)
-        head = self._head
-        found = nodework.write_events(head.run, head.flow, self._node, (write,), self.now())
-        if found:
-            await self.report(*found)
+        writes = (ChannelWrite(channel=channel, value=copied(value), reducer=reducer),)
+        head = self._host.runs.current(self._head)
+        nodework.write_events(head.run, head.flow, self._node, writes, self.now())  # or refuse now
+        await self._report(Emit(self.node_id, self.attempt, (), self.now(), writes=writes))
 
     def read(self, channel: str) -> Any:
         nodework.check_reader(self._node, channel)
-        return self._head.run.channels.get(channel)
+        return copied(self._host.runs.current(self._head).run.channels.get(channel))
 
     async def set_variable(self, name: str, value: Any) -> None:
+        new = {name: copied(value)}
         head = self._head
-        found = nodework.variable_events(head.run, head.flow, {name: value}, self.node_id, None)
-        await self.report(*found)
+        nodework.variable_events(head.run, head.flow, new, self.node_id, None)  # or refuse now
+        await self._report(Emit(self.node_id, self.attempt, (), self.now(), variables=new))
 
     async def report(self, *events: NewEvent) -> None:
         """Facts on the way to disk; waits only when too many are."""
-        command = Emit(self.node_id, self.attempt, events, self.now())
+        for event in events:
+            event.payload = copied(event.payload)
+        await self._report(Emit(self.node_id, self.attempt, events, self.now()))
+
+    async def _report(self, command: Emit) -> None:
         self._unconfirmed.append(self._send(command))
         if len(self._unconfirmed) > MOST_UNCONFIRMED:
             await asyncio.shield(self._unconfirmed.popleft())
@@ -254,8 +270,9 @@ class Context:
             await asyncio.sleep(0)
 
     async def recorded(self, *events: NewEvent) -> None:
-        """Facts on disk: the caller relies on them."""
-        await asyncio.shield(self._send(Emit(self.node_id, self.attempt, events, self.now())))
+        """Facts on disk: the caller relies on them. Raises Conflict when the attempt is over."""
+        command = Emit(self.node_id, self.attempt, events, self.now(), required=True)
+        await asyncio.shield(self._send(command))
 
     async def confirmed(self) -> None:
         """Everything reported is on disk."""

@@ -14,7 +14,7 @@ from moot.core import events
 from moot.core.errors import MootError
 from moot.core.events import NewEvent
 from moot.core.ids import logical_invocation_id
-from moot.core.outcomes import raised
+from moot.core.outcomes import copied, raised
 from moot.store.protocol import LogStore
 
 
@@ -73,12 +73,20 @@ class Ledger:
             effect.provider_key,
         )
         key = (reporter.tenant, name)
-        if key in self._under_way:
-            return await asyncio.shield(self._under_way[key])
+        while (other := self._under_way.get(key)) is not None:
+            try:
+                return await asyncio.shield(other)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if not other.cancelled() or (task is not None and task.cancelling()):
+                    raise  # it is we who are to stop, not the other
         outcome = asyncio.get_running_loop().create_future()
         self._under_way[key] = outcome
         try:
             found = await self._made_or_found(reporter, name, effect)
+        except asyncio.CancelledError:
+            outcome.cancel()
+            raise
         except BaseException as error:
             outcome.set_exception(error)
             outcome.exception()  # somebody may be waiting, nobody has to
@@ -118,7 +126,7 @@ class Ledger:
         self, reporter: Reporter, name: str, effect: Effect, payload: dict[str, Any]
     ) -> Any:
         try:
-            result = await effect.call(name)
+            result = copied(await effect.call(name))
         except asyncio.CancelledError:
             raise
         except Exception as error:

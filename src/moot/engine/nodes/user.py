@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from moot.core.definition import TYPE_ID
-from moot.core.outcomes import Call, Completed, Failed, Kind, NodeType, Outcome, recordable
+from moot.core.outcomes import Call, Completed, Failed, Kind, NodeType, Outcome, copied, recordable
 from moot.engine.nodes.context import NodeContext
 from moot.engine.nodes.reading import refused
 from moot.engine.nodes.threads import in_thread
@@ -120,7 +120,7 @@ def _checkable(hint: Any) -> bool:
 
 def _instant(function: Callable[..., Any], signature: _Signature) -> Callable[[Call], Outcome]:
     def instant(call: Call) -> Outcome:
-        arguments = signature.arguments(call.inputs, call.config)
+        arguments = signature.arguments(copied(call.inputs), copied(call.config))
         if isinstance(arguments, Failed):
             return arguments
         return recordable(outcome_of(function(**arguments)))
