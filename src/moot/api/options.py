@@ -153,7 +153,7 @@ def _check_schema(schema: dict[str, Any], configurable: dict[str, Any]) -> None:
 
 
 def _check_configurable(services: Services, configurable: dict[str, Any], free: bool) -> None:
-    known = advertised(services)
+    known = advertised(services) if configurable else {}
     for key, value in configurable.items():
         rule = known.get(key)
         if rule is not None:

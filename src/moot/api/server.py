@@ -117,6 +117,7 @@ class Server:
             access_log=False,
             log_config=None,
             server_header=False,
+            proxy_headers=False,
             date_header=False,
             timeout_graceful_shutdown=GRACE_SECONDS,
             timeout_keep_alive=75,

@@ -137,9 +137,11 @@ def fold(run_id: str, events: Iterable[Event]) -> Run:
     return run
 
 
-def apply(run: Run, event: Event) -> None:
-    """One more event. An unknown type only moves the position."""
-    at = millis(event.timestamp)
+def apply(run: Run, event: Event, at: int | None = None) -> None:
+    """One more event. An unknown type only moves the position. Who knows the event's time in ms
+    may say it; it is the one its timestamp tells."""
+    if at is None:
+        at = millis(event.timestamp)
     transition = TRANSITIONS.get(event.type)
     if transition is not None:
         run.status = transition[1]

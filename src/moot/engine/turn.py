@@ -35,6 +35,9 @@ from moot.store.protocol import Append, ArtifactRow, Batch, EffectRow, RunRow
 MOST_EVENTS = 512
 SNAPSHOT_EVERY = 1000
 
+#: events that cause something outside of their own log
+REACHING = TERMINAL_TYPES | {"node.dispatched", "moot.effect.started", "moot.effect.finished"}
+
 _json = msgspec.json.Encoder()
 _state = msgspec.json.Encoder()
 
@@ -128,19 +131,19 @@ class Turn:
         run = head.run
         if head.sealed:
             new = sealed_event(new, head.sealed, head.flow.masking)
+        run_id, type_ = run.run_id, new.type
         micros = self._clock.micros()
         event = _stamped(run, new, micros)
         body = encode(event)
-        append = self._appends.get(run.run_id)
-        if append is None:
-            append = self._begin(head)
+        append = self._appends.get(run_id) or self._begin(head)
         append.events.append(body)
-        apply(run, event)
+        apply(run, event, micros // 1000)
         self._size += 1
-        self.published[run.run_id].append(Published(event.sequence, event.type, body))
-        if new.type in NODE_ENDS and new.node_id is not None:
-            self._ended.setdefault(run.run_id, []).append(new.node_id)
-        self._beside(head, new, event)
+        self.published[run_id].append(Published(event.sequence, type_, body))
+        if type_ in NODE_ENDS and new.node_id is not None:
+            self._ended.setdefault(run_id, []).append(new.node_id)
+        if new.sealed or new.artifact is not None or new.hints or type_ in REACHING:
+            self._beside(head, new, event)
 
     def _begin(self, head: Head) -> Append:
         run = head.run
