@@ -1,27 +1,15 @@
-"""Events out: server-sent events in four modes, as JSON, and by long poll.
+"""Events out: server-sent events in four modes, as JSON, and by long poll."""
 
-History comes from the log, the rest from the hub; the seam between them loses nothing and repeats
-nothing, because both carry the sequence.
-"""
-
-import asyncio
 import re
-from collections.abc import Iterator
-from typing import Any
 
-from moot.api import snapshot
-from moot.api.wire import SSE, Endpoint, Receive, Reply, Request, Send, Stream, encode
+from moot.api.reader import Reader
+from moot.api.wire import SSE, Endpoint, Reply, Request, Stream, encode
 from moot.core.errors import BadRequest, UnsupportedStreamMode
-from moot.core.events import TERMINAL_TYPES, decode, decode_head, iso
-from moot.core.run import apply
 from moot.engine.head import Head
-from moot.engine.hub import MODES, Published, Subscription, admits, frame, shown
+from moot.engine.hub import MODES
 
 PAGE = 1000
 MOST_BUFFER_MS = 5000
-MOST_BATCHED = 100
-RETRY = b"retry: 2000\n\n"
-KEEPALIVE = b":keepalive\n\n"
 
 
 async def events(request: Request) -> Reply | Stream:
@@ -34,7 +22,7 @@ async def events(request: Request) -> Reply | Stream:
     if "application/json" in accept and SSE not in accept:
         return await _as_json(request, head, -1)
     after = _cursor(request.header("last-event-id"))
-    return Stream(_Reader(request, head, modes, buffer_ms, after).write)
+    return Stream(Reader(request, head, modes, buffer_ms, after).write)
 
 
 async def poll(request: Request) -> Reply:
@@ -100,182 +88,6 @@ def _sequence(text: str) -> int:
         )
     return int(text)
 
-
-class _Reader:
-    """One stream from its cursor to the end of the run."""
-
-    def __init__(
-        self, request: Request, head: Head, modes: frozenset[str], buffer_ms: int, after: int
-    ) -> None:
-        run = head.run
-        self._services = request.services
-        self._tenant, self._run_id, self._modes = run.tenant, run.run_id, modes
-        self._buffer_ms = buffer_ms
-        #: an id beyond the log is as good as its end
-        self._after = min(after, run.next_sequence - 1)
-        self._done = run.terminal and self._after == run.next_sequence - 1
-        self._held: list[tuple[int, bytes]] = []
-        #: when something must be sent: what is held, or a sign of life
-        self._due = 0.0
-        #: only in values mode: the run folded up to the cursor
-        self._folded: Head | None = None
-
-    async def write(self, receive: Receive, send: Send) -> None:
-        hub = self._services.host.hub
-        reader = hub.subscribe(self._run_id)
-        watch = asyncio.ensure_future(_watch(receive, reader))
-        try:
-            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-            await self._run(reader, send)
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except OSError:
-            return  # the reader has gone
-        finally:
-            watch.cancel()
-            hub.unsubscribe(self._run_id, reader)
-
-    async def _run(self, reader: Subscription, send: Send) -> None:
-        await self._piece(send, RETRY)
-        if "values" in self._modes:
-            host = self._services.host
-            self._folded = await host.at(self._tenant, self._run_id, self._after)
-            if self._after >= 0:
-                await self._piece(send, _state_frame((self._after, _state(self._folded))))
-        await self._history(send)
-        while not self._done and not reader.closed:
-            if await reader.wait(self._due - _now()):
-                await self._news(reader, send)
-            if _now() >= self._due:
-                await self._piece(send, self._flush() or KEEPALIVE)
-        await self._piece(send, self._flush())
-
-    async def _news(self, reader: Subscription, send: Send) -> None:
-        if reader.lagging:
-            reader.lagging = False
-            reader.waiting.clear()
-            await self._history(send)
-        else:
-            await self._live(reader, send)
-
-    async def _history(self, send: Send) -> None:
-        """What is on disk and has not been sent."""
-        while not self._done:
-            rows = await self._services.store.read(self._tenant, self._run_id, self._after, PAGE)
-            found = []
-            for row in rows:
-                seen = decode_head(row)
-                found.append(Published(seen.sequence, seen.type, row))
-            await self._events(found, send)
-            if len(rows) < PAGE:
-                return
-
-    async def _live(self, reader: Subscription, send: Send) -> None:
-        """Everything that waits, in one piece where nobody asked for another form."""
-        plain = not self._buffer_ms and "values" not in self._modes
-        pieces = []
-        while reader.waiting:
-            group = reader.waiting.popleft()
-            if group.first == self._after + 1 and plain:
-                pieces.append(group.frames(self._modes))
-                self._after = group.events[-1].sequence
-                self._done = group.terminal
-            elif group.first > self._after + 1:
-                await self._piece(send, b"".join(pieces))
-                pieces = []
-                await self._history(send)
-            else:
-                fresh = [event for event in group.events if event.sequence > self._after]
-                await self._events(fresh, send)
-        await self._piece(send, b"".join(pieces))
-
-    async def _events(self, events: list[Published], send: Send) -> None:
-        if not events:
-            return
-        self._after = events[-1].sequence
-        self._done = events[-1].type in TERMINAL_TYPES
-        if not self._buffer_ms:
-            await self._piece(send, b"".join(self._frames(events)))
-            return
-        self._hold(list(self._bodies(events)))
-        suspended = any(event.type == "node.suspended" for event in events)
-        if self._done or suspended or len(self._held) >= PAGE:
-            await self._piece(send, self._flush())
-
-    def _hold(self, fresh: list[tuple[int, bytes]]) -> None:
-        """The first one held decides when all of them are sent."""
-        if fresh and not self._held:
-            self._due = min(self._due, _now() + self._buffer_ms / 1000)
-        self._held += fresh
-
-    def _flush(self) -> bytes:
-        """What is held, in batches small enough to get through a bad line."""
-        held, self._held = self._held, []
-        starts = range(0, len(held), MOST_BATCHED)
-        return b"".join(_batch(held[start : start + MOST_BATCHED]) for start in starts)
-
-    def _frames(self, events: list[Published]) -> Iterator[bytes]:
-        if self._folded is None:
-            return (frame(event, self._modes) for event in events)
-        return map(_state_frame, self._bodies(events))
-
-    def _bodies(self, events: list[Published]) -> Iterator[tuple[int, bytes]]:
-        """What the modes show of the events, each with its sequence."""
-        for event in events:
-            if self._folded is not None:
-                apply(self._folded.run, decode(event.body))
-                if admits(UPDATES_ONLY, event.type):
-                    yield event.sequence, _state(self._folded)
-            elif (mode := admits(self._modes, event.type)) is not None:
-                yield event.sequence, shown(event, mode)[1]
-
-    async def _piece(self, send: Send, piece: bytes) -> None:
-        if piece:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-            self._due = _now() + self._services.settings.keepalive_s
-
-
-def _batch(held: list[tuple[int, bytes]]) -> bytes:
-    """One frame, under the highest sequence in it."""
-    bodies = b",".join(body for _, body in held)
-    return b"id: %d\nevent: batch\ndata: [%b]\n\n" % (held[-1][0], bodies)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-async def _watch(receive: Receive, reader: Subscription) -> None:
-    """A reader that has gone is noticed at once, not at the next event."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    reader.closed = True
-    reader.wake()
-
-
-def _state(head: Head) -> bytes:
-    """The run as it was right after its newest event."""
-    sequence = head.run.next_sequence - 1
-    document: dict[str, Any] = {
-        "eventId": f"{head.run.run_id}.{sequence}.snapshot",
-        "runId": head.run.run_id,
-        "type": "state.snapshot",
-        "timestamp": iso(head.run.updated_at * 1000),
-        "sequence": sequence,
-        "payload": {**snapshot.snapshot(head), "atSeq": sequence},
-    }
-    return encode(document)
-
-
-def _state_frame(state: tuple[int, bytes]) -> bytes:
-    return b"id: %d\nevent: state.snapshot\ndata: %b\n\n" % state
-
-
-UPDATES_ONLY = frozenset({"updates"})
-HEADERS = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-cache, no-store"),
-    (b"x-accel-buffering", b"no"),
-]
 
 MODE = {"type": "string", "default": "updates"}
 ENDPOINTS = (

@@ -19,6 +19,9 @@ REDUCER = (
     r"|vendor\.[a-z][a-z0-9_-]*\.[a-z][a-z0-9_-]*)$"
 )
 
+#: no name of ours is longer
+LONGEST_WORD = 256
+
 NonEmpty = msgspec.Meta(min_length=1)
 
 
@@ -175,7 +178,9 @@ class WorkflowDef(Closed, frozen=True):
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word a person most likely meant."""
+    """The known word a person most likely meant. Comparing what nobody typed takes too long."""
+    if len(word) > LONGEST_WORD:
+        return None
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return found[0] if found else None
 

@@ -1,0 +1,221 @@
+"""One stream of events, from its cursor to the end of the run.
+
+History comes from the log, the rest from the hub; the seam between them loses nothing and repeats
+nothing, because both carry the sequence.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from moot.api import snapshot
+from moot.api.wire import SSE, Receive, Request, Send, encode
+from moot.core.events import TERMINAL_TYPES, decode, decode_head, iso
+from moot.core.run import apply
+from moot.engine.head import Head
+from moot.engine.hub import Published, Subscription, admits, frame, shown
+
+PAGE = 1000
+#: a batch gets through a bad line, and a piece waits for a slow reader, only when it is small
+MOST_BATCHED = 100
+LARGEST_PIECE = 65_536
+RETRY = b"retry: 2000\n\n"
+KEEPALIVE = b":keepalive\n\n"
+UPDATES_ONLY = frozenset({"updates"})
+HEADERS = [
+    (b"content-type", f"{SSE}; charset=utf-8".encode()),
+    (b"cache-control", b"no-cache, no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class Reader:
+    """Writes one stream; ``write`` is what the application calls."""
+
+    def __init__(
+        self, request: Request, head: Head, modes: frozenset[str], buffer_ms: int, after: int
+    ) -> None:
+        run = head.run
+        self._services = request.services
+        self._tenant, self._run_id, self._modes = run.tenant, run.run_id, modes
+        self._buffer_ms = buffer_ms
+        #: an id beyond the log is as good as its end
+        self._after = min(after, run.next_sequence - 1)
+        self._done = run.terminal and self._after == run.next_sequence - 1
+        self._held: list[tuple[int, bytes]] = []
+        self._weight = 0
+        #: when something must be sent: what is held, or a sign of life
+        self._due = 0.0
+        self._reader: Subscription | None = None
+        #: only in values mode: the run folded up to the cursor
+        self._folded: Head | None = None
+
+    async def write(self, receive: Receive, send: Send) -> None:
+        hub = self._services.host.hub
+        self._reader = reader = hub.subscribe(self._run_id)
+        watch = asyncio.ensure_future(_watch(receive, reader))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            await self._run(reader, send)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except OSError:
+            return  # the reader has gone
+        finally:
+            watch.cancel()
+            hub.unsubscribe(self._run_id, reader)
+
+    async def _run(self, reader: Subscription, send: Send) -> None:
+        await self._piece(send, RETRY)
+        if "values" in self._modes:
+            host = self._services.host
+            self._folded = await host.at(self._tenant, self._run_id, self._after)
+            if self._after >= 0:
+                await self._piece(send, _state_frame((self._after, _state(self._folded))))
+        await self._history(send)
+        while not self._done and not reader.closed:
+            if await reader.wait(self._due - _now()):
+                await self._news(reader, send)
+            if _now() >= self._due:
+                await self._piece(send, self._flush() or KEEPALIVE)
+        await self._piece(send, self._flush())
+
+    async def _news(self, reader: Subscription, send: Send) -> None:
+        if reader.lagging:
+            reader.lagging = False
+            reader.waiting.clear()
+            await self._history(send)
+        else:
+            await self._live(reader, send)
+
+    async def _history(self, send: Send) -> None:
+        """What is on disk and has not been sent."""
+        while not self._done and not self._gone:
+            rows = await self._services.store.read(self._tenant, self._run_id, self._after, PAGE)
+            found = []
+            for row in rows:
+                seen = decode_head(row)
+                found.append(Published(seen.sequence, seen.type, row))
+            await self._events(found, send)
+            if len(rows) < PAGE:
+                return
+
+    async def _live(self, reader: Subscription, send: Send) -> None:
+        """Everything that waits, in one piece where nobody asked for another form."""
+        plain = not self._buffer_ms and "values" not in self._modes
+        pieces = []
+        while reader.waiting:
+            group = reader.waiting.popleft()
+            if group.first == self._after + 1 and plain:
+                pieces.append(group.frames(self._modes))
+                self._after = group.events[-1].sequence
+                self._done = group.terminal
+            elif group.first > self._after + 1:
+                await self._piece(send, b"".join(pieces))
+                pieces = []
+                await self._history(send)
+            else:
+                fresh = [event for event in group.events if event.sequence > self._after]
+                await self._events(fresh, send)
+        await self._piece(send, b"".join(pieces))
+
+    async def _events(self, events: list[Published], send: Send) -> None:
+        if not events:
+            return
+        self._after = events[-1].sequence
+        self._done = events[-1].type in TERMINAL_TYPES
+        if self._buffer_ms:
+            await self._hold(events, send)
+            return
+        for piece in _gathered(self._frames(events)):
+            await self._piece(send, piece)
+            if self._gone:
+                return
+
+    @property
+    def _gone(self) -> bool:
+        """Nobody reads any more, or the server stops."""
+        return self._reader is not None and self._reader.closed
+
+    async def _hold(self, events: list[Published], send: Send) -> None:
+        """The first one held decides when all of them are sent, at the latest."""
+        for sequence, document in self._bodies(events):
+            if not self._held:
+                self._due = min(self._due, _now() + self._buffer_ms / 1000)
+            self._held.append((sequence, document))
+            self._weight += len(document)
+            if len(self._held) == MOST_BATCHED or self._weight > LARGEST_PIECE:
+                await self._piece(send, self._flush())
+        if self._done or any(event.type == "node.suspended" for event in events):
+            await self._piece(send, self._flush())
+
+    def _flush(self) -> bytes:
+        """What is held as one batch frame, under the highest sequence in it."""
+        held, self._held, self._weight = self._held, [], 0
+        if not held:
+            return b""
+        bodies = b",".join(document for _, document in held)
+        return b"id: %d\nevent: batch\ndata: [%b]\n\n" % (held[-1][0], bodies)
+
+    def _frames(self, events: list[Published]) -> Iterator[bytes]:
+        if self._folded is None:
+            return (frame(event, self._modes) for event in events)
+        return map(_state_frame, self._bodies(events))
+
+    def _bodies(self, events: list[Published]) -> Iterator[tuple[int, bytes]]:
+        """What the modes show of the events, each with its sequence."""
+        for event in events:
+            if self._folded is not None:
+                apply(self._folded.run, decode(event.body))
+                if admits(UPDATES_ONLY, event.type):
+                    yield event.sequence, _state(self._folded)
+            elif (mode := admits(self._modes, event.type)) is not None:
+                yield event.sequence, shown(event, mode)[1]
+
+    async def _piece(self, send: Send, piece: bytes) -> None:
+        if piece:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await asyncio.sleep(0)  # a quick reader of a long log must not keep the others waiting
+            self._due = _now() + self._services.settings.keepalive_s
+
+
+def _gathered(frames: Iterable[bytes]) -> Iterator[bytes]:
+    """Frames in pieces of some size: few sends, and never a whole long log at once."""
+    waiting: list[bytes] = []
+    size = 0
+    for made in frames:
+        waiting.append(made)
+        size += len(made)
+        if size > LARGEST_PIECE:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    yield b"".join(waiting)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def _watch(receive: Receive, reader: Subscription) -> None:
+    """A reader that has gone is noticed at once, not at the next event."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    reader.closed = True
+    reader.wake()
+
+
+def _state(head: Head) -> bytes:
+    """The run as it was right after its newest event."""
+    sequence = head.run.next_sequence - 1
+    document: dict[str, Any] = {
+        "eventId": f"{head.run.run_id}.{sequence}.snapshot",
+        "runId": head.run.run_id,
+        "type": "state.snapshot",
+        "timestamp": iso(head.run.updated_at * 1000),
+        "sequence": sequence,
+        "payload": {**snapshot.snapshot(head), "atSeq": sequence},
+    }
+    return encode(document)
+
+
+def _state_frame(state: tuple[int, bytes]) -> bytes:
+    return b"id: %d\nevent: state.snapshot\ndata: %b\n\n" % state
