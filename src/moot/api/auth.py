@@ -1,6 +1,7 @@
 """Who calls: API keys, found by the hash of their secret. Identity is never read from text."""
 
 import hashlib
+from functools import lru_cache
 
 from moot.clock import Clock
 from moot.core.errors import Forbidden, KeyExpired, KeyRevoked, Unauthenticated
@@ -49,11 +50,7 @@ class Keyring:
         """The key behind an Authorization header, or a 401 that says what is wrong."""
         if header is None:
             raise Unauthenticated("Send a key: Authorization: Bearer <key>.")
-        kind, _, secret = header.partition(" ")
-        secret = secret.strip()
-        if kind.lower() != "bearer" or not secret:
-            raise Unauthenticated("The Authorization header must be: Bearer <key>.")
-        name = hash_of(secret)
+        name = _name_in(header)
         key = self._known.get(name) or await self._find(name)
         if key.revoked_at is not None:
             raise KeyRevoked("This key has been revoked; create another one.")
@@ -73,6 +70,16 @@ class Keyring:
     def forget(self) -> None:
         """Keys have changed: look them up again."""
         self._known.clear()
+
+
+@lru_cache(maxsize=1024)
+def _name_in(header: str) -> str:
+    """The hash of the secret in an Authorization header."""
+    kind, _, secret = header.partition(" ")
+    secret = secret.strip()
+    if kind.lower() != "bearer" or not secret:
+        raise Unauthenticated("The Authorization header must be: Bearer <key>.")
+    return hash_of(secret)
 
 
 def require(key: Key, scope: str) -> None:

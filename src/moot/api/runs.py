@@ -89,9 +89,12 @@ async def read(request: Request) -> Reply:
 def _conditional(request: Request, tag: str, body: bytes) -> Reply:
     """304 when the caller has this already. What its own Cache-Control says does not matter."""
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
-    asked = request.header("if-none-match") or ""
-    known = {item.strip().removeprefix("W/") for item in asked.split(",")}
-    return Reply(None, 304, headers) if known & {tag, "*"} else Reply(body, 200, headers)
+    asked = request.header("if-none-match")
+    if asked is not None:
+        known = {item.strip().removeprefix("W/") for item in asked.split(",")}
+        if known & {tag, "*"}:
+            return Reply(None, 304, headers)
+    return Reply(body, 200, headers)
 
 
 async def children_of(request: Request, head: Head) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ def snapshot(head: Head) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "runId": run.run_id,
         "workflowId": run.workflow_id,
-        "status": run.status.value,
+        "status": run.status,
         "owner": {"tenant": run.tenant, "principal": run.principal},
         "startedAt": iso(run.started_at * 1000),
         "inputs": run.inputs,
@@ -64,7 +64,7 @@ def family_etag(run: Run, sequence: int, children: list[dict[str, Any]]) -> str:
 
 
 def _node(state: NodeState) -> dict[str, Any]:
-    shown: dict[str, Any] = {"status": state.status.value, "attempt": state.attempt}
+    shown: dict[str, Any] = {"status": state.status, "attempt": state.attempt}
     optional = {
         "startedAt": iso(state.started_at * 1000) if state.started_at else None,
         "dueAt": iso(state.due * 1000) if state.due is not None else None,
@@ -90,12 +90,8 @@ def _channels(run: Run) -> dict[str, Any]:
 
 def _agent(head: Head) -> dict[str, Any] | None:
     """The agent pinned on the node at work, else on the first node that has one."""
-    pinned = {
-        node_id: node.definition.agent
-        for node_id, node in head.flow.nodes.items()
-        if isinstance(node.definition.agent, dict)
-    }
     for node_id in (*reversed(head.run.active), *head.run.nodes):
-        if node_id in pinned:
-            return pinned[node_id]
+        node = head.flow.nodes.get(node_id)
+        if node is not None and isinstance(node.definition.agent, dict):
+            return node.definition.agent
     return None

@@ -25,6 +25,8 @@ encode = msgspec.json.Encoder().encode
 
 SSE = "text/event-stream"
 
+JSON = (b"content-type", b"application/json")
+
 #: statuses whose answers have neither a body nor a word about one
 BODILESS = (204, 304)
 
@@ -44,16 +46,13 @@ class Reply:
         self.body = b"" if body is None else body if isinstance(body, bytes) else encode(body)
 
     async def send(self, send: Send, head_only: bool = False) -> None:
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(self.body)).encode()),
-        ]
-        if self.headers:
-            given = [(n.lower().encode(), v.encode("latin-1")) for n, v in self.headers.items()]
-            names = {name for name, _ in given}
-            headers = [pair for pair in headers if pair[0] not in names] + given
+        headers = [(n.lower().encode(), v.encode("latin-1")) for n, v in self.headers.items()]
         if self.status in BODILESS:
             headers = [pair for pair in headers if not pair[0].startswith(b"content-")]
+        else:
+            headers.append((b"content-length", b"%d" % len(self.body)))
+            if "Content-Type" not in self.headers:
+                headers.append(JSON)
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if head_only else self.body})
 
@@ -68,25 +67,19 @@ class Stream:
 class Request:
     """One call. The body is read and parsed only when a handler asks for it."""
 
-    __slots__ = ("_body", "_headers", "_query", "_receive", "caller", "params", "receipts", "scope",
-                 "services")  # fmt: skip
+    __slots__ = ("_body", "_headers", "_query", "_receive", "caller", "method", "params", "path",
+                 "receipts", "scope", "services")  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive, services: "Services") -> None:
         self.scope, self._receive, self.services = scope, receive, services
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
         self.params: dict[str, str] = {}
         self.caller: Key = NOBODY
         self.receipts: ReceiptMaker | None = None
         self._body: bytes | None = None
         self._query: dict[str, str] | None = None
         self._headers: dict[bytes, bytes] | None = None
-
-    @property
-    def method(self) -> str:
-        return str(self.scope["method"])
-
-    @property
-    def path(self) -> str:
-        return str(self.scope["path"])
 
     def header(self, name: str) -> str | None:
         if self._headers is None:
@@ -204,7 +197,7 @@ def pattern_of(path: str) -> re.Pattern[str]:
     """``/v1/runs/{run_id}:pause`` as a pattern; a parameter stops at a slash."""
     parts = re.split(r"\{(\w+)\}", path)
     pattern = "".join(
-        re.escape(part) if index % 2 == 0 else f"(?P<{part}>[^/]+?)"
+        re.escape(part) if index % 2 == 0 else f"(?P<{part}>[^/]+)"
         for index, part in enumerate(parts)
     )
     return re.compile(pattern)
