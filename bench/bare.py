@@ -169,7 +169,8 @@ async def _answer(send: Send, status: int, body: bytes) -> None:
 async def _serve(sample: Sample) -> None:
     config = uvicorn.Config(
         Bare(sample), port=0, loop="none", http="httptools", ws="none", lifespan="off",
-        access_log=False, log_config=None, server_header=False, date_header=False, backlog=2048,
+        access_log=False, log_config=None, server_header=False, proxy_headers=False,
+        date_header=False, backlog=2048,
     )  # fmt: skip
     server = uvicorn.Server(config)
     serving = asyncio.get_running_loop().create_task(server.serve())
