@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from simulator import Life, World, chain, compiled, definition, edge, node
 
 from moot.core.commands import CancelRun, FinishNode, PauseRun, ResumeRun, SetVariables, Wake
@@ -25,6 +25,7 @@ def examples(count: int) -> settings:
     return settings(
         max_examples=count * (20 if LONG else 1),
         deadline=None,
+        phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
 

@@ -25,6 +25,7 @@ class Head:
         "run",
         "sealed",
         "snapshot_at",
+        "unfinished",
     )
 
     def __init__(self, run: Run, flow: Flow, sealed: dict[str, Any] | None = None) -> None:
@@ -33,6 +34,9 @@ class Head:
         self.inflight = 0
         #: somebody relies on this being the run's one head
         self.pins = 0
+        #: the graph may have more ready than the last step says: its batch was full, or it was
+        #: taken before this head was read from the log
+        self.unfinished = run.next_sequence > 0
         self.broken = False
         self.snapshot_at = run.next_sequence
         #: the encoded snapshot of the run and the sequence it was made at

@@ -64,7 +64,7 @@ class Turn:
         self._family = family
         self._decide(head, command)
         if head.run.run_id in self.heads or isinstance(command, Advance):
-            self._follow(head, scan=isinstance(command, Advance | ResumeRun))
+            self._follow(head, scan=head.unfinished or isinstance(command, Advance | ResumeRun))
         return bool(self.heads)
 
     def owed(self) -> dict[str, Owed]:
@@ -74,7 +74,7 @@ class Turn:
             found[run_id] = owed = pending(head.run, head.flow)
             append = self._appends[run_id]
             append.row = row_of(head.run)
-            append.work = 0 if run_id in self.unfinished else due_of(owed)
+            append.work = 0 if head.unfinished and not head.run.terminal else due_of(owed)
             self._maybe_snapshot(head, append)
         self.batch.appends = list(self._appends.values())
         return found
@@ -105,9 +105,11 @@ class Turn:
             elif owed.dispatches:
                 self._dispatch(head, owed.dispatches[0], at)
             else:
+                head.unfinished = False
                 return
             look = run.pause is not None  # a retry or a child may be all it has waited for
         if not run.terminal:
+            head.unfinished = True
             self.unfinished.add(run_id)
 
     def _dispatch(self, head: Head, node_id: str, at: int) -> None:
