@@ -1,4 +1,4 @@
-"""Damaged workflows: refused with a sentence, or their runs come to an end. None is ever stuck."""
+"""Damaged workflows: refused with a sentence, or they fit the schema and their runs end."""
 
 import asyncio
 import copy
@@ -109,9 +109,21 @@ def flows() -> list[dict[str, Any]]:
              "config": {"workflowId": "fuzz-child", "itemVariable": "a", "maxIterations": 4},
              "inputs": {"items": variable("l")}},
             {"id": "off", "typeId": "core.noop", "disabled": True},
-            {"id": "id", "typeId": "core.identity", "inputs": {"e": expression("variables.l[0]")}},
+            {"id": "id", "typeId": "core.identity", "inputs": {"e": expression("variables.l[0]")},
+             "agent": {"agentId": "host:a", "name": "A", "modelClass": "chat", "version": "1"}},
         ],
         variables=variables,
+        slug="family",
+        createdAt="2026-01-01T00:00:00Z",
+        groups=[{"id": "g", "name": "G", "nodeIds": ["sub"], "position": {"x": 0, "y": 0},
+                 "size": {"width": 1, "height": 1}}],
+        triggers=[{"id": "t", "type": "schedule", "config": {"a": 1}, "enabled": False}],
+        metadata={"createdBy": "me", "updatedAt": "2026-01-01T00:00:00+01:00", "acme": [1]},
+        defaults={"promptRefs": {"system": "prompt:a@1.0.0", "user": {"templateId": "b"}}},
+        channels={
+            "c": {"reducer": "append", "access": {"readers": ["*"], "writers": ["core.*", "id"]},
+                  "compatibleWith": [1], "schemaVersion": 2},
+        },
     )  # fmt: skip
     return [branch, state, family]
 
@@ -217,6 +229,8 @@ class Runner:
             self.outcomes[f"refused {status}"] += 1
             return
         name = said["workflowId"]
+        status, _ = await self.ask("GET", f"/v1/workflows/{name}")  # as the schema has it
+        assert status == 200
         status, said = await self.ask("POST", "/v1/runs", {"workflowId": name, "inputs": inputs})
         if status != 201:
             self.outcomes[f"not run {status}"] += 1

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from .api import Api, definition
+from .published import Unfit
 
 NODES = str(Path(__file__).with_name("nodes_file.py"))
 
@@ -425,6 +426,45 @@ def test_a_schema_never_makes_the_host_fetch_anything(api: Api, tmp_path: Path) 
         trap.shutdown()
         thread.join()
     assert asked == []
+
+
+OUTSIDE: list[dict[str, Any]] = [
+    {"slug": "Not A Slug"},
+    {"slug": "slug\n"},
+    {"createdAt": "yesterday"},
+    {"createdAt": "2026-01-01T00:00:00"},
+    {"metadata": {"clonedAt": 1}},
+    {"metadata": {"complianceClass": "secret"}},
+    {"settings": {"maxLoopbackIterations": 0}},
+    {"groups": [{"id": "g", "name": "g"}]},
+    {"triggers": [{"id": "", "type": "manual"}]},
+    {"variables": [{"name": "", "type": "string"}]},
+    {"defaults": {"temperature": 1}},
+    {"defaults": {"promptRefs": {"system": "a"}}},
+    {"channels": {"c": {"reducer": "append", "access": {"writers": ["Not an id"]}}}},
+    {"channels": {"c": {"reducer": "append", "access": {"writers": ["a", "a"]}}}},
+    {"channels": {"c": {"reducer": "append", "schemaVersion": 0}}},
+    {"channels": {"c": {"reducer": "append", "compatibleWith": [1, 1]}}},
+    {"nodes": {"agent": {}}},
+    {"nodes": {"agent": {"agentId": "ab"}}},
+    {"nodes": {"agent": {"agentId": "host:a", "mood": "good"}}},
+    {"nodes": {"agent": {"agentId": "host:a", "version": "1", "channel": "x"}}},
+    {"nodes": {"inputs": {"delayMs": {"type": "variable", "variableName": ""}}}},
+    {"nodes": {"inputs": {"delayMs": {"type": "expression", "expression": ""}}}},
+    {"nodes": {"inputs": {"delayMs": {"type": "static"}}}},
+]
+
+
+@pytest.mark.parametrize("more", OUTSIDE, ids=lambda it: json.dumps(it)[:60])
+def test_a_definition_outside_the_published_schema_is_refused(
+    api: Api, more: dict[str, Any]
+) -> None:
+    """What is taken in is shown again, so it must fit what readers were promised."""
+    flow = sleeping("outside", **{key: value for key, value in more.items() if key != "nodes"})
+    flow["nodes"][0].update(more.get("nodes", {}))
+    with pytest.raises(Unfit):
+        api.published.workflow(flow)
+    refused(api.post("/v1/host/moot/workflows", flow), 400, "validation_error")
 
 
 @pytest.mark.parametrize("ms", [-1, 10**12, 10**400, 1e308, True, "1", None, [1]])

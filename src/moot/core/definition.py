@@ -1,180 +1,51 @@
-"""The protocol's workflow definition as closed types, and the checks that need no host."""
+"""The protocol's workflow definition: parsed, and checked as far as that needs no host."""
 
 import difflib
 import re
 from collections.abc import Iterable
-from typing import Any, Literal
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET
 
 from moot.core.errors import BadRequest, CycleDetected
-
-Json = Any
-
-WORKFLOW_ID = r"^[a-z][a-z0-9_-]*$"
-TYPE_ID = r"^[a-z][a-zA-Z0-9._-]*$"
-REDUCER = (
-    r"^(replace|append|merge|counter|votes|feedback|message"
-    r"|vendor\.[a-z][a-z0-9_-]*\.[a-z][a-z0-9_-]*)$"
+from moot.core.shapes import (
+    REDUCER,
+    TYPE_ID,
+    WORKFLOW_ID,
+    AgentRef,
+    ChannelAccess,
+    ChannelDef,
+    Connection,
+    EdgeCondition,
+    EdgeDef,
+    Expression,
+    Json,
+    NodeDef,
+    Static,
+    Variable,
+    WorkflowDef,
 )
+
+__all__ = [
+    "TYPE_ID",
+    "WORKFLOW_ID",
+    "ChannelAccess",
+    "ChannelDef",
+    "Connection",
+    "EdgeCondition",
+    "EdgeDef",
+    "Expression",
+    "NodeDef",
+    "Static",
+    "Variable",
+    "WorkflowDef",
+    "fits",
+    "nearest",
+    "parse",
+]
 
 #: no name of ours is longer
 LONGEST_WORD = 256
-
-NonEmpty = msgspec.Meta(min_length=1)
-
-
-class Closed(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A client-submitted shape: an unknown field is an error, not a surprise later."""
-
-
-class Static(Closed, frozen=True, tag_field="type", tag="static"):
-    value: Json
-
-
-class Expression(Closed, frozen=True, tag_field="type", tag="expression"):
-    expression: str
-
-
-class Connection(Closed, frozen=True, tag_field="type", tag="connection"):
-    node_id: str
-    output_key: str
-    optional: bool = False
-
-
-class Variable(Closed, frozen=True, tag_field="type", tag="variable"):
-    variable_name: str
-    optional: bool = False
-
-
-PortValue = Static | Expression | Connection | Variable
-
-
-class Position(Struct, frozen=True):
-    x: float
-    y: float
-
-
-class NodeDef(Closed, frozen=True):
-    id: str
-    type_id: str
-    name: str
-    position: Position
-    config: dict[str, Json]
-    inputs: dict[str, PortValue]
-    credentials_ref: str | UnsetType = UNSET
-    settings: dict[str, Json] = {}
-    output_role: Literal["primary", "secondary"] | UnsetType = UNSET
-    disabled: bool = False
-    notes: str | UnsetType = UNSET
-    group_id: str | UnsetType = UNSET
-    agent: dict[str, Json] | UnsetType = UNSET
-    envelope_contract: dict[str, Json] | UnsetType = UNSET
-    artifact_type: str | UnsetType = UNSET
-    card_type: str | UnsetType = UNSET
-    output_sensitivity: dict[str, bool] = {}
-
-
-class EdgeCondition(Closed, frozen=True):
-    type: Literal["expression", "equals", "notEquals", "contains", "regex"] = "expression"
-    left: str | UnsetType = UNSET
-    right: Json = UNSET
-    expression: str | UnsetType = UNSET
-
-
-TriggerRule = Literal["all_success", "any_success", "all_complete", "none_failed", "any_failed"]
-
-
-class EdgeDef(Closed, frozen=True):
-    id: str
-    source_node_id: str
-    target_node_id: str
-    source_output: str | UnsetType = UNSET
-    target_input: str | UnsetType = UNSET
-    condition: EdgeCondition | UnsetType = UNSET
-    label: str | UnsetType = UNSET
-    trigger_rule: TriggerRule = "all_success"
-
-
-class TriggerDef(Closed, frozen=True):
-    id: str
-    type: Literal[
-        "manual", "schedule", "webhook", "event", "artifact", "canvas", "envelope", "command",
-        "chat-message", "channel-write",
-    ]  # fmt: skip
-    name: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    config: dict[str, Json] = {}
-    enabled: bool = True
-    node_id: str | UnsetType = UNSET
-    event_type: str | UnsetType = UNSET
-
-
-class VariableDef(Closed, frozen=True):
-    name: str
-    type: Literal["string", "number", "boolean", "object", "array"]
-    description: str | UnsetType = UNSET
-    required: bool = False
-    default_value: Json = UNSET
-    sensitive: bool = False
-
-
-class ChannelAccess(Closed, frozen=True):
-    readers: list[str] | UnsetType = UNSET
-    writers: list[str] | UnsetType = UNSET
-
-
-class ChannelDef(Closed, frozen=True):
-    reducer: str
-    schema: dict[str, Json] | UnsetType = UNSET
-    default: Json = UNSET
-    max_size: int | UnsetType = UNSET
-    ttl_ms: int | UnsetType = UNSET
-    options: dict[str, Json] | UnsetType = UNSET
-    access: Literal["public", "private"] | ChannelAccess = "public"
-    schema_version: int = 1
-    compatible_with: list[int] = []
-    sensitive: bool = False
-
-
-class SettingsDef(Struct, frozen=True, kw_only=True, rename="camel"):
-    timeout: int = 0
-    max_retries: int = 0
-    log_level: Literal["debug", "info", "warn", "error"] = "info"
-    max_loopback_iterations: int = 5
-
-
-class MetadataDef(Struct, frozen=True, kw_only=True, rename="camel"):
-    tags: list[str] = []
-    compliance_class: Literal["public", "pii", "phi", "pci", "regulated"] = "public"
-    compliance_config: dict[str, Json] = {}
-
-
-class WorkflowDef(Closed, frozen=True):
-    id: str
-    name: str
-    version: str
-    nodes: list[NodeDef]
-    edges: list[EdgeDef]
-    triggers: list[TriggerDef]
-    variables: list[VariableDef]
-    metadata: MetadataDef
-    settings: SettingsDef
-    description: str | UnsetType = UNSET
-    type: str | UnsetType = UNSET
-    is_active: bool = True
-    status: Literal["active", "inactive", "draft", "archived"] = "active"
-    tenant_id: str | UnsetType = UNSET
-    scope_id: str | UnsetType = UNSET
-    slug: str | UnsetType = UNSET
-    groups: list[dict[str, Json]] = []
-    channels: dict[str, ChannelDef] = {}
-    configurable_schema: dict[str, Json] | UnsetType = UNSET
-    defaults: dict[str, Json] | UnsetType = UNSET
-    accepts_inherited_artifacts: list[dict[str, Json]] = []
-    created_at: str | UnsetType = UNSET
-    updated_at: str | UnsetType = UNSET
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -248,8 +119,19 @@ def _node_problems(flow: WorkflowDef) -> list[str]:
     return problems
 
 
+def _agent_problems(node: NodeDef) -> list[str]:
+    if node.agent is UNSET:
+        return []
+    try:
+        msgspec.convert(node.agent, AgentRef)
+    except msgspec.ValidationError as error:
+        return [f"node '{node.id}', agent: {error}"]
+    both = "version" in node.agent and "channel" in node.agent
+    return [f"node '{node.id}', agent: version and channel exclude each other"] if both else []
+
+
 def _port_problems(node: NodeDef, known: set[str]) -> list[str]:
-    problems = []
+    problems = _agent_problems(node)
     for port, value in node.inputs.items():
         if isinstance(value, Connection) and value.node_id not in known:
             problems.append(
@@ -310,6 +192,7 @@ def _variable_problems(flow: WorkflowDef) -> list[str]:
 def _channel_problems(flow: WorkflowDef) -> list[str]:
     problems = []
     for name, channel in flow.channels.items():
+        problems += _list_problems(name, channel)
         if not _matches(REDUCER, channel.reducer):
             problems.append(f"channel '{name}': '{channel.reducer}' is not a reducer")
         if channel.max_size is not UNSET and channel.max_size < 1:
@@ -320,6 +203,19 @@ def _channel_problems(flow: WorkflowDef) -> list[str]:
             if channel.reducer not in ("append", "votes", "feedback"):
                 problems.append(f"channel '{name}': ttlMs goes with append, votes or feedback")
     return problems
+
+
+def _list_problems(name: str, channel: ChannelDef) -> list[str]:
+    """What the published schema calls unique."""
+    lists: dict[str, list[Json]] = {"compatibleWith": list(channel.compatible_with)}
+    if isinstance(channel.access, ChannelAccess):
+        sides = {"readers": channel.access.readers, "writers": channel.access.writers}
+        lists |= {side: list(given) for side, given in sides.items() if given is not UNSET}
+    return [
+        f"channel '{name}': {key} names something twice"
+        for key, entries in lists.items()
+        if len(set(entries)) < len(entries)
+    ]
 
 
 def fits(type_: str, value: Json) -> bool:
