@@ -217,14 +217,15 @@ async def test_the_last_artifact_of_an_id_is_the_one_kept(store: Store) -> None:
     assert await store.artifact("acme", "r1", "b") is None
 
 
-async def test_the_end_of_an_effect_is_found_before_its_start(store: Store) -> None:
+async def test_the_newest_record_of_an_effect_is_the_one_found(store: Store) -> None:
     await store.commit(batch(effects=[effect("i", 1)]))
     assert await store.effect("acme", "i") == effect("i", 1)
     await store.commit(batch(effects=[effect("i", 2)]))
     assert await store.effect("acme", "i") == effect("i", 2)
     await store.commit(batch(effects=[effect("i", 3, finished=True)]))
-    await store.commit(batch(effects=[effect("i", 4)]))
     assert await store.effect("acme", "i") == effect("i", 3, finished=True)
+    await store.commit(batch(effects=[effect("i", 4)]))
+    assert await store.effect("acme", "i") == effect("i", 4)
 
 
 async def test_start_and_end_of_an_effect_may_share_a_batch(store: Store) -> None:

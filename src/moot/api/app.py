@@ -5,7 +5,6 @@ start-up time (bench/README.md).
 """
 
 import logging
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from moot.api import absent
@@ -26,18 +25,12 @@ OWN_ROOTS = ("/threads/", "/metrics/")
 class App:
     """One per server."""
 
-    def __init__(
-        self, services: Services, stop: Callable[[], Awaitable[None]] | None = None
-    ) -> None:
+    def __init__(self, services: Services) -> None:
         self.services = services
         self.router = Router(services.settings.conformance)
         self._idempotency = Idempotency()
-        self._stop = stop
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-            return
         if scope["type"] != "http":
             return
         request = Request(scope, receive, self.services)
@@ -78,25 +71,21 @@ class App:
     async def _admit(self, request: Request, endpoint: Endpoint | None) -> None:
         """Rate, then key, then scope. Public routes and unknown roots need no key."""
         header = request.header("authorization")
-        client = request.scope.get("client") or ("", 0)
-        who, scope = (header, "key") if header else (str(client[0]), "global")
-        self.services.rate.spend(who, scope)
+        self._spend(request, header)
         if endpoint.public if endpoint is not None else not _rooted(request.path):
             return
         request.caller = await self.services.keyring.caller(header)
         if endpoint is not None and endpoint.scope is not None:
             require(request.caller, endpoint.scope)
 
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                await send({"type": "lifespan.startup.complete"})
-            else:
-                if self._stop is not None:
-                    await self._stop()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
+    def _spend(self, request: Request, header: str | None) -> None:
+        """Only a key that is known has a share of its own: made-up ones share their address'."""
+        key = self.services.keyring.known(header) if header else None
+        if key is not None:
+            self.services.rate.spend(key, "key")
+        else:
+            client = request.scope.get("client") or ("", 0)
+            self.services.rate.spend(str(client[0]), "global")
 
 
 def _endpoint(

@@ -45,6 +45,7 @@ class Keyring:
     def __init__(self, store: RecordStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
         self._known: dict[str, Key] = {}
+        self._generation = 0
 
     async def caller(self, header: str | None) -> Key:
         """The key behind an Authorization header, or a 401 that says what is wrong."""
@@ -58,18 +59,29 @@ class Keyring:
             raise KeyExpired("This key has expired; create another one.")
         return key
 
+    def known(self, header: str) -> str | None:
+        """The hash of a key that has been looked up before; nothing is waited for."""
+        try:
+            name = _name_in(header)
+        except Unauthenticated:
+            return None
+        return name if name in self._known else None
+
     async def _find(self, name: str) -> Key:
+        generation = self._generation
         key = await self._store.key_by_hash(name)
         if key is None:
             raise Unauthenticated("This key is not known here.")
-        if len(self._known) >= MOST_CACHED:
-            self._known.clear()
-        self._known[name] = key
+        if generation == self._generation:  # else it may have been revoked since it was read
+            if len(self._known) >= MOST_CACHED:
+                self._known.clear()
+            self._known[name] = key
         return key
 
     def forget(self) -> None:
-        """Keys have changed: look them up again."""
+        """Keys have changed: look them up again, and keep nothing read before."""
         self._known.clear()
+        self._generation += 1
 
 
 @lru_cache(maxsize=1024)

@@ -9,8 +9,8 @@ from moot.core.errors import MootError
 
 log = logging.getLogger("moot.server")
 
-#: their nodes exist here, but what they are about comes with another capability
-NOT_YET = ("conformance-agent-pack-", "conformance-agent-memory-", "conformance-phase4-")
+#: their nodes exist here, but they are about capabilities this host does not have
+OTHER_CAPABILITIES = ("conformance-agent-pack-", "conformance-agent-memory-", "conformance-phase4-")
 
 
 async def seed(services: Services) -> list[str]:
@@ -21,7 +21,7 @@ async def seed(services: Services) -> list[str]:
         return []
     found = []
     for file in sorted((folder / "fixtures").glob("*.json")):
-        if file.stem.startswith(NOT_YET):
+        if file.stem.startswith(OTHER_CAPABILITIES):
             continue
         try:
             flow = await services.host.flows.register(

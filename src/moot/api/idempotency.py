@@ -1,13 +1,14 @@
 """Idempotency, layer 1: the same key and body get the first answer again.
 
-A finished answer is written in the same commit as the change it reports, so a crash cannot
-separate them. Answers that ask to try again are never kept.
+Where the change is a commit of a run, the answer is written in that commit, so a crash cannot
+separate them. On other routes (keys, workflows) and for refusals its record follows it.
+Answers that ask to try again are never kept.
 """
 
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Callable
+import logging
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,11 +20,14 @@ from moot.core.errors import (
     MethodNotAllowed,
     MootError,
     SequenceConflict,
+    Unavailable,
 )
 from moot.store.protocol import Receipt
 
 if TYPE_CHECKING:
-    from moot.core.run import Run
+    pass
+
+log = logging.getLogger("moot.api")
 
 HEADER = "idempotency-key"
 REPLAYED = "openwop-Idempotent-Replay"
@@ -78,13 +82,10 @@ async def _first(
             created_at=request.services.clock.millis(),
         )
 
-    def receipts(answer: Callable[["Run"], Reply]) -> Callable[["Run"], Receipt]:
-        def make(run: "Run") -> Receipt:
-            nonlocal written
-            written = True
-            return receipt_of(answer(run))
-
-        return make
+    def receipts(reply: Reply) -> Receipt:
+        nonlocal written
+        written = True
+        return receipt_of(reply)
 
     request.receipts = receipts
     try:
@@ -103,10 +104,16 @@ def _final(reply: Reply) -> bool:
 
 
 async def _keep(request: Request, receipt: Receipt) -> None:
+    """What is answered has happened: it is answered even if the answer cannot be kept."""
     try:
         await request.services.host.remember(receipt)
     except SequenceConflict:
         return  # another host was first; its answer is the one that is kept
+    except Unavailable as refusal:
+        log.warning(
+            "An answer could not be kept; the same request would be carried out again",
+            extra={"action": "receipt.lost", "code": refusal.code, "operation": receipt.operation},
+        )
 
 
 def _again(kept: Receipt, digest: str) -> Reply:

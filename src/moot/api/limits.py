@@ -1,4 +1,4 @@
-"""Rate limits: one token bucket for each key, or for each address that sends none."""
+"""Rate limits: one token bucket for each known key, or for each address that sends none."""
 
 from collections import OrderedDict
 
@@ -23,8 +23,13 @@ class RateLimit:
         tokens, last = self._buckets.get(who, (float(self._rate), now))
         tokens = min(self._rate, tokens + (now - last) * self._rate / 1_000_000)
         if tokens < 1:
-            self._buckets[who] = (tokens, now)
+            self._keep(who, tokens, now)
             raise RateLimited(scope, self._rate, max(1, int((1 - tokens) * 1000 / self._rate)))
-        self._buckets[who] = (tokens - 1, now)
+        self._keep(who, tokens - 1, now)
+
+    def _keep(self, who: str, tokens: float, now: int) -> None:
+        """The bucket nobody has used for longest makes room."""
+        self._buckets[who] = (tokens, now)
+        self._buckets.move_to_end(who)
         if len(self._buckets) > MOST_BUCKETS:
             self._buckets.popitem(last=False)

@@ -28,7 +28,19 @@ MOST_TAGS = 100
 LONGEST_TAG = 256
 METADATA_BYTES = 8192
 METADATA_DEPTH = 4
-FORCEABLE = (0, ENGINE_VERSION + 1)
+FORCEABLE = (0, ENGINE_VERSION)
+
+
+#: ``configurable`` keys the protocol has reserved: checked when they come, though none is read here
+RESERVED: dict[str, dict[str, Any]] = {
+    "maxLoopIterations": {"type": "integer", "min": 1},
+    "model": {"type": "string"},
+    "temperature": {"type": "number", "min": 0, "max": 2},
+    "maxTokens": {"type": "integer", "min": 1},
+    "promptOverrides": {"type": "object"},
+    "escalationThreshold": {"type": "number", "min": 0, "max": 1},
+    "reasoningVerbosity": {"type": "string", "enum": ["summary", "full", "off"]},
+}
 
 
 class CreateRun(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -47,18 +59,11 @@ class CreateRun(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
 
 
 def advertised(services: Services) -> dict[str, dict[str, Any]]:
-    """The ``configurable`` keys this host takes, with their bounds; discovery shows the same."""
+    """The ``configurable`` keys this host acts on, with their bounds; discovery shows the same."""
     limits = services.host.limits
     keys: dict[str, dict[str, Any]] = {
         "recursionLimit": {"type": "integer", "min": 1},
         "runTimeoutMs": {"type": "number", "min": 1, "max": limits.duration_ms},
-        "maxLoopIterations": {"type": "integer", "min": 1},
-        "model": {"type": "string"},
-        "temperature": {"type": "number", "min": 0, "max": 2},
-        "maxTokens": {"type": "integer", "min": 1},
-        "promptOverrides": {"type": "object"},
-        "escalationThreshold": {"type": "number", "min": 0, "max": 1},
-        "reasoningVerbosity": {"type": "string", "enum": ["summary", "full", "off"]},
     }
     if services.settings.conformance:
         keys["mockProvider"] = {"type": "object"}
@@ -153,7 +158,7 @@ def _check_schema(schema: dict[str, Any], configurable: dict[str, Any]) -> None:
 
 
 def _check_configurable(services: Services, configurable: dict[str, Any], free: bool) -> None:
-    known = advertised(services) if configurable else {}
+    known = {**RESERVED, **advertised(services)} if configurable else {}
     for key, value in configurable.items():
         rule = known.get(key)
         if rule is not None:

@@ -60,8 +60,8 @@ async def create(request: Request) -> Reply:
         engine_version=options.engine_version(services, request),
     )
     dedup = (request.header("x-dedup") or "").lower() == "enforce"
-    run = await host.create(flow, command, request.recording(_created), dedup)
-    return _created(run)
+    await host.create(flow, command, request.recording(_created), dedup)
+    return request.made
 
 
 def _created(run: Run) -> Reply:
@@ -111,10 +111,10 @@ async def cancel(request: Request) -> Reply:
     asked = await request.read(Cancel)
     command = CancelRun(request.services.clock.millis(), asked.reason, request.caller.id)
     run_id = request.params["run_id"]
-    run = await request.services.host.handle(
+    await request.services.host.handle(
         request.caller.tenant, run_id, command, request.recording(_cancelled)
     )
-    return _cancelled(run)
+    return request.made
 
 
 def _cancelled(run: Run) -> Reply:
@@ -160,10 +160,10 @@ async def pause(request: Request) -> Reply:
     asked = await request.read(Pause)
     policy = "drain-current-node" if asked.drain_policy is UNSET else asked.drain_policy
     command = PauseRun(request.services.clock.millis(), policy, asked.reason, request.caller.id)
-    run = await request.services.host.handle(
+    await request.services.host.handle(
         request.caller.tenant, request.params["run_id"], command, request.recording(_paused)
     )
-    return _paused(run)
+    return request.made
 
 
 def _paused(run: Run) -> Reply:
@@ -182,10 +182,10 @@ def _paused(run: Run) -> Reply:
 async def resume(request: Request) -> Reply:
     asked = await request.read(Resume)
     command = ResumeRun(request.services.clock.millis(), asked.reason, request.caller.id)
-    run = await request.services.host.handle(
+    await request.services.host.handle(
         request.caller.tenant, request.params["run_id"], command, request.recording(_resumed)
     )
-    return _resumed(run)
+    return request.made
 
 
 def _resumed(run: Run) -> Reply:

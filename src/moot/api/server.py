@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import logging
+import os
 import signal
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,14 +14,14 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from moot.api.app import App
-from moot.api.auth import DEFAULT_TENANT, LIVE_PREFIX, new_key
+from moot.api.auth import DEFAULT_TENANT, LIVE_PREFIX, hash_of, new_key
 from moot.api.fixtures import seed
 from moot.api.folder import register_folder
 from moot.api.services import Services
 from moot.api.wire import encode
 from moot.clock import Clock, SystemClock
 from moot.config import Settings, bootstrap_key
-from moot.core.errors import BadRoot
+from moot.core.errors import BadRoot, MootError
 from moot.core.outcomes import NodeType
 from moot.core.starting import Limits
 from moot.engine.flows import Flows
@@ -31,6 +33,7 @@ from moot.store.sqlite import SqliteStore
 log = logging.getLogger("moot.server")
 
 GRACE_SECONDS = 3
+UPKEEP_SECONDS = 3600
 
 
 async def build(settings: Settings, store: Store, clock: Clock) -> Services:
@@ -62,14 +65,17 @@ def node_types(settings: Settings) -> dict[str, NodeType]:
 
 
 async def first_key(services: Services) -> None:
-    """An empty store gets an administrator's key: the given one, or one in a file beside it."""
+    """An empty store gets the administrator's key that is given; the file beside it has one, too.
+
+    A key in that file which this store does not know, or does not take any more, is replaced.
+    """
     store, clock = services.store, services.clock
     given = bootstrap_key()
     if not await store.keys(None) and given is not None:
         key = new_key(clock, given, "bootstrap", DEFAULT_TENANT, [], [], admin=True)
         await store.put_key(key)
     place = key_file(services.settings)
-    if not place.exists():
+    if not await _usable(services, place):
         secret = clock.new_secret(LIVE_PREFIX)
         key = new_key(clock, secret, "local", DEFAULT_TENANT, [], [], admin=True)
         await store.put_key(key)
@@ -80,10 +86,24 @@ def key_file(settings: Settings) -> Path:
     return Path(settings.database + ".key")
 
 
+async def _usable(services: Services, place: Path) -> bool:
+    """Whether the file has a key that this store takes."""
+    if not place.is_file():
+        return False
+    secret = place.read_text(errors="replace").strip()
+    key = await services.store.key_by_hash(hash_of(secret))
+    if key is None or key.revoked_at is not None:
+        return False
+    return key.expires_at is None or key.expires_at > services.clock.millis()
+
+
 def write_private(place: Path, secret: str) -> None:
-    place.touch(mode=0o600)
-    place.chmod(0o600)
-    place.write_text(secret + "\n")
+    """For the owner only (mode 0600), and never half written."""
+    with tempfile.NamedTemporaryFile(
+        "w", dir=place.parent, prefix=f"{place.name}.", delete=False
+    ) as part:
+        part.write(secret + "\n")
+    Path(part.name).replace(place)
 
 
 class Server:
@@ -91,7 +111,6 @@ class Server:
 
     def __init__(self, settings: Settings, ready: Callable[[str], None] | None = None) -> None:
         self._settings, self._ready = settings, ready
-        self._uvicorn: uvicorn.Server | None = None
 
     async def run(self) -> None:
         clock = SystemClock()
@@ -104,6 +123,10 @@ class Server:
             await self._listen(services)
         finally:
             await services.host.aclose()
+            if len(services.host.tasks):
+                # A node swallows its cancellation. Everything is on disk: leave without it.
+                logging.shutdown()
+                os._exit(0)
 
     async def _listen(self, services: Services) -> None:
         config = uvicorn.Config(
@@ -123,12 +146,12 @@ class Server:
             timeout_keep_alive=75,
             backlog=2048,
         )
-        self._uvicorn = server = _Uvicorn(config, services.host.hub.close, self._started)
-        upkeep = asyncio.ensure_future(_upkeep(services))
+        server = _Uvicorn(config, services.host.hub.close, self._started)
+        tidying = asyncio.ensure_future(upkeep(services))
         try:
             await server.serve()
         finally:
-            upkeep.cancel()
+            tidying.cancel()
 
     def _started(self, address: str) -> None:
         if self._ready is not None:
@@ -183,12 +206,19 @@ class _Uvicorn(uvicorn.Server):
         self._end_streams()
 
 
-async def _upkeep(services: Services) -> None:
-    """Answers older than their retention are forgotten, once an hour."""
+async def upkeep(services: Services, every: float = UPKEEP_SECONDS) -> None:
+    """Answers older than their retention are forgotten, once an hour; what fails is tried again."""
     while True:
         oldest = services.clock.millis() - services.settings.receipt_hours * 3_600_000
-        await services.store.forget_receipts(oldest)
-        await asyncio.sleep(3600)
+        try:
+            await services.store.forget_receipts(oldest)
+        except MootError as refusal:
+            log.warning(
+                "Old answers could not be forgotten: %s",
+                refusal.message,
+                extra={"action": "upkeep.failed", "code": refusal.code},
+            )
+        await asyncio.sleep(every)
 
 
 def serve(settings: Settings, ready: Callable[[str], None] | None = None) -> None:

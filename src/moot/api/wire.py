@@ -67,8 +67,8 @@ class Stream:
 class Request:
     """One call. The body is read and parsed only when a handler asks for it."""
 
-    __slots__ = ("_body", "_headers", "_query", "_receive", "caller", "method", "params", "path",
-                 "receipts", "scope", "services")  # fmt: skip
+    __slots__ = ("_body", "_headers", "_query", "_receive", "caller", "made", "method", "params",
+                 "path", "receipts", "scope", "services")  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive, services: "Services") -> None:
         self.scope, self._receive, self.services = scope, receive, services
@@ -76,7 +76,9 @@ class Request:
         self.path: str = scope["path"]
         self.params: dict[str, str] = {}
         self.caller: Key = NOBODY
-        self.receipts: ReceiptMaker | None = None
+        self.receipts: Callable[[Reply], Receipt] | None = None
+        #: the answer, made from the state the command led to, not from what came after
+        self.made = Reply()
         self._body: bytes | None = None
         self._query: dict[str, str] | None = None
         self._headers: dict[bytes, bytes] | None = None
@@ -133,9 +135,15 @@ class Request:
             )
         return int(text)
 
-    def recording(self, answer: Callable[["Run"], Reply]) -> Callable[["Run"], Receipt] | None:
-        """For the host: remember this answer in the same commit, if the caller sent a key."""
-        return self.receipts(answer) if self.receipts is not None else None
+    def recording(self, answer: Callable[["Run"], Reply]) -> Callable[["Run"], Receipt | None]:
+        """For the host: make the answer when the command is decided, and keep it in the same
+        commit if the caller sent a key. It is then in ``made``."""
+
+        def note(run: "Run") -> Receipt | None:
+            self.made = answer(run)
+            return self.receipts(self.made) if self.receipts is not None else None
+
+        return note
 
 
 def parse_body(body: bytes, type_: type[Body]) -> Body:
@@ -159,7 +167,6 @@ def _too_large(limit: int) -> BodyTooLarge:
 
 NOBODY = Key(id="", hash="", tenant="", name="", scopes=[], speaks_as=[], created_at=0, admin=False)
 
-ReceiptMaker = Callable[[Callable[["Run"], Reply]], Callable[["Run"], Receipt]]
 Handler = Callable[[Request], Awaitable[Reply | Stream]]
 
 

@@ -22,7 +22,7 @@ async def read(request: Request) -> Reply:
     name, tenant = request.params["workflow_id"], request.caller.tenant
     found = await request.services.store.definition(tenant, name)
     if found is None:
-        raise await request.services.host.flows.unknown(tenant, name)
+        raise request.services.host.flows.unknown(tenant, name)
     return Reply(found.body, 200, {"ETag": f'"{found.digest}"'})
 
 

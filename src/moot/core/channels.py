@@ -5,6 +5,7 @@ recorded, and a fold over an old log never raises.
 """
 
 from fnmatch import fnmatchcase
+from math import isfinite
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -69,6 +70,8 @@ def check(rule: Rule, current: Any, value: Any) -> str | None:
             value.get("messageId"), str
         ):
             return "a message channel takes objects with a messageId"
+        case "counter" if not isfinite(_sum(current, value)):
+            return "the sum is too large for a number"
     if rule.max_size and rule.reducer not in TIMED and _size(rule, current, value) > rule.max_size:
         return f"the channel is full (maxSize {rule.max_size})"
     return None
@@ -97,8 +100,19 @@ def reduce(rule: Rule, current: Any, value: Any, at: int) -> Any:
     if rule.reducer == "merge" and isinstance(value, dict):
         return {**(current if isinstance(current, dict) else {}), **value}
     if rule.reducer == "counter" and isinstance(value, (int, float)):
-        return (current if isinstance(current, (int, float)) else 0) + value
+        return _sum(current, value)
     return list(value) if isinstance(value, list) else value  # a later append is in place
+
+
+def _sum(current: Any, value: float) -> float:
+    try:
+        return float("inf") if isinstance(value, bool) else _number(current) + value
+    except OverflowError:
+        return float("inf")
+
+
+def _number(value: Any) -> float:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
 
 
 def _reduce_list(rule: Rule, entries: list[Any], value: Any, at: int) -> list[Any]:

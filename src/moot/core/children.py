@@ -9,6 +9,7 @@ from moot.core.events import NewEvent, event_id
 from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem, asked, call_of
 from moot.core.ids import derived_id
+from moot.core.masking import is_secret
 from moot.core.nodework import finish, variable_events
 from moot.core.outcomes import ChildSpec, Failed, NodeError
 from moot.core.run import NodeState, NodeStatus, Run, Status
@@ -72,12 +73,24 @@ def spawn(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], limits: Lim
         limits=limits,
         seed=spec.seed,
         unset=spec.unset,
+        secret=_secrets(node, spec, sealed),
         tags=run.tags,
         configurable=_inherited(run.configurable),
         parent_run=run.run_id,
         parent_node=node.id,
         depth=run.depth + 1,
         cause=event_id(run.run_id, run.next_sequence - 1),
+    )
+
+
+def _secrets(node: FlowNode, spec: ChildSpec, sealed: dict[str, Any]) -> tuple[str, ...]:
+    """What a parent keeps out of its log stays out of its child's."""
+    wanted = node.definition.config.get("inputMapping", {})
+    values = [value for value in sealed.values() if is_secret(value)]
+    return tuple(
+        name
+        for name, value in spec.seed.items()
+        if f"var:{wanted.get(name)}" in sealed or (is_secret(value) and value in values)
     )
 
 

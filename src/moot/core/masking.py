@@ -35,8 +35,10 @@ def sealed_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
     """
     if mode == "passthrough":
         return new
-    secrets = [value for value in sealed.values() if _secret(value)]
+    secrets = [value for value in sealed.values() if is_secret(value)]
     payload = _without(new.payload, secrets, mode)
+    artifact, hints = (_without(part, secrets, mode) for part in (new.artifact, new.hints))
+    new = msgspec.structs.replace(new, artifact=artifact, hints=hints)
     if payload == new.payload:
         return new
     extra = dict(new.sealed or {})
@@ -54,7 +56,7 @@ def sealed_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
     return msgspec.structs.replace(new, payload=payload, sealed=extra or None)
 
 
-def _secret(value: Any) -> bool:
+def is_secret(value: Any) -> bool:
     if isinstance(value, str):
         return len(value) >= SHORTEST_SECRET
     return isinstance(value, (list, dict)) and bool(value)

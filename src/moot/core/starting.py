@@ -31,6 +31,8 @@ class StartRun(Struct, frozen=True, kw_only=True):
     inputs: dict[str, Any] = {}
     seed: dict[str, Any] = {}
     unset: tuple[str, ...] = ()
+    #: seeds that are secrets of the parent
+    secret: tuple[str, ...] = ()
     tags: list[str] = []
     metadata: dict[str, Any] = {}
     configurable: dict[str, Any] = {}
@@ -88,10 +90,11 @@ def _variables(flow: Flow, command: StartRun) -> tuple[dict[str, Any], dict[str,
     plain.update(command.seed)
     for name in command.unset:
         plain.pop(name, None)
-    sealed = {f"var:{name}": plain[name] for name in flow.sensitive if name in plain}
+    hidden = flow.sensitive.union(command.secret)
+    sealed = {f"var:{name}": plain[name] for name in hidden if name in plain}
     shown = {}
     for name, value in plain.items():
-        seen = masked(flow.masking, value) if name in flow.sensitive else value
+        seen = masked(flow.masking, value) if name in hidden else value
         if seen is not UNSET:
             shown[name] = seen
     return shown, sealed

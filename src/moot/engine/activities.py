@@ -83,9 +83,9 @@ class Activities:
         try:
             async with self._slots:
                 await self._carry_out(head, node, attempt)
-        except Unavailable as refusal:
+        except MootError as refusal:
             log.warning(
-                "The outcome of a node waits for the disk",
+                "The outcome of a node could not be kept yet",
                 extra={"action": "node.waits", "run_id": run.run_id, "code": refusal.code},
             )
             self._forget(run.run_id, key)
@@ -127,6 +127,13 @@ class Activities:
         except MootError as refusal:
             return _refused(refusal)
         except (Exception, SystemExit) as error:
+            log.warning(
+                "Node %s (%s) raised",
+                node.id,
+                node.type.type_id,
+                exc_info=error,
+                extra={"action": "node.raised", "run_id": context.run_id},
+            )
             return Failed(raised(error))
         if isinstance(found, (Completed, Failed)):
             return found

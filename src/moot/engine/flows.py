@@ -20,7 +20,9 @@ class Flows:
         self, store: RecordStore, types: Mapping[str, NodeType], clock: Clock, limit: int = 4096
     ) -> None:
         self._store, self.types, self._clock, self._limit = store, types, clock, limit
-        self._newest: dict[tuple[str, str], Flow] = {}
+        self._newest: OrderedDict[tuple[str, str], Flow] = OrderedDict()
+        #: flows that others hand work to: decisions look for them and cannot wait, so all are kept
+        self._called: dict[tuple[str, str], Flow] = {}
         self._by_digest: OrderedDict[tuple[str, str], Flow] = OrderedDict()
 
     def compile(self, body: bytes) -> Flow:
@@ -43,17 +45,21 @@ class Flows:
                     source=source,
                 )
             )
-        self._newest[tenant, flow.definition.id] = flow
-        self._remember(tenant, flow)
+        self._renew(tenant, flow)
         return flow
 
     def known(self, tenant: str, workflow_id: str) -> Flow | None:
         """Only what is in memory: for decisions, which do not wait."""
-        return self._newest.get((tenant, workflow_id))
+        place = (tenant, workflow_id)
+        flow = self._newest.get(place)
+        if flow is None:
+            return self._called.get(place)
+        self._newest.move_to_end(place)
+        return flow
 
     async def newest(self, tenant: str, workflow_id: str) -> Flow:
         """The flow new runs use, with every flow it refers to in memory too."""
-        flow = self._newest.get((tenant, workflow_id))
+        flow = self.known(tenant, workflow_id)
         if flow is None:
             flow = await self._load(tenant, workflow_id)
         if flow.references:
@@ -70,12 +76,13 @@ class Flows:
                 continue
             seen.add(name)
             try:
-                child = self._newest.get((tenant, name)) or await self._load(tenant, name)
+                child = self.known(tenant, name) or await self._load(tenant, name)
             except WorkflowNotFound:
                 raise UnknownChildWorkflow(
                     f"The workflow hands work to '{name}', which is not registered.",
                     workflowId=name,
                 ) from None
+            self._called.setdefault((tenant, name), child)
             waiting += child.references
 
     async def by_digest(self, tenant: str, name: str) -> Flow:
@@ -85,7 +92,7 @@ class Flows:
             if found is None:
                 raise WorkflowNotFound(name)
             flow = self._readable(found.body)
-            self._remember(tenant, flow)
+        self._remember(tenant, flow)
         if flow.references:
             await self._try_prepare(tenant, flow)
         return flow
@@ -102,20 +109,37 @@ class Flows:
             return
 
     async def _load(self, tenant: str, workflow_id: str) -> Flow:
+        """One registered while the store was asked is newer than what the store said."""
         found = await self._store.definition(tenant, workflow_id)
         if found is None:
-            raise await self.unknown(tenant, workflow_id)
-        flow = self.compile(found.body)
-        self._newest[tenant, workflow_id] = flow
-        self._remember(tenant, flow)
+            raise self.unknown(tenant, workflow_id)
+        flow = self.known(tenant, workflow_id)
+        if flow is None:
+            flow = self.compile(found.body)
+            self._renew(tenant, flow)
         return flow
 
-    async def unknown(self, tenant: str, workflow_id: str) -> WorkflowNotFound:
-        """The refusal, with the id that was likely meant."""
-        known = [entry.workflow_id for entry in await self._store.definitions(tenant)]
+    def unknown(self, tenant: str, workflow_id: str) -> WorkflowNotFound:
+        """The refusal, with the id that was likely meant, out of those in memory."""
+        known = [name for owner, name in self._newest if owner == tenant]
         return WorkflowNotFound(workflow_id, nearest(workflow_id, known))
 
+    def _renew(self, tenant: str, flow: Flow) -> None:
+        """From now on this is what new runs use."""
+        place = (tenant, flow.definition.id)
+        if place in self._called:
+            self._called[place] = flow
+        self._keep(self._newest, place, flow)
+        self._remember(tenant, flow)
+
     def _remember(self, tenant: str, flow: Flow) -> None:
-        self._by_digest[tenant, flow.digest] = flow
-        if len(self._by_digest) > self._limit:
-            self._by_digest.popitem(last=False)
+        self._keep(self._by_digest, (tenant, flow.digest), flow)
+
+    def _keep(
+        self, flows: OrderedDict[tuple[str, str], Flow], place: tuple[str, str], flow: Flow
+    ) -> None:
+        """The one nobody has used for longest makes room."""
+        flows[place] = flow
+        flows.move_to_end(place)
+        if len(flows) > self._limit:
+            flows.popitem(last=False)

@@ -41,8 +41,9 @@ log = logging.getLogger("moot.engine")
 MOST_ATTEMPTS = 5
 RECOVERY_LANES = 8
 
-#: makes the remembered answer of a request from the state the command led to
-ReceiptFor = Callable[[Run], Receipt]
+#: told the state a command led to, before it is committed: the answer to a request, kept with it
+#: when its caller sent a key
+ReceiptFor = Callable[[Run], Receipt | None]
 
 
 class Host:
@@ -142,19 +143,29 @@ class Host:
             turn.born.append(head)
         try:
             turn.take(head, command, family)
-            if not turn.heads and receipt is None:
-                return
             owed = turn.owed()
-            if receipt is not None:
-                turn.batch.receipt = receipt(head.run)
+            turn.batch.receipt = receipt(head.run) if receipt is not None else None
         except BaseException:
             for touched in turn.heads.values():
                 self.runs.break_off(touched)
             raise
+        if not turn.heads:
+            await self._on_disk(head)
+            if turn.batch.receipt is None:
+                return
         await self._commit(turn, owed)
         if isinstance(command, ResumeRun):
             for child_run in owed[head.run.run_id].children:  # it may have ended meanwhile
                 self.tasks.start(self._harvest(head.run.tenant, head.run.run_id, child_run))
+
+    async def _on_disk(self, head: Head) -> None:
+        """A repeat is acknowledged no sooner than what it repeats."""
+        for _ in range(head.inflight):
+            if not head.inflight:
+                break
+            await head.settled()
+        if head.broken:
+            raise SequenceConflict(head.run.run_id)
 
     async def _commit(self, turn: Turn, owed: dict[str, Owed]) -> None:
         for head in turn.heads.values():
@@ -262,10 +273,8 @@ class Host:
                 self.look_again(row.tenant, row.run_id)
             except RunNotFound:
                 continue  # its first commit was never made
-            except MootError as refusal:
-                log.exception(
-                    "A run cannot be taken up", extra={"run_id": row.run_id, "code": refusal.code}
-                )
+            except Exception:  # one run that cannot be read must not keep the others waiting
+                log.exception("A run cannot be taken up", extra={"run_id": row.run_id})
 
     def look_again(self, tenant: str, run_id: str) -> None:
         """In a second, when what failed may work again; once, however many ask for it."""
@@ -312,7 +321,7 @@ class Host:
             del self._scopes[tenant, scope_id]
 
     def _refuse_newer(self, run: Run) -> None:
-        if run.engine_version.isdigit() and int(run.engine_version) > ENGINE_VERSION + 1:
+        if run.engine_version.isdigit() and int(run.engine_version) > ENGINE_VERSION:
             raise EngineVersionMismatch(
                 "The run was written by a newer engine; update this host.",
                 runId=run.run_id,

@@ -118,8 +118,7 @@ class Ledger:
             "nodeId": reporter.node_id,
             "attempt": reporter.attempt,
         }
-        if known is None:
-            await reporter.recorded(NewEvent("moot.effect.started", payload, reporter.node_id))
+        await reporter.recorded(NewEvent("moot.effect.started", payload, reporter.node_id))
         return await self._made(reporter, name, effect, payload)
 
     async def _made(

@@ -128,7 +128,9 @@ class Runs:
         if not run.terminal:
             rows_sealed = await self._store.sealed(tenant, run_id)
             sealed = {name: msgspec.json.decode(value) for name, value in rows_sealed.items()}
-        return Head(run, flow, sealed)
+        head = Head(run, flow, sealed)
+        head.snapshot_at = cached.next_sequence if cached else 0
+        return head
 
 
 def complete(head: Head, family: dict[str, Head]) -> bool:

@@ -7,6 +7,8 @@ from typing import Any
 
 log = logging.getLogger("moot.engine")
 
+GRACE_SECONDS = 1.0
+
 
 class Tasks:
     """A set of tasks that ends with its owner."""
@@ -29,6 +31,11 @@ class Tasks:
         return len(self._tasks)
 
     async def aclose(self) -> None:
-        for task in list(self._tasks):
+        """A task that will not be cancelled is left behind and named; it keeps nobody waiting."""
+        left = list(self._tasks)
+        for task in left:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if left:
+            _, stuck = await asyncio.wait(left, timeout=GRACE_SECONDS)
+            for task in stuck:
+                log.warning("A task does not end: %r", task, extra={"action": "task.stuck"})

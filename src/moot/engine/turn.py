@@ -58,6 +58,8 @@ class Turn:
         #: runs that could go on at once but have filled this batch
         self.unfinished: set[str] = set()
         self._size = 0
+        #: what one decision causes happens at one time
+        self._now = clock.micros()
 
     def take(self, head: Head, command: Command, family: dict[str, Head]) -> bool:
         """Decide, then do what follows at once. False when nothing was to be done."""
@@ -81,6 +83,8 @@ class Turn:
 
     def _decide(self, head: Head, command: Command) -> list[NewEvent]:
         events = decide(head.run, head.flow, command)
+        if events:
+            self._now = self._clock.micros()
         for event in events:
             self._record(head, event)
         return events
@@ -93,7 +97,7 @@ class Turn:
         run, run_id = head.run, head.run.run_id
         look = True
         while self._size < MOST_EVENTS and not run.terminal:
-            at = self._clock.millis()
+            at = self._now // 1000
             if look or scan or run_id in self._ended:
                 after = None if scan else tuple(self._ended.pop(run_id, ()))
                 scan = bool(self._decide(head, Advance(at, after))) and scan
@@ -134,12 +138,11 @@ class Turn:
         if head.sealed:
             new = sealed_event(new, head.sealed, head.flow.masking)
         run_id, type_ = run.run_id, new.type
-        micros = self._clock.micros()
-        event = _stamped(run, new, micros)
+        event = _stamped(run, new, self._now)
         body = encode(event)
         append = self._appends.get(run_id) or self._begin(head)
         append.events.append(body)
-        apply(run, event, micros // 1000)
+        apply(run, event, self._now // 1000)
         self._size += 1
         self.published[run_id].append(Published(event.sequence, type_, body))
         if type_ in NODE_ENDS and new.node_id is not None:

@@ -92,7 +92,7 @@ class MemoryStore:
 
     def _index_effect(self, effect: EffectRow) -> None:
         known = self._effects.get((effect.tenant, effect.invocation_id))
-        if known is None or effect.finished or not known.finished:
+        if known is None or effect.sequence >= known.sequence:
             self._effects[effect.tenant, effect.invocation_id] = effect
 
     def _seal(self, batch: Batch) -> None:

@@ -175,7 +175,7 @@ class LogStore(Protocol):
     async def artifact(self, tenant: str, run_id: str, artifact_id: str) -> bytes | None: ...
 
     async def effect(self, tenant: str, invocation_id: str) -> EffectRow | None:
-        """The end of this effect if it is recorded, else its start, else None."""
+        """The newest record of this effect: that it was begun, or how it ended."""
 
 
 class IndexStore(Protocol):

@@ -1,7 +1,7 @@
 """Blocking functions in threads of their own.
 
 Daemon threads, not a pool: a function that never returns must neither use up a pool nor keep the
-server from stopping. How many there are is bounded by the host's limit on activities.
+server from stopping. There is a bound all the same: threads that nobody waits for any more count.
 """
 
 import asyncio
@@ -9,8 +9,21 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+MOST_THREADS = 512
+
+
+class TooManyThreads(Exception):
+    """Blocking nodes that never return have used up the threads there may be."""
+
+
+_alive = threading.BoundedSemaphore(MOST_THREADS)
+
 
 async def in_thread(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    if not _alive.acquire(blocking=False):
+        raise TooManyThreads(
+            f"{MOST_THREADS} blocking calls have not returned; restart the server."
+        )
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 
@@ -29,6 +42,8 @@ async def in_thread(function: Callable[..., Any], arguments: dict[str, Any]) -> 
             value = function(**arguments)
         except BaseException as error:  # sys.exit() too: somebody waits for an answer
             failure = error
+        finally:
+            _alive.release()
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, value, failure)
 

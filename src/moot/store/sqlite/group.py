@@ -100,7 +100,7 @@ class Group:
         for effect in effects:
             where = effect.tenant, effect.invocation_id
             known = self._effects.get(where)
-            if known is None or effect.finished or not known.finished:
+            if known is None or effect.sequence >= known.sequence:
                 self._effects[where] = effect
 
     def _seal(self, batch: Batch) -> None:

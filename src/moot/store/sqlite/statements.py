@@ -55,7 +55,7 @@ PUT_EFFECTS = Bulk(
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
     ON CONFLICT (tenant, invocation_id) DO UPDATE SET run_id = excluded.run_id,
       sequence = excluded.sequence, finished = excluded.finished
-      WHERE excluded.finished >= effects.finished
+      WHERE excluded.sequence >= effects.sequence
     """,
     5,
 )
