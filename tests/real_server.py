@@ -41,6 +41,7 @@ class ServerProcess:
         self.folder = folder
         self.database = folder / "moot.db"
         self.log = folder / "server.log"
+        self._banner = folder / "banner.txt"
         self._arguments = arguments
         self._environment = environment
         self.port = 0
@@ -48,16 +49,19 @@ class ServerProcess:
 
     def start(self) -> None:
         """Returns when /healthz answers."""
-        banner = self.folder / "banner.txt"
+        self.launch()
+        self.url = self._until(lambda: _address(self._banner.read_text()), "print its address")
+        self.port = int(self.url.rsplit(":", 1)[1])
+        self._until(lambda: self._healthy(), "answer /healthz")
+
+    def launch(self) -> None:
+        """Starts the process and waits for nothing."""
         command = [sys.executable, "-m", "moot.cli", "serve", str(self.database)]
         command += ["--port", str(self.port), *self._arguments]
-        with banner.open("w") as out, self.log.open("a") as log:
+        with self._banner.open("w") as out, self.log.open("a") as log:
             self.process = subprocess.Popen(
                 command, cwd=self.folder, env=self._environment, stdout=out, stderr=log
             )
-        self.url = self._until(lambda: _address(banner.read_text()), "print its address")
-        self.port = int(self.url.rsplit(":", 1)[1])
-        self._until(lambda: self._healthy(), "answer /healthz")
 
     @property
     def key(self) -> str:
