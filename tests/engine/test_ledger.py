@@ -95,3 +95,18 @@ async def test_an_effect_that_must_not_happen_twice_is_refused_after_a_crash_in_
     with pytest.raises(EffectUnknown):
         await Ledger(store).once(Notes(store), Effect(1, "shop", shop.order, idempotent=False))
     assert shop.calls == 0
+
+
+async def test_an_effect_begun_again_by_a_later_attempt_is_unknown_after_a_crash() -> None:
+    store, shop = MemoryStore(), Shop(fails=1)
+    with pytest.raises(RuntimeError):
+        await Ledger(store).once(Notes(store), Effect(1, "shop", shop.order, idempotent=False))
+
+    async def never(key: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await Ledger(store).once(Notes(store, 2), Effect(1, "shop", never, idempotent=False))
+    with pytest.raises(EffectUnknown):
+        await Ledger(store).once(Notes(store, 2), Effect(1, "shop", shop.order, idempotent=False))
+    assert shop.calls == 1
