@@ -18,7 +18,6 @@ from .api import Api, definition
 ROUTES = (*ENDPOINTS, *SEAMS)
 GUARDED = [row for row in ROUTES if not row.public]
 PUBLIC = [row for row in ROUTES if row.public]
-MUTATING = [row for row in GUARDED if row.mutating]
 WITH_ID = [row for row in GUARDED if "{" in row.path]
 PATHS = sorted({row.path for row in ROUTES})
 

@@ -158,7 +158,7 @@ def test_cancel(client: OpenwopClient) -> None:
 
 def test_pause_and_resume(client: OpenwopClient) -> None:
     made = client.runs_create(
-        CreateRunRequest(workflowId="conformance-delay", inputs={"delayMs": 100})
+        CreateRunRequest(workflowId="conformance-delay", inputs={"delayMs": 800})
     )
     paused = client.runs_pause(made.runId, PauseRunRequest(reason="x", drainPolicy="immediate"))
     assert (paused.status, paused.runId) == ("paused", made.runId)

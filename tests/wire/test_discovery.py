@@ -150,7 +150,7 @@ def _configurable(api: Api, value: Any) -> None:
 def _pausing(api: Api, value: Any) -> None:
     assert value["supported"] is True
     for policy in value["drainPolicies"]:
-        run_id = api.create("conformance-delay", inputs={"delayMs": 150})
+        run_id = api.create("conformance-delay", inputs={"delayMs": 800})
         assert api.post(f"/v1/runs/{run_id}:pause", {"drainPolicy": policy}).status_code == 202
         # Nothing follows the only node, so a drained run may end instead of pausing.
         if api.until(run_id, "paused", "completed")["status"] == "paused":

@@ -58,7 +58,7 @@ def listed(api: Api) -> list[str]:
     return list(api.get("/.well-known/openwop").json()["fixtures"])
 
 
-def test_exactly_the_fixtures_of_this_part_are_listed(listed: list[str]) -> None:
+def test_exactly_the_fixtures_that_run_here_are_listed(listed: list[str]) -> None:
     assert set(listed) == OURS
     assert len(listed) == len(set(listed))
 

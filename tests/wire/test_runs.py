@@ -650,7 +650,7 @@ def test_a_bulk_cancel_has_a_cap(api: Api) -> None:
 
 
 def test_pause_at_once_and_resume(api: Api) -> None:
-    run_id = api.create("conformance-delay", inputs={"delayMs": 100})
+    run_id = api.create("conformance-delay", inputs={"delayMs": 800})
     paused = api.post(f"/v1/runs/{run_id}:pause", {"drainPolicy": "immediate", "reason": "wait"})
     assert paused.status_code == 202
     assert (paused.json()["runId"], paused.json()["status"]) == (run_id, "paused")
@@ -672,7 +672,7 @@ def test_pause_lets_the_node_finish_first_by_default(api: Api) -> None:
         definition(
             "two-steps",
             [
-                {"id": "a", "typeId": "core.delay", "config": {"ms": 400}},
+                {"id": "a", "typeId": "core.delay", "config": {"ms": 1000}},
                 {"id": "b", "typeId": "core.noop"},
             ],
         )
@@ -744,7 +744,7 @@ def test_a_pause_that_does_not_fit_is_refused(api: Api, verb: str, body: Any) ->
 
 def test_a_pause_survives_a_restart(host: Callable[..., Any]) -> None:
     plain = host()
-    plain.register(sleeping("nap", 50))
+    plain.register(sleeping("nap", 1000))
     run_id = plain.create("nap")
     plain.post(f"/v1/runs/{run_id}:pause", {"drainPolicy": "immediate"})
     plain.server.restart()
