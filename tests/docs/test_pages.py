@@ -67,18 +67,29 @@ def test_every_setting_is_on_its_page_with_its_default() -> None:
     assert set(listed) - client == {f"MOOT_{name.upper()}" for name in Settings.__struct_fields__}
 
 
+def commands(command: click.Command, path: str = "moot") -> Iterator[tuple[str, click.Command]]:
+    """Every command that does something, by what is typed."""
+    children = getattr(command, "commands", {})
+    if not children:
+        yield path, command
+    for name, child in children.items():
+        yield from commands(child, f"{path} {name}")
+
+
 def test_every_command_is_on_the_page_of_the_command_line() -> None:
     page = (DOCS / "cli.md").read_text()
+    assert [path for path, _ in commands(command_line) if f"`{path}" not in page] == []
 
-    def walk(command: click.Command, path: str) -> Iterator[str]:
-        children = getattr(command, "commands", {})
-        if not children:
-            yield path
-        for name, child in children.items():
-            yield from walk(child, f"{path} {name}")
 
-    missing = [path for path in walk(command_line, "moot") if f"`{path}" not in page]
-    assert missing == []
+def test_the_commands_without_json_are_those_the_readme_names() -> None:
+    plain = {
+        path.removeprefix("moot ")
+        for path, command in commands(command_line)
+        if not any("--json" in option.opts for option in command.params)
+    }
+    text = " ".join((ROOT / "README.md").read_text().split())
+    named = text.partition("Every command has `--json`, except")[2].partition(";")[0]
+    assert plain == set(re.findall(r"`(\w+)`", named))
 
 
 def test_every_node_type_and_step_is_on_the_page_of_workflows() -> None:

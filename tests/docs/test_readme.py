@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from real_server import ROOT, server_environment
+from real_server import ROOT, component_missing, server_environment
 
 LEFT_OUT = (".git", ".venv", "demo", ".*_cache", "__pycache__", ".hypothesis", "*.db*")
 SERVE = ".venv/bin/moot serve"
@@ -47,6 +47,8 @@ def script(text: str, port: int) -> str:
 
 
 def test_every_command_of_the_readme_works_in_order(clone: Path) -> None:
+    if shutil.which("curl") is None:
+        component_missing("curl, which the README shows the API with, is not here")
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     session = script((clone / "README.md").read_text(), port)

@@ -125,6 +125,11 @@ def _body(api: Api, value: Any) -> None:
 SAMPLES: dict[str, tuple[Any, Any]] = {
     "recursionLimit": (1000, 0),
     "runTimeoutMs": (1000, 0),
+    "mockProvider": ({"id": "stream-text"}, "stream-text"),
+}
+
+#: the same for what the protocol reserves and this host does not read
+RESERVED: dict[str, tuple[Any, Any]] = {
     "maxLoopIterations": (1, 0),
     "model": ("x", 1),
     "temperature": (2, 2.01),
@@ -132,18 +137,26 @@ SAMPLES: dict[str, tuple[Any, Any]] = {
     "promptOverrides": ({"a": "b"}, "b"),
     "escalationThreshold": (0.5, 1.5),
     "reasoningVerbosity": ("off", "loud"),
-    "mockProvider": ({"id": "stream-text"}, "stream-text"),
 }
+
+
+def keeps_to(api: Api, samples: dict[str, tuple[Any, Any]]) -> None:
+    for key, (fine, wrong) in samples.items():
+        found = api.run("conformance-noop", configurable={key: fine})
+        assert found["configurable"] == {key: fine}
+        assert refused(api, {"workflowId": "conformance-noop", "configurable": {key: wrong}}), key
 
 
 @claims("configurable.*")
 def _configurable(api: Api, value: Any) -> None:
     assert set(value) == set(SAMPLES)
-    for key, (fine, wrong) in SAMPLES.items():
-        found = api.run("conformance-noop", configurable={key: fine})
-        assert found["configurable"] == {key: fine}
-        assert refused(api, {"workflowId": "conformance-noop", "configurable": {key: wrong}}), key
+    keeps_to(api, SAMPLES)
     assert refused(api, {"workflowId": "conformance-noop", "configurable": {"unclaimed": 1}})
+
+
+def test_reserved_options_are_checked_when_they_come_but_not_claimed(api: Api) -> None:
+    assert not set(document(api)["configurable"]) & set(RESERVED)
+    keeps_to(api, RESERVED)
 
 
 @claims("runs.pauseResume.*")

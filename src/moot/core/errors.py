@@ -24,7 +24,6 @@ MootError
 ├── Conflict                    409  conflict
 │   ├── RunTerminal                  run_terminal
 │   ├── RunAlreadyActive             run_already_active
-│   ├── WorkflowExists               workflow_exists
 │   ├── KeyMismatch                  idempotency_key_mismatch
 │   ├── EngineVersionMismatch        engine_version_mismatch
 │   └── SequenceConflict             sequence_conflict (the caller folds again and retries)
@@ -181,10 +180,6 @@ class RunAlreadyActive(Conflict):
             retryAfter=5,
         )
         self.retry_after = 5
-
-
-class WorkflowExists(Conflict):
-    code = "workflow_exists"
 
 
 class KeyMismatch(Conflict):

@@ -1,0 +1,46 @@
+"""The application without a listener: requests go straight to it."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from moot.api.app import App
+
+
+class Said(NamedTuple):
+    status: int
+    body: Any
+
+
+async def ask(
+    app: App,
+    method: str,
+    path: str,
+    body: Any = None,
+    address: str = "192.0.2.1",
+    **headers: str,
+) -> Said:
+    """One request; ``idempotency_key="a"`` is the header Idempotency-Key."""
+    status, pieces = 0, []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"" if body is None else msgspec.json.encode(body)}
+
+    async def send(message: dict[str, Any]) -> None:
+        nonlocal status
+        status = message.get("status", status)
+        pieces.append(message.get("body", b""))
+
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": b"",
+        "client": (address, 1),
+        "headers": [
+            (name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()
+        ],
+    }
+    await app(scope, receive, send)
+    whole = b"".join(pieces)
+    return Said(status, msgspec.json.decode(whole) if whole else None)
