@@ -52,6 +52,32 @@ def test_every_file_is_checked_and_one_mistake_fails_them_all(alone: Cli) -> Non
     assert [json.loads(line)["ok"] for line in done.lines()] == [False, False, True]
 
 
+def test_every_file_of_a_folder_is_checked(alone: Cli) -> None:
+    (alone.folder / "flows").mkdir()
+    write(alone, "flows/good.yaml", GOOD)
+    write(alone, "flows/bad.yaml", "steps: []")
+    write(alone, "flows/readme.txt", "not a workflow")
+    done = alone("flow", "check", "flows", "--json")
+    assert done.code == 1
+    found = [json.loads(line) for line in done.lines()]
+    assert [row["file"] for row in found] == ["flows/bad.yaml", "flows/good.yaml"]
+    (alone.folder / "empty").mkdir()
+    assert alone("flow", "check", "empty").code == 5
+
+
+def test_a_child_that_nobody_knows_is_warned_of(moot: Cli, alone: Cli) -> None:
+    text = "workflow: outer\nsteps: [{id: inner, run: good}]"
+    outer, good = write(alone, "outer.yaml", text), write(alone, "good.yaml", GOOD)
+    done = alone("flow", "check", outer, "--server", "127.0.0.1:1")
+    assert done.code == 0
+    assert "warning: outer.yaml: it runs the workflow 'good', which is neither" in done.err
+    assert alone("flow", "check", outer, good).err == ""
+    assert moot("flow", "check", "flows/parent.yaml").err == ""  # the server knows its child
+    added = moot("flow", "add", write(moot, "lonely.yaml", text.replace("good", "nowhere")))
+    assert added.code == 0
+    assert "warning: lonely.yaml: it runs the workflow 'nowhere'" in added.err
+
+
 def test_nodes_of_the_users_own_are_known_when_named(moot: Cli) -> None:
     assert "acme.flaky" in moot("flow", "check", "flows/flaky.yaml").err
     assert moot("flow", "check", "flows/flaky.yaml", "--nodes", "nodes.py").code == 0

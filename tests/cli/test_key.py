@@ -1,8 +1,11 @@
 """moot key: made, listed, revoked; a secret is printed once and alone."""
 
 import json
+from pathlib import Path
 
 from cli_helpers import Cli
+
+from real_server import ServerProcess, server_environment
 
 
 def test_a_new_key_is_the_only_thing_on_stdout(moot: Cli) -> None:
@@ -40,6 +43,19 @@ def test_a_revoked_key_is_refused(moot: Cli) -> None:
     assert done.code == 1
     assert "revoked" in done.err
     assert any("short-lived\tdefault\trevoked" in line for line in moot("key", "list").lines())
+
+
+def test_the_last_administrators_key_is_revoked_only_when_confirmed(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path, [], server_environment())
+    moot = Cli(tmp_path)
+    moot("key", "create", "--name", "ordinary")
+    refused = moot("key", "revoke", "local")
+    assert refused.code == 2
+    assert "last administrator's key" in refused.err
+    moot("key", "create", "--name", "second", "--admin")
+    assert moot("key", "revoke", "second").code == 0
+    assert moot("key", "revoke", "local", "--yes").code == 0
+    assert server.stop() == 0
 
 
 def test_revoking_needs_one_key_that_is_meant(moot: Cli) -> None:

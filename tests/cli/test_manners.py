@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli_helpers import Cli
 
-from real_server import ROOT, server_environment
+from real_server import ROOT, ServerProcess, server_environment
 
 HEAVY = {"asyncio", "httpx2", "http.client", "msgspec", "rich", "apsw", "uvicorn", "yaml"}
 
@@ -62,7 +62,7 @@ def test_a_terminal_gets_a_table_and_a_pipe_gets_tabs(moot: Cli) -> None:
     assert "\t" not in screen
     piped = moot("run", "list", "-n", 1).out
     assert "STATUS" not in piped
-    assert piped.count("\t") == 6
+    assert piped.count("\t") == 7
 
 
 def test_no_color_means_no_escape_codes(moot: Cli) -> None:
@@ -80,8 +80,9 @@ def test_ids_are_short_on_a_terminal_and_whole_in_a_pipe(moot: Cli) -> None:
     assert run_id not in screen
 
 
-def test_a_reader_that_stops_early_causes_no_traceback(moot: Cli) -> None:
-    code = f"{sys.executable} -m moot.cli openapi | head -c 10"
+@pytest.mark.parametrize("words", ["openapi", "api GET /v1/openapi.json"])
+def test_a_reader_that_stops_early_ends_it_quietly(moot: Cli, words: str) -> None:
+    code = f"{sys.executable} -m moot.cli {words} | head -c 10"
     done = subprocess.run(
         ["bash", "-c", code], capture_output=True, text=True, env=server_environment(),
         cwd=moot.folder, check=False,
@@ -117,6 +118,11 @@ def test_any_route_can_be_called(moot: Cli) -> None:
     lost = moot("api", "GET", "/v1/nothing")
     assert (lost.code, json.loads(lost.out)["error"]) == (5, "not_found")
     assert moot("api", "POST", "/v1/runs", "-d", "{}").code == 1
+
+
+def test_an_address_needs_no_http(moot: Cli, host: ServerProcess) -> None:
+    place = host.url.removeprefix("http://")
+    assert moot("api", "GET", "/healthz", "--server", place).code == 0
 
 
 def test_a_stream_is_passed_on_as_it_is(moot: Cli) -> None:

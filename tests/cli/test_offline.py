@@ -63,6 +63,38 @@ def test_a_server_that_was_named_is_never_replaced_by_a_file(left_behind: Cli) -
     assert left_behind("run", "list", MOOT_URL="http://127.0.0.1:1").code == 6
 
 
+def test_a_file_that_was_chosen_is_never_replaced_by_another_server(
+    left_behind: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from click.testing import CliRunner
+
+    from moot.cli import moot, options
+    from moot.cli.client import Client, Unreachable
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("another server was asked")
+
+    monkeypatch.setattr(Client, "_connection", refuse)
+    database = left_behind.folder / "moot.db"
+    done = CliRunner().invoke(moot, ["run", "list", "--database", str(database)])
+    assert done.exit_code == 0, done.output
+    assert "mails\tcompleted" in done.stdout
+    assert done.stderr == f"No server runs; reading {database} itself.\n"
+    asked = options.Options()
+    asked.database = str(tmp_path / "other.db")
+    with pytest.raises(Unreachable, match=r"no server runs on .*other\.db"):
+        Client(options.place(asked)).call("GET", "/")
+
+
+def test_a_chosen_file_that_is_not_there_exits_5(alone: Cli) -> None:
+    for done in (
+        alone("run", "list", "--database", "x.db"),
+        alone("run", "list", MOOT_DATABASE="x.db"),
+    ):
+        assert (done.code, done.err) == (5, "error: there is no file x.db.\n")
+    assert alone("run", "hello", "--database", "x.db").code == 6
+
+
 def test_without_server_and_file_the_way_out_is_named(alone: Cli) -> None:
     done = alone("run", "list")
     assert done.code == 6

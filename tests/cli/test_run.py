@@ -16,15 +16,29 @@ from real_server import ServerProcess, server_environment
 def test_a_completed_run_exits_0_and_shows_its_outputs(moot: Cli) -> None:
     done = moot("run", "hello", "--input", "name=Ada")
     assert done.code == 0
-    assert "✓ completed" in done.out
-    assert '"greeting": "Ada"' in done.out
+    assert "✓ completed" in done.err
+    assert json.loads(done.out) == {"greeting": "Ada"}
 
 
 def test_a_failed_run_exits_1_and_says_why(moot: Cli) -> None:
     done = moot("run", "breaks")
     assert done.code == 1
-    assert "✗ failed" in done.out
-    assert "out_of_milk: no milk" in done.out
+    assert done.out == ""
+    assert "✗ failed" in done.err
+    assert "out_of_milk: no milk" in done.err
+
+
+def test_a_misspelt_input_is_warned_of_and_the_run_starts_all_the_same(moot: Cli) -> None:
+    done = moot("run", "hello", "-i", "nmae=Ada")
+    assert done.code == 0
+    assert "warning: hello declares no input 'nmae'. Did you mean 'name'?" in done.err
+    assert "warning" not in moot("run", "hello", "-i", "name=Ada").err
+
+
+def test_help_shows_the_options_of_starting(moot: Cli) -> None:
+    said = moot("run", "--help").out
+    for option in ("--input", "--watch", "--detach", "--timeout", "cancel"):
+        assert option in said
 
 
 @pytest.mark.parametrize(
@@ -137,8 +151,14 @@ def test_a_run_can_be_paused_resumed_and_cancelled(moot: Cli) -> None:
     again = moot("run", "resume", run_id)
     assert again.code == 1
     assert again.err.startswith("error: The run")
-    assert "pauses once" in moot("run", "pause", run_id).out
-    assert "✗ cancelled" in moot("run", "cancel", run_id).out
+    assert "pauses once" in moot("run", "pause", run_id, "--reason", "tea").out
+    assert "⏸ running, pausing" in moot("run", "show", run_id).out
+    assert f"{run_id}\tslow\trunning, pausing\t" in moot("run", "list").out
+    events = moot("run", "tail", run_id, "--no-follow").out
+    assert "run will pause once its running nodes are done (tea)" in events
+    assert "✗ cancelled" in moot("run", "cancel", run_id, "--reason", "too late").out
+    assert "run cancelled (too late)" in moot("run", "tail", run_id, "--no-follow").out
+    assert "reason    too late" in moot("run", "show", run_id).out
 
 
 def test_cancel_takes_several_runs_and_answers_with_a_line_for_each(moot: Cli) -> None:
@@ -161,6 +181,15 @@ def test_children_are_listed_by_their_parent(moot: Cli) -> None:
     parent = json.loads(moot("run", "parent", "--json").out)["runId"]
     rows = moot("run", "list", "--parent", parent).lines()
     assert [row.split("\t")[1] for row in rows] == ["hello"]
+    assert rows[0].split("\t")[-1] == parent
+
+
+def test_last_is_the_parent_and_a_finished_node_waits_for_nothing(moot: Cli) -> None:
+    parent = json.loads(moot("run", "parent", "--json").out)["runId"]
+    said = moot("run", "show", "@last").out
+    assert said.startswith(parent)
+    assert "child\tcompleted" in said
+    assert "waits for" not in said
 
 
 def test_tail_shows_the_past_and_can_start_anywhere(moot: Cli) -> None:

@@ -46,6 +46,8 @@ def test_a_wrong_setting_is_named(alone: Cli) -> None:
     assert alone("serve", "--workflows", "nowhere").code == 2
     assert alone("serve", "--nodes", "nowhere.py").code == 2
     assert alone("serve", "a.db", "--database", "b.db").code == 2
+    lost = alone("serve", "nodir/x.db")
+    assert (lost.code, "there is no folder nodir" in lost.err) == (2, True)
 
 
 def test_a_broken_node_file_stops_the_start_in_a_sentence(alone: Cli) -> None:

@@ -21,10 +21,13 @@ SECONDS = 60
 
 
 class Unreachable(Trouble):
-    def __init__(self, url: str, why: object) -> None:
-        super().__init__(
-            f"no server answers at {url} ({why}). Start one with: moot serve", Exit.UNREACHABLE
-        )
+    def __init__(self, where: Place, why: object) -> None:
+        if where.alone:
+            said = f"no server runs on {where.database}"
+        else:
+            said = f"no server answers at {where.url} ({why})"
+        file = f" {where.database}" if where.chosen else ""
+        super().__init__(f"{said}. Start one with: moot serve{file}", Exit.UNREACHABLE)
 
 
 class Answer(NamedTuple):
@@ -85,15 +88,21 @@ class Client:
         """The answer while it still arrives; silence for so many seconds ends it."""
         from http.client import HTTPException
 
-        connection = self._connection(seconds)
+        if self.place.alone:
+            raise Unreachable(self.place, "it has left no address")
+        connection, answered = self._connection(seconds), False
         try:
             connection.request(
                 method, self._parts.path.rstrip("/") + path, body, self._headers(body, headers)
             )
-            yield connection.getresponse()
+            answer = connection.getresponse()
+            answered = True
+            yield answer
         except (OSError, HTTPException) as error:
+            if answered and isinstance(error, BrokenPipeError):
+                raise  # reading breaks no pipe: it is stdout whose reader has gone
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise Unreachable(self.place.url, str(why).lower()) from error
+            raise Unreachable(self.place, str(why).lower()) from error
         finally:
             connection.close()
 

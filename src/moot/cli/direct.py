@@ -41,6 +41,8 @@ class ServerOrFile:
         except Unreachable as trouble:
             if self.place.named:
                 raise
+            if self.place.chosen and not self.place.database.is_file():
+                raise Trouble(f"there is no file {self.place.database}.", Exit.NOT_FOUND) from None
             if not self.place.database.is_file():
                 raise Trouble(
                     f"no server answers at {self.place.url}, and there is no file"

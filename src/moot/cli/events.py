@@ -23,11 +23,16 @@ def _run_started(event: dict[str, Any], _: Started) -> str:
 
 
 def _run_ended(event: dict[str, Any], _: Started) -> str:
-    return f"run {event['type'].removeprefix('run.')}{_error(event['payload'])}"
+    said = event["payload"]
+    return f"run {event['type'].removeprefix('run.')}{_error(said)}{_reason(said)}"
 
 
 def _run_paused(event: dict[str, Any], _: Started) -> str:
     return f"run {event['type'].removeprefix('run.')}{_reason(event['payload'])}"
+
+
+def _pause_requested(event: dict[str, Any], _: Started) -> str:
+    return f"run will pause once its running nodes are done{_reason(event['payload'])}"
 
 
 def _node_started(event: dict[str, Any], started: Started) -> str:
@@ -134,6 +139,7 @@ LINES: dict[str, Said] = {
     "output.chunk": _chunk,
     "log.appended": _logged,
     "artifact.created": _artifact,
+    "moot.pause.requested": _pause_requested,
     "moot.effect.started": _effect,
     "moot.effect.finished": _effect,
 }

@@ -1,15 +1,18 @@
 """``moot flow``: the workflows a server has, and files before they get there."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from moot.cli import output
 from moot.cli.client import path_of, to_read, to_write
 from moot.cli.flows import FlowProblem, body_of
-from moot.cli.options import Options, shows, talks
+from moot.cli.options import Options, talks
 from moot.cli.trouble import Exit, Trouble
+
+if TYPE_CHECKING:
+    from moot.core.flow import Flow
 
 
 @click.group()
@@ -62,9 +65,12 @@ def _default(variable: dict[str, Any]) -> str:
 @flow.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--nodes", metavar="FILE", help="A Python file of @node functions they use.")
-@shows
+@talks
 def check(options: Options, files: tuple[str, ...], nodes: str | None) -> Exit:
-    """Check workflow files; needs no server. Names file, line and the nearest word."""
+    """Check workflow files, or all in a folder. Names file, line and the nearest word.
+
+    Needs no server; one that runs is asked only for child workflows that are not among the files.
+    """
     from moot.cli import flows
     from moot.engine.nodes import registry
 
@@ -75,16 +81,26 @@ def check(options: Options, files: tuple[str, ...], nodes: str | None) -> Exit:
             types.update(registry.from_file(nodes))
     except ValueError as error:
         raise Trouble(str(error)) from error
-    problems = 0
-    for name in files:
-        try:
-            found = flows.check(Path(name), types)
-        except Trouble as problem:
-            problems += 1
-            _say_problem(options, name, problem)
+    checked = [(name, _checked(name, types)) for name in flows.expanded(files)]
+    fine = [found for _, found in checked if not isinstance(found, Trouble)]
+    children = {child for found in fine for child in found.references}
+    elsewhere = children - {found.definition.id for found in fine}
+    missing = flows.unknown(to_write(options), elsewhere) if elsewhere else set()
+    for name, found in checked:
+        if isinstance(found, Trouble):
+            _say_problem(options, name, found)
         else:
-            _say_fine(options, name, found.definition.id, len(found.nodes))
-    return Exit.FAILED if problems else Exit.OK
+            _say_fine(options, name, found, sorted(missing & set(found.references)))
+    return Exit.OK if len(fine) == len(checked) else Exit.FAILED
+
+
+def _checked(name: str, types: Any) -> "Flow | Trouble":
+    from moot.cli import flows
+
+    try:
+        return flows.check(Path(name), types)
+    except Trouble as problem:
+        return problem
 
 
 def _say_problem(options: Options, name: str, problem: Trouble) -> None:
@@ -95,11 +111,20 @@ def _say_problem(options: Options, name: str, problem: Trouble) -> None:
         click.echo(f"error: {problem}", err=True)
 
 
-def _say_fine(options: Options, file: str, flow_id: str, nodes: int) -> None:
+def _say_fine(options: Options, file: str, found: "Flow", missing: list[str]) -> None:
+    flow_id, nodes = found.definition.id, len(found.nodes)
+    warnings = [_no_child(child, "among these files nor known to a server") for child in missing]
     if options.json:
-        output.json_line({"file": file, "ok": True, "workflowId": flow_id, "nodes": nodes})
-    else:
-        click.echo(f"{file}: {flow_id} is fine ({nodes} nodes)")
+        said = {"file": file, "ok": True, "workflowId": flow_id, "nodes": nodes}
+        output.json_line({**said, "warnings": warnings} if warnings else said)
+        return
+    click.echo(f"{file}: {flow_id} is fine ({nodes} nodes)")
+    for warning in warnings:
+        click.echo(f"warning: {file}: {warning}", err=True)
+
+
+def _no_child(child: str, where: str) -> str:
+    return f"it runs the workflow '{child}', which is neither {where}."
 
 
 @flow.command()
@@ -107,10 +132,14 @@ def _say_fine(options: Options, file: str, flow_id: str, nodes: int) -> None:
 @talks
 def add(options: Options, files: tuple[str, ...]) -> None:
     """Register workflow files with the server; the newest of an id is what new runs use."""
+    from moot.cli import flows
+
     api = to_write(options)
-    for name in files:
+    children: dict[str, str] = {}
+    for name in flows.expanded(files):
         try:
-            answer = api.ask("POST", "/v1/host/moot/workflows", body_of(Path(name)))
+            body = body_of(Path(name))
+            answer = api.ask("POST", "/v1/host/moot/workflows", body)
         except FlowProblem:
             raise
         except Trouble as trouble:
@@ -119,3 +148,7 @@ def add(options: Options, files: tuple[str, ...]) -> None:
             output.json_line(answer)
         else:
             click.echo(f"{answer['workflowId']} {answer['version']} registered from {name}")
+        children.update(dict.fromkeys(flows.children_of(body), name))
+    for child in sorted(flows.unknown(api, set(children))):
+        said = _no_child(child, "among these files nor known to the server")
+        click.echo(f"warning: {children[child]}: {said}", err=True)

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moot.cli.client import Api
+from moot.cli.client import Api, Unreachable, path_of
 from moot.cli.trouble import Exit, Trouble
 
 if TYPE_CHECKING:
@@ -20,6 +20,44 @@ class FlowProblem(Trouble):
     def __init__(self, file: str, line: int, message: str) -> None:
         super().__init__(f"{file}:{line}: {message}")
         self.file, self.line, self.message = file, line, message
+
+
+def expanded(names: tuple[str, ...]) -> list[str]:
+    """Files as they are; a folder stands for every workflow file in it."""
+    found: list[str] = []
+    for name in names:
+        if Path(name).is_dir():
+            inside = sorted(file for file in Path(name).rglob("*") if file.suffix in SUFFIXES)
+            if not inside:
+                raise Trouble(f"there is no workflow file in {name}.", Exit.NOT_FOUND)
+            found += map(str, inside)
+        else:
+            found.append(name)
+    return found
+
+
+def children_of(body: bytes) -> set[str]:
+    """The workflows that a definition the server has taken starts as child runs."""
+    from moot.core.outcomes import Kind
+    from moot.engine.nodes import registry
+
+    starts = {name for name, type_ in registry.built_in().items() if type_.kind is Kind.CHILD}
+    configs = [node.get("config", {}) for node in json.loads(body)["nodes"]
+               if node["typeId"] in starts]  # fmt: skip
+    return {str(config["workflowId"]) for config in configs if "workflowId" in config}
+
+
+def unknown(api: Api, names: set[str]) -> set[str]:
+    """Those workflows no server that can be asked knows."""
+    missing = set()
+    for name in sorted(names):
+        try:
+            api.get(path_of("v1", "workflows", name))
+        except Unreachable:
+            return names
+        except Trouble:
+            missing.add(name)
+    return missing
 
 
 def registered(api: Api, flow: str) -> str:

@@ -83,12 +83,20 @@ def _scopes(row: dict[str, Any]) -> str:
 
 @key.command()
 @click.argument("key_ids", metavar="KEY...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Also the last administrator's key.")
 @talks
-def revoke(options: Options, key_ids: tuple[str, ...]) -> None:
+def revoke(options: Options, key_ids: tuple[str, ...], yes: bool) -> None:
     """Revoke keys, by id, unique prefix of an id, or name."""
     api = to_write(options)
     for given in key_ids:
-        found = _resolve(api, given)
+        rows = _in_use(api)
+        found = _resolve(rows, given)
+        if not yes and [row["id"] for row in rows if row["admin"]] == [found["id"]]:
+            raise Trouble(
+                f"{found['id']} '{found['name']}' is the last administrator's key in use; without"
+                " it nobody is an administrator any more. To revoke it all the same: --yes",
+                Exit.USAGE,
+            )
         api.delete(f"{KEYS}{path_of(found['id'])}")
         if options.json:
             output.json_line({"id": found["id"], "revoked": True})
@@ -96,8 +104,20 @@ def revoke(options: Options, key_ids: tuple[str, ...]) -> None:
             click.echo(f"{found['id']} '{found['name']}' is revoked")
 
 
-def _resolve(api: Api, given: str) -> dict[str, Any]:
-    rows = [row for row in api.get(KEYS)["keys"] if "revokedAt" not in row]
+def _in_use(api: Api) -> list[dict[str, Any]]:
+    """Keys that are neither revoked nor past their end."""
+    from moot.clock import SystemClock
+
+    now = SystemClock().millis() / 1000
+    return [
+        row
+        for row in api.get(KEYS)["keys"]
+        if "revokedAt" not in row
+        and ("expiresAt" not in row or output.moment(row["expiresAt"]).timestamp() > now)
+    ]
+
+
+def _resolve(rows: list[dict[str, Any]], given: str) -> dict[str, Any]:
     named = [row for row in rows if given in (row["id"], row["name"])]
     meant = named or [row for row in rows if row["id"].startswith((given, f"key_{given}"))]
     if len(meant) == 1:

@@ -19,12 +19,17 @@ class Options:
 
 
 class Place(NamedTuple):
-    """A server, the key to it, and the file it keeps. ``named`` when the user chose the server."""
+    """A server, the key to it, and the file it keeps."""
 
     url: str
     key: str | None
     database: Path
+    #: the user chose the server
     named: bool
+    #: the user chose the file
+    chosen: bool = False
+    #: no server runs on the file that was chosen; one at the usual address keeps another
+    alone: bool = False
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -68,11 +73,15 @@ def place(options: Options) -> Place:
     from moot.config import client_environment
 
     environ = client_environment()
-    database = Path(options.database or environ.get("MOOT_DATABASE") or USUAL_DATABASE)
-    given = options.server or environ.get("MOOT_URL")
-    url = given or _line_of(url_file(database)) or USUAL_URL
+    chosen = options.database or environ.get("MOOT_DATABASE")
+    database = Path(chosen or USUAL_DATABASE)
+    named = options.server or environ.get("MOOT_URL")
+    found = named or _line_of(url_file(database))
+    url = found or USUAL_URL
+    url = url if "://" in url else f"http://{url}"
     key = options.token or environ.get("MOOT_KEY") or _line_of(key_file(database))
-    return Place(url.rstrip("/"), key, database, bool(given))
+    alone = bool(chosen) and not found
+    return Place(url.rstrip("/"), key, database, bool(named), bool(chosen), alone)
 
 
 def key_file(database: Path) -> Path:

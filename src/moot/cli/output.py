@@ -17,6 +17,7 @@ MARKS = {
     "cancelled": ("✗", "yellow"),
     "running": ("●", "cyan"),
     "pending": ("○", "cyan"),
+    "running, pausing": ("⏸", "yellow"),
     "paused": ("⏸", "yellow"),
     "waiting-approval": ("⏸", "magenta"),
     "waiting-input": ("⏸", "magenta"),

@@ -8,7 +8,7 @@ from moot.cli import output
 from moot.cli.client import Api, Client, path_of, to_read, to_write
 from moot.cli.inputs import gather
 from moot.cli.options import Options, place, talks
-from moot.cli.runs import resolve
+from moot.cli.runs import resolve, status_in_list
 from moot.cli.trouble import Exit, Trouble
 
 EPILOG = "A workflow that is called like one of these commands: moot run start FLOW."
@@ -25,12 +25,20 @@ class FlowOrCommand(click.Group):
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return ["FLOW [OPTIONS] | COMMAND [ARGS]..."]
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Those of starting a run first: that is what most come for."""
+        found = [option.get_help_record(ctx) for option in self.commands["start"].params]
+        with formatter.section("Options of FLOW"):
+            formatter.write_dl([record for record in found if record])
+        super().format_options(ctx, formatter)
+
 
 @click.group(cls=FlowOrCommand, epilog=EPILOG)
 def run() -> None:
     """Start a run of a workflow, or look after runs.
 
-    Runs are named by their id, by any prefix of it that only one run has, or as @last.
+    Runs are named by their id, by any prefix of it that only one run has, or as @last: the
+    newest that is not the child of another.
     """
 
 
@@ -59,6 +67,7 @@ def start(
 
     api = to_write(options)
     body: dict[str, Any] = {"workflowId": registered(api, flow), "inputs": gather(inputs)}
+    _warn_of_unknown(api, body)
     if tags:
         body["tags"] = list(tags)
     created = _created(api, body)
@@ -67,6 +76,25 @@ def start(
         return Exit.OK
     watching = output.on_terminal() if watch is None else watch
     return _follow(options, api, created["runId"], -1, timeout, not watching)
+
+
+def _warn_of_unknown(api: Api, body: dict[str, Any]) -> None:
+    """Of inputs that the workflow does not declare; the run starts all the same."""
+    from moot.core.definition import nearest
+
+    if not body["inputs"]:
+        return
+    try:
+        found = api.get(path_of("v1", "workflows", body["workflowId"]))
+    except Trouble:
+        return  # starting the run says what is wrong, if anything is
+    declared = [variable["name"] for variable in found.get("variables", [])]
+    for name in body["inputs"]:
+        if name not in declared:
+            meant = nearest(name, declared)
+            hint = f" Did you mean '{meant}'?" if meant else ""
+            said = f"warning: {body['workflowId']} declares no input '{name}'.{hint}"
+            click.echo(said, err=True)
 
 
 def _created(api: Api, body: dict[str, Any]) -> dict[str, Any]:
@@ -112,7 +140,7 @@ def _follow(
     if options.json and quiet:
         output.show_json(found)
     elif not options.json:
-        show_end(found, named=quiet)
+        show_end(found, quiet)
     if end is Exit.WAITING:
         click.echo(f"{run_id} waits for a person.", err=True)
     return end
@@ -145,9 +173,10 @@ def list_(
         output.show_json(rows)
         return
     output.table(
-        ("ID", "FLOW", "STATUS", "STARTED", "TOOK", "EVENTS", "ERROR"),
-        ([output.short(r["runId"]), r["workflowId"], r["status"], _started(r), _took(r),
-          r["eventCount"], r.get("errorCode")] for r in rows),
+        ("ID", "FLOW", "STATUS", "STARTED", "TOOK", "EVENTS", "ERROR", "CHILD OF"),
+        ([output.short(r["runId"]), r["workflowId"], status_in_list(api, r), _started(r), _took(r),
+          r["eventCount"], r.get("errorCode"), output.short(r.get("parentRunId", ""))]
+         for r in rows),
         empty="No runs. Start one with: moot run FLOW",
     )  # fmt: skip
     if cursor is not None and output.on_terminal():
@@ -169,14 +198,14 @@ def _took(row: dict[str, Any]) -> str | None:
 @talks
 def show(options: Options, run_id: str) -> None:
     """Show a run: how it stands, its nodes, what came out."""
-    from moot.cli.runs import show_run
+    from moot.cli.runs import show_run, why_cancelled
 
     api = to_read(options)
     found = api.get(path_of("v1", "runs", resolve(api, run_id)))
     if options.json:
         output.show_json(found)
     else:
-        show_run(found)
+        show_run(found, why_cancelled(api, found))
 
 
 @run.command()

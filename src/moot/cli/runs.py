@@ -7,7 +7,7 @@ import click
 from moot.cli import output
 from moot.cli.client import Api, Client, path_of
 from moot.cli.trouble import Exit, Trouble
-from moot.cli.watching import Follower, last_line
+from moot.cli.watching import AT_WORK, Follower, last_line, status_of
 
 PREFIX = "run_"
 WHOLE = len(PREFIX) + 20
@@ -32,15 +32,41 @@ def resolve(api: Api, given: str) -> str:
 
 
 def _newest(api: Api) -> str:
-    rows = api.get("/v1/host/moot/runs", limit=1)["runs"]
-    if not rows:
-        raise Trouble("there is no run yet. Start one with: moot run FLOW", Exit.NOT_FOUND)
-    return str(rows[0]["runId"])
+    """Of the runs somebody started; the children of runs are not meant."""
+    cursor = None
+    while True:
+        page = api.get("/v1/host/moot/runs", limit=50, cursor=cursor)
+        for row in page["runs"]:
+            if "parentRunId" not in row:
+                return str(row["runId"])
+        cursor = page.get("nextCursor")
+        if cursor is None:
+            raise Trouble("there is no run yet. Start one with: moot run FLOW", Exit.NOT_FOUND)
 
 
-def show_run(run: dict[str, Any]) -> None:
+def status_in_list(api: Api, row: dict[str, Any]) -> str:
+    """Only the run itself, not its row, knows of a pause that waits for nodes at work."""
+    if row["status"] != "running":
+        return str(row["status"])
+    return status_of(api.get(path_of("v1", "runs", row["runId"])))
+
+
+def why_cancelled(api: Api, run: dict[str, Any]) -> str | None:
+    """The reason that was given; it stands in the log only, at its end."""
+    if run["status"] != "cancelled":
+        return None
+    after = max(-1, run["metrics"]["eventCount"] - 10)
+    path = path_of("v1", "runs", run["runId"], "events", "poll")
+    events = api.get(path, lastSequence=after, timeout=0)["events"]
+    ends = [event["payload"] for event in events if event["type"] == "run.cancelled"]
+    return ends[0].get("reason") if ends else None
+
+
+def show_run(run: dict[str, Any], reason: str | None = None) -> None:
     click.echo(f"{click.style(run['runId'], bold=True)} {run['workflowId']}")
     click.echo(last_line(run))
+    if reason:
+        click.echo(f"{'reason':<10}{output.brief(reason, 2000)}")
     for name in ("parentRunId", "tags", "inputs", "outputs", "error"):
         if run.get(name):
             click.echo(f"{name:<10}{output.brief(run[name], 2000)}")
@@ -56,10 +82,11 @@ def show_run(run: dict[str, Any]) -> None:
 def _about(state: dict[str, Any]) -> str:
     if state.get("error"):
         return f"{state['error'].get('code')}: {state['error'].get('message')}"
-    if state.get("childRunId"):
-        return f"waits for {state['childRunId']}"
-    if state.get("dueAt"):
-        return f"due {state['dueAt']}"
+    if state["status"] in AT_WORK:
+        if state.get("childRunId"):
+            return f"waits for {state['childRunId']}"
+        if state.get("dueAt"):
+            return f"due {state['dueAt']}"
     return output.brief(state["outputs"], 100) if state.get("outputs") else state.get("reason", "")
 
 

@@ -49,6 +49,9 @@ def settings_from(flags: dict[str, Any]) -> "Settings":
         settings = config.load({**flags, "database": positional or option})
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    folder = Path(settings.database).parent
+    if not folder.is_dir():
+        raise click.UsageError(f"there is no folder {folder} for {settings.database}; make it.")
     if settings.workflows and not Path(settings.workflows).is_dir():
         raise click.UsageError(f"--workflows: there is no folder {settings.workflows}.")
     if settings.nodes and not Path(settings.nodes).is_file():

@@ -19,6 +19,8 @@ FOR_A_PERSON = ("waiting-approval", "waiting-input")
 #: how long a server that went away may take to come back
 PATIENCE = 15.0
 RETRY = 0.2
+#: statuses of nodes that have not ended
+AT_WORK = ("running", "retrying", "interrupted")
 
 
 class TimedOut(Trouble):
@@ -130,20 +132,26 @@ class Follower:
         return status in FOR_A_PERSON
 
 
+def status_of(run: dict[str, Any]) -> str:
+    """Its status, and that a pause waits for nodes at work."""
+    return f"{run['status']}, pausing" if run.get("draining") else str(run["status"])
+
+
 def last_line(run: dict[str, Any]) -> str:
     """How the run ended, or how it stands."""
-    text = output.status_mark(run["status"])
+    text = output.status_mark(status_of(run))
     if run.get("completedAt"):
         text += f" in {output.span(output.between(run['startedAt'], run['completedAt']))}"
     states = run.get("nodeStates", {}).values()
-    busy = sum(state["status"] in ("running", "retrying", "interrupted") for state in states)
+    busy = sum(state["status"] in AT_WORK for state in states)
     nodes = f"{len(states)} node{'s' * (len(states) != 1)}" + (f", {busy} at work" if busy else "")
     return f"{text} · {nodes} · {run['metrics']['eventCount']} events"
 
 
-def show_end(run: dict[str, Any], named: bool = False) -> None:
-    click.echo(f"{run['runId']} {last_line(run)}" if named else last_line(run))
+def show_end(run: dict[str, Any], quiet: bool = False) -> None:
+    """After its events all of it; quiet leaves stdout to the outputs alone."""
+    click.echo(f"{run['runId']} {last_line(run)}" if quiet else last_line(run), err=quiet)
     if run.get("error"):
-        click.echo(f"{run['error']['code']}: {run['error']['message']}")
+        click.echo(f"{run['error']['code']}: {run['error']['message']}", err=quiet)
     if run.get("outputs"):
         output.show_json(run["outputs"])
