@@ -127,7 +127,7 @@ async def test_a_crash_in_the_middle_of_a_call_makes_it_again_under_the_same_key
     run = await ended(again, run_id)
     assert run.status is Status.COMPLETED
     assert len(shop.orders) == 1, "the shop can tell that it is the same order"
-    assert (await order(again, run_id)).count("moot.effect.started n") == 1
+    assert (await order(again, run_id)).count("moot.effect.started n") == shop.orders.total() == 2
 
 
 async def test_a_call_that_must_not_be_made_twice_is_not_made_again_after_a_crash(

@@ -51,7 +51,9 @@ class Activities:
         mine = self._running.setdefault(head.run.run_id, {})
         if (node_id, attempt) not in mine:
             work = self._attempt(head, head.flow.nodes[node_id], attempt)
-            mine[node_id, attempt] = self._host.tasks.start(work)
+            mine[node_id, attempt] = task = self._host.tasks.start(work)
+            head.pins += 1  # the node looks at the run through it, from now to the end
+            task.add_done_callback(lambda _: head.unpin())
 
     def keep(self, run_id: str, wanted: list[tuple[str, int]]) -> None:
         """Cancel every attempt of the run that is not wanted any more."""
@@ -79,7 +81,6 @@ class Activities:
                 extra={"action": "node.missing", "run_id": run.run_id},
             )
             return
-        head.pins += 1
         try:
             async with self._slots:
                 await self._carry_out(head, node, attempt)
@@ -91,7 +92,6 @@ class Activities:
             self._forget(run.run_id, key)
             self._host.look_again(run.tenant, run.run_id)
         finally:
-            head.pins -= 1
             self._forget(run.run_id, key)
 
     def _forget(self, run_id: str, key: tuple[str, int]) -> None:

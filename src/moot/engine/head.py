@@ -49,6 +49,9 @@ class Head:
             self._settled = asyncio.get_running_loop().create_future()
         await asyncio.shield(self._settled)
 
+    def unpin(self) -> None:
+        self.pins -= 1
+
     def settle(self) -> None:
         self.inflight -= 1
         if self._settled is not None:

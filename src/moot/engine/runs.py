@@ -16,13 +16,24 @@ PAGE = 2000
 _state = msgspec.json.Decoder(Run)
 
 
+class _Opening:
+    """A run being read in. For everybody who waits the head is held until he has come to run."""
+
+    __slots__ = ("head", "task", "waiting")
+
+    def __init__(self) -> None:
+        self.head: Head | None = None
+        self.task: asyncio.Future[None]
+        self.waiting = 0
+
+
 class Runs:
     """The heads of a host. A run has at most one here; a second one would know too little."""
 
     def __init__(self, store: Store, flows: Flows, limit: int) -> None:
         self._store, self._flows = store, flows
         self._heads = Heads(limit)
-        self._opening: dict[tuple[str, str], asyncio.Future[None]] = {}
+        self._opening: dict[tuple[str, str], _Opening] = {}
 
     def __len__(self) -> int:
         return len(self._heads)
@@ -42,7 +53,7 @@ class Runs:
             head = self._heads.get(tenant, run_id)
             if head is None:
                 await self._open(tenant, run_id)
-                continue  # it may have had to make room again before we came to run
+                continue
             if not head.broken:
                 return head
             if head.inflight:
@@ -98,16 +109,24 @@ class Runs:
         key = (tenant, run_id)
         opening = self._opening.get(key)
         if opening is None:
-            opening = asyncio.ensure_future(self._bring(key))
-            self._opening[key] = opening
-            opening.add_done_callback(lambda done: done.cancelled() or done.exception())
-        await asyncio.shield(opening)
+            opening = self._opening[key] = _Opening()
+            opening.task = asyncio.ensure_future(self._bring(key, opening))
+            opening.task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        opening.waiting += 1
+        try:
+            await asyncio.shield(opening.task)
+        finally:
+            opening.waiting -= 1
+            if opening.head is not None:
+                opening.head.unpin()
 
-    async def _bring(self, key: tuple[str, str]) -> None:
+    async def _bring(self, key: tuple[str, str], opening: _Opening) -> None:
         """Done means: in its place. A callback would come too late for who looks at once."""
         try:
             head = await self._load(*key)
             if self._heads.get(*key) is None:
+                head.pins += opening.waiting
+                opening.head = head
                 self._heads.put(head)
         finally:
             del self._opening[key]

@@ -137,6 +137,8 @@ class Turn:
         run = head.run
         if head.sealed:
             new = sealed_event(new, head.sealed, head.flow.masking)
+            if new.type == "variable.changed":
+                self._unseal(head, new)
         run_id, type_ = run.run_id, new.type
         event = _stamped(run, new, self._now)
         body = encode(event)
@@ -161,8 +163,6 @@ class Turn:
     def _beside(self, head: Head, new: NewEvent, event: Event) -> None:
         """What goes to disk with the event but not into it, and what it causes elsewhere."""
         run = head.run
-        if new.type == "variable.changed":
-            self._unseal(head, new)
         if new.sealed:
             head.sealed.update(new.sealed)
             self.batch.sealed += [
@@ -199,7 +199,7 @@ class Turn:
         """The child begins in the same batch as the event that names it."""
         node = parent.flow.nodes[node_id]
         at = self._clock.millis()
-        command = children.spawn(parent.run, node, at, parent.sealed, self._limits)
+        command = children.spawn(parent.run, parent.flow, node, at, parent.sealed, self._limits)
         spec = children.next_child(
             parent.run, node, at, parent.sealed, parent.run.nodes[node_id].children - 1
         )
