@@ -112,15 +112,16 @@ def read_to_the_end(victim: ServerProcess, asked: list[Asked]) -> dict[str, list
 
 def check_log(log: list[dict[str, Any]]) -> None:
     """Dense from 0, of one run, with one end, and that comes last."""
-    assert [event["sequence"] for event in log] == list(range(len(log))), log
-    assert len({event["runId"] for event in log}) == 1, log
+    shown = "\n".join(f"{event['timestamp']} {event['type']} {event['payload']}" for event in log)
+    assert [event["sequence"] for event in log] == list(range(len(log))), shown
+    assert len({event["runId"] for event in log}) == 1, shown
     ends = [event["type"] for event in log if event["type"] in TERMINAL]
-    assert ends == ["run.completed"], log
-    assert log[-1]["type"] == "run.completed", log
+    assert ends == ["run.completed"], shown
+    assert log[-1]["type"] == "run.completed", shown
     for event_type in ("run.started", "node.completed"):
         per_node = Counter(event.get("nodeId") for event in log if event["type"] == event_type)
-        assert per_node, log
-        assert set(per_node.values()) == {1}, log
+        assert per_node, shown
+        assert set(per_node.values()) == {1}, shown
 
 
 def check_run(given: Asked, log: list[dict[str, Any]]) -> None:
