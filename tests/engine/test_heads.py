@@ -213,16 +213,16 @@ async def test_runs_that_end_early_leave_nothing_in_the_alarm_clock() -> None:
 
 
 async def test_alarms_ring_in_order_and_only_the_last_one_set() -> None:
-    now, rung = 0, []
+    moment, rung = [0], []
 
     class Clock:
         def millis(self) -> int:
-            return now
+            return moment[0]
 
     timers = Timers(Clock(), lambda tenant, run: rung.append(run))  # type: ignore[arg-type]
     for name, due in (("a", 30), ("b", 10), ("c", 20), ("a", 5), ("b", 40), ("c", 20)):
         timers.set(TENANT, name, due)
-    for now in (4, 5, 10, 25, 30, 39, 40, 100):
+    for moment[0] in (4, 5, 10, 25, 30, 39, 40, 100):
         timers._fire()
     assert rung == ["a", "c", "b"]
     assert len(timers) == 0

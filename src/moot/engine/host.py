@@ -237,7 +237,13 @@ class Host:
             log.exception("A run cannot go on", extra={"run_id": run_id, "code": refusal.code})
 
     async def _harvest(self, tenant: str, parent_run: str, child_run: str) -> None:
-        """Tell a parent that its child has ended."""
+        """Tell a parent that its child has ended. What cannot be read now is told later."""
+        try:
+            await self._tell(tenant, parent_run, child_run)
+        except Unavailable:
+            self.look_again(tenant, parent_run)
+
+    async def _tell(self, tenant: str, parent_run: str, child_run: str) -> None:
         child = (await self.view(tenant, child_run)).run
         if child.terminal and child.parent_node is not None:
             parent = await self.runs.head(tenant, parent_run)
