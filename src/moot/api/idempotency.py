@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import hashlib
 import logging
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,9 +22,6 @@ from moot.core.errors import (
     Unavailable,
 )
 from moot.store.protocol import Receipt
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger("moot.api")
 
