@@ -27,6 +27,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_run_duration_ms: int = 86_400_000  #: MOOT_MAX_RUN_DURATION_MS - active time of one run
     max_parallel_nodes: int = 32  #: MOOT_MAX_PARALLEL_NODES - nodes of one run at a time
     max_depth: int = 16  #: MOOT_MAX_DEPTH - workflows calling workflows
+    max_tree_runs: int = 1000  #: MOOT_MAX_TREE_RUNS - runs one run may lead to
     max_activities: int = 256  #: MOOT_MAX_ACTIVITIES - nodes touching the world at a time
     max_heads: int = 4096  #: MOOT_MAX_HEADS - runs kept in memory
     keepalive_s: int = 15  #: MOOT_KEEPALIVE_S - seconds between comments on a quiet stream

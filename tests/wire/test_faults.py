@@ -538,3 +538,10 @@ def test_a_scope_is_free_again_after_a_create_that_failed(host: Callable[..., An
         refused(plain.post("/v1/runs", body, headers=enforce), 503, "service_unavailable")
     answer = plain.post("/v1/runs", body, headers=enforce)
     assert answer.status_code == 201, answer.text
+
+
+def test_a_head_that_does_not_end_is_cut_off(api: Api) -> None:
+    host, port = api.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as line:
+        line.sendall(b"GET /healthz HTTP/1.1\r\nX: " + b"a" * 200_000)
+        assert line.recv(100).startswith(b"HTTP/1.1 431 ")

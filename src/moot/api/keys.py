@@ -66,6 +66,8 @@ async def list_keys(request: Request) -> Reply:
 async def revoke(request: Request) -> Reply:
     tenant = None if request.caller.admin else request.caller.tenant
     services = request.services
+    if not request.caller.admin:
+        await _refuse_admins(request)
     found = await services.store.revoke_key(
         tenant, request.params["key_id"], services.clock.millis()
     )
@@ -73,6 +75,13 @@ async def revoke(request: Request) -> Reply:
         raise NotFound("There is no key with this id.", keyId=request.params["key_id"])
     services.keyring.forget()
     return Reply(None, 204)
+
+
+async def _refuse_admins(request: Request) -> None:
+    """Only an administrator takes an administrator's key away."""
+    keys = await request.services.store.keys(request.caller.tenant)
+    if any(key.id == request.params["key_id"] and key.admin for key in keys):
+        raise Forbidden("Only an administrator's key revokes one.")
 
 
 def shown(key: Key) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from moot.store.sqlite import SqliteStore
 log = logging.getLogger("moot.server")
 
 GRACE_SECONDS = 3
+MOST_HEAD_BYTES = 65_536
 UPKEEP_SECONDS = 3600
 
 
@@ -44,6 +45,7 @@ async def build(settings: Settings, store: Store, clock: Clock) -> Services:
         duration_ms=settings.max_run_duration_ms,
         parallel=settings.max_parallel_nodes,
         depth=settings.max_depth,
+        tree=settings.max_tree_runs,
     )
     host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities)
     services = Services(settings, host, store, clock)
@@ -159,13 +161,37 @@ class Server:
 
 
 class _Http(HttpToolsProtocol):
-    """What is not HTTP at all is refused in the same shape as everything else."""
+    """What is not HTTP at all is refused in the same shape as everything else, and so is a head
+    that does not come to its end."""
+
+    _head_bytes = 0
+    _arrived = 0
+    _in_head = True
+
+    def data_received(self, data: bytes) -> None:
+        self._arrived = len(data)
+        if self._in_head:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._in_head and self._head_bytes > MOST_HEAD_BYTES and not self.transport.is_closing():
+            self._refuse(431, f"The head of a request may have {MOST_HEAD_BYTES} bytes.")
+
+    def on_message_begin(self) -> None:
+        self._in_head, self._head_bytes = True, self._arrived
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
-        body = encode({"error": BadRoot.code, "message": msg})
+        self._refuse(400, msg)
+
+    def _refuse(self, status: int, message: str) -> None:
+        body = encode({"error": BadRoot.code, "message": message})
         head = f"content-length: {len(body)}\r\ncontent-type: application/json\r\n"
         head += "connection: close\r\n\r\n"
-        self.transport.write(STATUS_LINE[400] + head.encode() + body)
+        self.transport.write(STATUS_LINE[status] + head.encode() + body)
         self.transport.close()
 
 

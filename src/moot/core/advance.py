@@ -53,7 +53,7 @@ class _Step:
         known = self.run.nodes
         waiting = [(nodes[key].index, key) for key in self._candidates(after) if key not in known]
         waiting.sort()  # a sorted list is a heap
-        while waiting:
+        while waiting and len(self.run.active) + self.started < self._parallel():
             node_id = heappop(waiting)[1]
             if node_id in self.overlay or node_id in known:
                 continue

@@ -11,7 +11,7 @@ from moot.core.graph import PortProblem, asked, call_of
 from moot.core.ids import derived_id
 from moot.core.masking import is_secret
 from moot.core.nodework import finish, variable_events
-from moot.core.outcomes import ChildSpec, Failed, NodeError
+from moot.core.outcomes import ChildSpec, Failed, Kind, NodeError
 from moot.core.run import NodeState, NodeStatus, Run, Status
 from moot.core.starting import Limits, StartRun
 
@@ -56,12 +56,27 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
             retryable=False,
         )
         return finish(run, flow, node_id, state.attempt, Failed(error), at)
+    if _share(run, flow) < 1:
+        error = NodeError(
+            code="tree_exceeded",
+            message="The run and those it comes from have started as many runs as they may.",
+            retryable=False,
+        )
+        return finish(run, flow, node_id, state.attempt, Failed(error), at)
     child = derived_id("run_", run.run_id, node_id, str(state.attempt), str(state.children))
     payload = {"childRunId": child, "childWorkflowId": spec.workflow_id}
     return [NewEvent("node.dispatched", payload, node_id, cause=state.started_seq)]
 
 
-def spawn(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], limits: Limits) -> StartRun:
+def _share(run: Run, flow: Flow) -> int:
+    """What is left of the tree's runs, shared among the nodes that start children."""
+    branches = sum(node.type.kind is Kind.CHILD for node in flow.nodes.values())
+    return (run.limits.get("tree", 1000) - 1) // max(1, branches)
+
+
+def spawn(
+    run: Run, flow: Flow, node: FlowNode, at: int, sealed: dict[str, Any], limits: Limits
+) -> StartRun:
     """The command that begins the child just dispatched, from the state after the dispatch."""
     state = run.nodes[node.id]
     spec = next_child(run, node, at, sealed, state.children - 1)
@@ -79,6 +94,7 @@ def spawn(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], limits: Lim
         parent_run=run.run_id,
         parent_node=node.id,
         depth=run.depth + 1,
+        tree=_share(run, flow),
         cause=event_id(run.run_id, run.next_sequence - 1),
     )
 

@@ -140,7 +140,7 @@ class WorkflowNotFound(NotFound):
 
     def __init__(self, workflow_id: str, nearest: str | None = None) -> None:
         hint = f" Did you mean '{nearest}'?" if nearest else ""
-        super().__init__(f"There is no workflow with this id.{hint}", workflowId=workflow_id)
+        super().__init__(f"There is no workflow with this id.{hint}", workflowId=workflow_id[:128])
 
 
 class ArtifactNotFound(NotFound):

@@ -8,9 +8,15 @@ import functools
 import importlib.machinery
 import importlib.util
 import math
+import re
 from typing import Any
 
 MAX_LENGTH = 4096
+MOST_STEPS = 1_000_000
+LARGEST_RESULT = 1_000_000
+
+_MACRO = re.compile(r"\.\s*(?:map|filter|all|exists|exists_one)\s*\(")
+_IN = re.compile(r"\bin\b")
 
 
 class ExpressionError(Exception):
@@ -48,12 +54,62 @@ def check(source: str) -> None:
 
 def evaluate(source: str, names: dict[str, Any]) -> Any:
     """The expression's value as plain JSON data."""
+    program = _compiled(source)
+    loops = _loops(source)
+    if loops:
+        _refuse_long(source, names, loops)
     try:
-        return plain(_compiled(source).execute(names))
+        found = plain(program.execute(names))
+        if isinstance(found, (str, list, dict)):
+            _refuse_large(source, found)
+        return found
     except ExpressionError:
         raise
     except Exception as error:
         raise ExpressionError(f"'{source}' has no value here: {error}") from None
+
+
+@functools.lru_cache(maxsize=2048)
+def _loops(source: str) -> int:
+    """How deep loops may be nested in an expression, counted so that it is never too few."""
+    macros = len(_MACRO.findall(source))
+    return macros + len(_IN.findall(source)) if macros else 0
+
+
+def _refuse_long(source: str, names: dict[str, Any], loops: int) -> None:
+    """The library has no budget of its own, and everybody waits while an expression runs."""
+    longest, size = _measure(names)
+    longest = max(longest, source.count(",") + 1)  # lists written out in the expression itself
+    steps = longest**loops * (1 + size // 1000)
+    if steps > MOST_STEPS:
+        raise ExpressionError(
+            f"'{source[:80]}' could take {steps:.0e} steps here, and may take {MOST_STEPS:.0e}."
+        )
+
+
+def _refuse_large(source: str, value: Any) -> None:
+    if _measure(value)[1] > LARGEST_RESULT:
+        raise ExpressionError(f"'{source[:80]}' gives more than {LARGEST_RESULT} bytes.")
+
+
+def _measure(value: Any) -> tuple[int, int]:
+    """The longest collection in a value, and about how many bytes all of it has."""
+    longest, size, waiting = 0, 0, [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            size += len(item)
+        elif isinstance(item, (list, tuple)):
+            longest = max(longest, len(item))
+            waiting += item
+            size += len(item)
+        elif isinstance(item, dict):
+            longest = max(longest, len(item))
+            waiting += item.values()
+            size += sum(len(key) for key in item if isinstance(key, str)) + len(item)
+        else:
+            size += 8
+    return longest, size
 
 
 def matches(text: str, pattern: str) -> bool:

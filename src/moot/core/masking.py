@@ -1,6 +1,7 @@
 """How a sensitive value looks in the log, in snapshots and in streams."""
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -35,7 +36,7 @@ def sealed_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
     """
     if mode == "passthrough":
         return new
-    secrets = [value for value in sealed.values() if is_secret(value)]
+    secrets = secrets_in(sealed.values())
     payload = _without(new.payload, secrets, mode)
     artifact, hints = (_without(part, secrets, mode) for part in (new.artifact, new.hints))
     new = msgspec.structs.replace(new, artifact=artifact, hints=hints)
@@ -57,9 +58,28 @@ def sealed_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
 
 
 def is_secret(value: Any) -> bool:
-    if isinstance(value, str):
-        return len(value) >= SHORTEST_SECRET
+    if isinstance(value, bool) or value is None:
+        return False
+    if isinstance(value, (str, int, float)):
+        return len(str(value)) >= SHORTEST_SECRET
     return isinstance(value, (list, dict)) and bool(value)
+
+
+def secrets_in(values: Iterable[Any]) -> list[Any]:
+    """The sealed values and everything in them that could be told from them."""
+    found: list[Any] = []
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop()
+        if is_secret(value):
+            found.append(value)
+        if isinstance(value, (int, float)) and is_secret(value):
+            found.append(str(value))
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, dict):
+            waiting += value.values()
+    return found
 
 
 def _without(value: Any, secrets: list[Any], mode: str) -> Any:
@@ -67,7 +87,10 @@ def _without(value: Any, secrets: list[Any], mode: str) -> Any:
         seen = masked(mode, value)
         return MASK if seen is UNSET else seen
     if isinstance(value, dict):
-        return {key: _without(item, secrets, mode) for key, item in value.items()}
+        return {
+            str(_without(key, secrets, mode)): _without(item, secrets, mode)
+            for key, item in value.items()
+        }
     if isinstance(value, list):
         return [_without(item, secrets, mode) for item in value]
     if isinstance(value, str):

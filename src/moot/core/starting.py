@@ -19,6 +19,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     duration_ms: int = 24 * 3_600_000
     parallel: int = 32
     depth: int = 16
+    tree: int = 1000
 
 
 class StartRun(Struct, frozen=True, kw_only=True):
@@ -43,6 +44,8 @@ class StartRun(Struct, frozen=True, kw_only=True):
     parent_run: str | None = None
     parent_node: str | None = None
     depth: int = 0
+    #: runs this one may lead to, itself among them; None is the host's ceiling
+    tree: int | None = None
     cause: str | None = None
 
 
@@ -122,6 +125,7 @@ def _limits(flow: Flow, command: StartRun) -> dict[str, int]:
         "durationMs": min(duration, command.limits.duration_ms),
         "parallel": command.limits.parallel,
         "depth": command.limits.depth,
+        "tree": command.limits.tree if command.tree is None else command.tree,
     }
 
 

@@ -21,6 +21,7 @@ PRAGMA synchronous = FULL;
 PRAGMA wal_autocheckpoint = 4000;
 PRAGMA journal_size_limit = 67108864;
 PRAGMA cache_size = -32000;
+PRAGMA secure_delete = ON;
 """
 
 
@@ -49,7 +50,9 @@ class WriteFiles:
 
 def open_to_write(path: Path) -> WriteFiles:
     with _explained(path), ExitStack() as undo:
+        path = path.resolve()  # the same file by another name is the same file
         lock = WriteLock(path)
+        _keep_private(path)
         undo.callback(lock.release)
         db = _connect_writer(path)
         undo.callback(db.close)
@@ -57,6 +60,12 @@ def open_to_write(path: Path) -> WriteFiles:
         files = WriteFiles(Readers(path), db, lock)
         undo.pop_all()
     return files
+
+
+def _keep_private(path: Path) -> None:
+    """A new file is its owner's alone; SQLite gives the files beside it the same rights."""
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
 def open_to_read(path: Path) -> Readers:
