@@ -46,6 +46,7 @@ class _Step:
         self.events: list[NewEvent] = []
         self.overlay: dict[str, NodeState] = {}
         self.started = 0
+        self.parallel = run.limits.get("parallel", 0) or 1_000_000
 
     def take(self, after: tuple[str, ...] | None) -> list[NewEvent]:
         """By (index, id), however a node came to be looked at: all its sources come before it."""
@@ -53,7 +54,7 @@ class _Step:
         known = self.run.nodes
         waiting = [(nodes[key].index, key) for key in self._candidates(after) if key not in known]
         waiting.sort()  # a sorted list is a heap
-        while waiting and len(self.run.active) + self.started < self._parallel():
+        while waiting and len(self.run.active) + self.started < self.parallel:
             node_id = heappop(waiting)[1]
             if node_id in self.overlay or node_id in known:
                 continue
@@ -67,7 +68,7 @@ class _Step:
         return self.events
 
     def _candidates(self, after: tuple[str, ...] | None) -> Iterable[str]:
-        if after is None or len(self.run.active) + len(after) >= self._parallel():
+        if after is None or len(self.run.active) + len(after) >= self.parallel:
             # The whole graph: a slot may have become free for a node that was ready long ago.
             return self.flow.nodes
         if not after and not self.run.nodes:
@@ -83,7 +84,7 @@ class _Step:
             case Ready.RUN if node.definition.disabled:
                 self._skip(node, "disabled")
                 return True
-            case Ready.RUN if len(self.run.active) + self.started < self._parallel():
+            case Ready.RUN if len(self.run.active) + self.started < self.parallel:
                 self._start(node)
                 return False
             case _:
@@ -101,14 +102,14 @@ class _Step:
 
     def _cause(self, node: FlowNode) -> int | None:
         """The newest end among the sources; within this decision, the event just before."""
-        if any(edge.source_node_id in self.overlay for edge in node.incoming):
-            return None
-        ends = [
-            self.run.nodes[edge.source_node_id].ended_seq
-            for edge in node.incoming
-            if edge.source_node_id in self.run.nodes
-        ]
-        return max(ends, default=0)
+        newest = 0
+        for edge in node.incoming:
+            if edge.source_node_id in self.overlay:
+                return None
+            source = self.run.nodes.get(edge.source_node_id)
+            if source is not None:
+                newest = max(newest, source.ended_seq)
+        return newest
 
     def _finish(self) -> None:
         known = len(self.run.nodes) + len(self.overlay)
@@ -117,9 +118,6 @@ class _Step:
 
     def _ended(self) -> bool:
         return bool(self.events) and self.events[-1].type == "run.failed"
-
-    def _parallel(self) -> int:
-        return self.run.limits.get("parallel", 0) or 1_000_000
 
 
 def begin(

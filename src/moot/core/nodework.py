@@ -83,8 +83,11 @@ def _completed(
     run: Run, flow: Flow, node: FlowNode, state: NodeState, outcome: Completed, at: int
 ) -> list[NewEvent]:
     cause = state.started_seq
-    events = variable_events(run, flow, outcome.variables, node.id, cause)
-    events += write_events(run, flow, node, outcome.writes, at)
+    events = []
+    if outcome.variables:
+        events += variable_events(run, flow, outcome.variables, node.id, cause)
+    if outcome.writes:
+        events += write_events(run, flow, node, outcome.writes, at)
     for number, artifact in enumerate(outcome.artifacts):
         events.append(_artifact(run, node, state, number, artifact, at))
     shown, sealed = _outputs(flow, node, outcome.outputs)
@@ -101,6 +104,8 @@ def _outputs(
     flow: Flow, node: FlowNode, outputs: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Ports marked sensitive are masked in the log; later nodes still see them."""
+    if not node.definition.output_sensitivity:
+        return outputs, {}
     hidden = {port for port, yes in node.definition.output_sensitivity.items() if yes}
     if not hidden.intersection(outputs):
         return outputs, {}
