@@ -295,7 +295,9 @@ class World:
 
     def _spawn(self, parent: Life, node_id: str, child_run: str) -> None:
         flow_node = parent.flow.nodes[node_id]
-        command = children.spawn(parent.run, flow_node, self.at, parent.sealed, self.limits)
+        command = children.spawn(
+            parent.run, parent.flow, flow_node, self.at, parent.sealed, self.limits
+        )
         workflow_id = parent.log[-1].payload["childWorkflowId"]
         assert child_run not in self.lives, "two children have one id"
         child = self.lives[child_run] = Life(child_run, self.flows[workflow_id])

@@ -158,3 +158,63 @@ def test_what_is_written_to_a_sensitive_channel_is_nowhere_in_the_log(mode: str)
     world.finish(life, "work", Completed(writes=(ChannelWrite(channel="c", value=SECRET),)))
     assert life.run.status is Status.COMPLETED
     assert told_nowhere(life)
+
+
+def test_an_output_named_like_the_secret_is_hidden_too() -> None:
+    world = World()
+    life = world.start(compiled(hidden("mask", WORK)))
+    world.finish(life, "work", Completed({SECRET: {SECRET: [SECRET]}, "open": 1}))
+    assert life.run.status is Status.COMPLETED
+    assert told_nowhere(life)
+    assert (life.run.nodes["work"].outputs or {})["open"] == 1
+
+
+def test_a_public_value_does_not_become_a_secret_by_standing_where_one_stood() -> None:
+    world = World()
+    body = hidden("mask", WORK, node("after", "acme.work"))
+    life = world.start(compiled(body))
+    world.take(life, SetVariables({"plain": "correct horse battery"}, world.at))
+    world.take(life, SetVariables({"plain": "something public"}, world.at))
+    assert "var:plain" not in life.sealed
+    world.finish(life, "work", Completed({"said": "something public"}))
+    assert life.run.nodes["work"].outputs == {"said": "something public"}
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["2026", "2023", "wait", "core", "delay", "sub", "kid", "completed", "append", "fresh",
+     "node", 1000, 2023, "1000", "drain-current-node", "T22:", "v"],
+)  # fmt: skip
+def test_a_secret_that_looks_like_part_of_the_record_breaks_no_record(secret: Any) -> None:
+    """What the host writes about itself is no secret, whatever a secret happens to look like."""
+    from moot.core.commands import PauseRun, ResumeRun, Wake
+
+    kid = compiled(definition([node("wait", "core.delay", config={"ms": 1000})], id="kid"))
+    world = World({"kid": kid})
+    nodes = [
+        node("wait", "core.delay", config={"ms": 1000}),
+        node("fresh", "core.channelWrite", config={
+            "channelName": "fresh", "reducer": "append", "value": "x", "ttlMs": 1000}),
+        node("v", "core.setVariable", config={"name": "v", "value": 1}),
+        node("sub", "core.subWorkflow", config={"workflowId": "kid"}),
+        node("node", "acme.work"),
+    ]  # fmt: skip
+    life = world.start(compiled(hidden("mask", *nodes)), inputs={"secret": secret})
+    due = life.run.nodes["wait"].due
+    assert due is not None and due - life.run.nodes["wait"].started_at == 1000
+    world.pass_time(1000)
+    world.take(life, Wake(world.at))
+    assert [entry["value"] for entry in life.run.channels["fresh"]] == ["x"]
+    assert life.run.variables["v"] == 1
+    child = world.child_of(life)
+    world.pass_time(1000)
+    world.take(child, Wake(world.at))
+    world.tell_parent(child)
+    assert life.run.children == {child.run.run_id: "completed"}
+    world.take(life, PauseRun(world.at))
+    world.finish(life, "node", Completed({"ok": True}))
+    world.take(life, ResumeRun(world.at))
+    assert life.run.status is Status.COMPLETED
+    for event in life.log:
+        assert MASK not in str(event.payload.get("nodeId", "")), event.type
+        assert event.payload.get("name", "v") == "v"

@@ -49,7 +49,9 @@ def test_a_run_takes_the_shortest_of_what_was_asked_the_workflow_and_the_host(
 
 def test_the_limits_are_recorded_with_the_run() -> None:
     found = limits({"recursionLimit": 7})
-    assert found == {"nodeExecutions": 7, "durationMs": 60_000, "parallel": 4, "depth": 2}
+    assert found == {
+        "nodeExecutions": 7, "durationMs": 60_000, "parallel": 4, "depth": 2, "tree": 1000
+    }  # fmt: skip
 
 
 def test_a_child_has_its_own_caps_and_shares_everything_else_it_was_told() -> None:

@@ -138,7 +138,8 @@ def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
         return _marked(finish(run, flow, node.id, state.attempt, Failed(error), ended.at), ended)
     if following is None:
         results = [*(state.results or []), ended.outputs]
-        return [*events, _done(node, state, ended.at, _reported(ended), results)]
+        done = _done(node, state, ended.at, _reported(ended), results)
+        return _marked([*events, done], ended)
     payload = {
         "childRunId": ended.child_run,
         "childWorkflowId": spec.workflow_id if spec else following.workflow_id,
@@ -206,6 +207,6 @@ def _failure(ended: ChildEnded) -> Failed:
 def _marked(events: list[NewEvent], ended: ChildEnded) -> list[NewEvent]:
     """The parent's own record of how the child ended, where the payload has no place for it."""
     for event in events:
-        if event.type in ("node.failed", "node.retried"):
+        if event.type in ("node.completed", "node.failed", "node.retried"):
             event.hints = {"childStatus": ended.status}
     return events

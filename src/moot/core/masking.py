@@ -11,6 +11,16 @@ from moot.core.events import NewEvent
 
 MASK = "[REDACTED]"
 
+#: what the host itself says of a run: the fold relies on it, and a secret that happens to look
+#: like it (a year, a node's name) must not be looked for there
+RECORD = frozenset({
+    "artifactId", "artifactType", "attempt", "attempts", "channel", "childRunId", "childStatus",
+    "childWorkflowId", "createdAt", "delayMs", "drainPolicy", "dueAt", "durationMs",
+    "failedNodeId", "invocationId", "isLast", "kind", "level", "limit", "maxSize", "name",
+    "nodeId", "observed", "ordinal", "parentRunId", "providerKey", "reducer", "runId",
+    "schemaVersion", "ttlMs", "typeId", "writtenAt",
+})  # fmt: skip
+
 #: shorter texts and plain numbers are too common to be looked for
 SHORTEST_SECRET = 4
 
@@ -37,24 +47,30 @@ def sealed_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
     if mode == "passthrough":
         return new
     secrets = secrets_in(sealed.values())
-    payload = _without(new.payload, secrets, mode)
-    artifact, hints = (_without(part, secrets, mode) for part in (new.artifact, new.hints))
+    payload, artifact, hints = (
+        _content(part, secrets, mode) for part in (new.payload, new.artifact, new.hints)
+    )
     new = msgspec.structs.replace(new, artifact=artifact, hints=hints)
     if payload == new.payload:
         return new
     extra = dict(new.sealed or {})
     if new.type == "node.completed":
-        before = new.payload["outputs"]
-        extra.update(
-            {
-                f"out:{new.node_id}:{port}": before[port]
-                for port, value in payload["outputs"].items()
-                if value != before[port] and f"out:{new.node_id}:{port}" not in extra
-            }
-        )
-    elif new.type == "variable.changed" and "next" in new.payload:
+        before, after = new.payload["outputs"], payload["outputs"]
+        for port, value in before.items():
+            if port not in after or after[port] != value:
+                extra.setdefault(f"out:{new.node_id}:{port}", value)
+    elif new.type == "variable.changed" and payload.get("next") != new.payload.get("next"):
         extra.setdefault(f"var:{new.payload['name']}", new.payload["next"])
     return msgspec.structs.replace(new, payload=payload, sealed=extra or None)
+
+
+def _content(part: dict[str, Any] | None, secrets: list[Any], mode: str) -> Any:
+    if part is None:
+        return None
+    return {
+        key: value if key in RECORD else _without(value, secrets, mode)
+        for key, value in part.items()
+    }
 
 
 def is_secret(value: Any) -> bool:
