@@ -62,22 +62,33 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._queue: queue.SimpleQueue[Write | Call | None] = queue.SimpleQueue()
         self._queue_limit = queue_limit
+        self._gathered: list[Write] = []
         self._held: list[Call | None] = []
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="moot-writer", daemon=True)
         self._thread.start()
 
     async def commit(self, batch: Batch) -> None:
-        if self._queue.qsize() >= self._queue_limit:
+        if len(self._gathered) + self._queue.qsize() >= self._queue_limit:
             raise Unavailable("The disk cannot keep up; try again shortly.", retry_after=1)
         self._refuse_closed()
         done = self._loop.create_future()
-        self._queue.put(Write(batch, done))
+        if not self._gathered:
+            self._loop.call_soon(self._hand_over)
+        self._gathered.append(Write(batch, done))
         await done
+
+    def _hand_over(self) -> None:
+        """Once the loop has gone round: a thread that is woken for each batch in turn fights the
+        loop for the interpreter, and commits them in smaller groups."""
+        for write in self._gathered:
+            self._queue.put(write)
+        self._gathered.clear()
 
     async def call(self, work: Callable[[apsw.Connection, Heads], T]) -> T:
         """Runs ``work`` on the writer thread, after what was queued before it."""
         self._refuse_closed()
+        self._hand_over()
         done: asyncio.Future[T] = self._loop.create_future()
         self._queue.put(Call(work, done))
         return await done
@@ -90,6 +101,7 @@ class Writer:
         """Everything queued is written first. Safe to call twice."""
         if not self._closed:
             self._closed = True
+            self._hand_over()
             self._queue.put(None)
         await self._loop.run_in_executor(None, self._thread.join)
 
