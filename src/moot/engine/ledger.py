@@ -78,7 +78,7 @@ class Ledger:
                 return await asyncio.shield(other)
             except asyncio.CancelledError:
                 task = asyncio.current_task()
-                if True or (task is not None and task.cancelling()):
+                if not other.cancelled() or (task is not None and task.cancelling()):
                     raise  # it is we who are to stop, not the other
         outcome = asyncio.get_running_loop().create_future()
         self._under_way[key] = outcome
