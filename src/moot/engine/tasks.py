@@ -5,6 +5,8 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
+from moot.core.errors import MootError
+
 log = logging.getLogger("moot.engine")
 
 GRACE_SECONDS = 1.0
@@ -24,7 +26,11 @@ class Tasks:
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if isinstance(error, MootError):  # whoever waits for it is told; what is owed stays owed
+            log.warning("A background task was refused: %s", error)
+        else:
             log.error("A background task failed", exc_info=error, extra={"action": "task.failed"})
 
     def __len__(self) -> int:
