@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -122,6 +123,7 @@ class Server:
         services = await build(self._settings, store, clock)
         try:
             await services.host.recover()
+            relax_collector()
             await self._listen(services)
         finally:
             await services.host.aclose()
@@ -158,6 +160,13 @@ class Server:
     def _started(self, address: str) -> None:
         if self._ready is not None:
             self._ready(address)
+
+
+def relax_collector() -> None:
+    """What a start makes stays for ever, and hardly anything later is a cycle: look less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 50)
 
 
 class _Http(HttpToolsProtocol):
