@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from invariants import check_world
 from random_flows import SECRET, Move, Story, bodies, examples, flows_of, limits, moves
-from simulator import TENANT, Life, World, state
+from simulator import TENANT, Life, World, chain, compiled, node, state
 
-from moot.core.commands import Command
+from moot.core.commands import Command, PauseRun
 from moot.core.events import Event, decode
 from moot.core.flow import Flow
 from moot.core.run import apply, fold
@@ -168,3 +168,17 @@ def test_what_a_turn_writes_folds_to_what_it_holds_and_tells_no_secret(
         assert fold(life.run.run_id, life.log) == life.run
         if life.run.parent_run is None:
             assert SECRET.encode() not in state(life.run)
+
+
+def test_a_pause_between_two_parts_of_a_step_drains_when_the_node_is_to_be_tried_again() -> None:
+    flaky = node("f", "core.fail", config={"retryable": True}, settings={"maxRetries": 1})
+    flow = compiled(chain(node("n"), flaky))
+    whole, turns.MOST_EVENTS = turns.MOST_EVENTS, 4
+    try:
+        world = TurnWorld({}, 4, Limits())
+        life = world.start(flow)
+        assert life.order()[-1] == "node.started f" and world.unfinished
+        world.take(life, PauseRun(world.at))
+        assert life.order()[-3:] == ["moot.pause.requested", "node.retried f", "run.paused"]
+    finally:
+        turns.MOST_EVENTS = whole
