@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api import options, snapshot
+from moot.api import interrupts, options, snapshot
 from moot.api.options import CreateRun
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
@@ -46,6 +46,7 @@ async def create(request: Request) -> Reply:
     flow = await host.flows.newest(request.caller.tenant, asked.workflow_id)
     options.check(services, request, asked, flow)
     check_inputs(flow, asked.inputs)
+    options.check_rosters(flow, asked.inputs)
     command = StartRun(
         tenant=request.caller.tenant,
         principal=request.caller.id,
@@ -79,7 +80,8 @@ def _created(run: Run) -> Reply:
 
 async def read(request: Request) -> Reply:
     head = await request.services.host.view(request.caller.tenant, request.params["run_id"])
-    tag = snapshot.etag(head.run)
+    question = interrupts.open_question(request.services, head.run)
+    tag = snapshot.etag(head.run, request.services.clock.millis() if question else 0)
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     children = await children_of(request, head) if head.run.children else None
     asked = request.header("if-none-match")
@@ -87,7 +89,7 @@ async def read(request: Request) -> Reply:
         return Reply(None, 304, headers)
     if children:
         del headers["ETag"]  # the children's statuses move without the parent's log
-    return Reply(snapshot.encoded(head, children), 200, headers)
+    return Reply(snapshot.encoded(head, children, question), 200, headers)
 
 
 async def children_of(request: Request, head: Head) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import uvicorn
 
+from moot.api import tokens
 from moot.api.app import App
 from moot.api.auth import DEFAULT_TENANT, LIVE_PREFIX, new_key
 from moot.api.fixtures import seed
@@ -41,6 +42,8 @@ async def build(settings: Settings, store: Store, clock: Clock) -> Services:
     )
     host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities)
     services = Services(settings, host, store, clock)
+    fresh = clock.new_secret("").encode()
+    services.token_secret = await store.secret(tokens.SECRET_NAME, fresh)
     await first_key(services)
     if settings.conformance:
         services.fixtures = await seed(services)

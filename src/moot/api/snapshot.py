@@ -43,19 +43,30 @@ def snapshot(head: Head) -> dict[str, Any]:
     return shown
 
 
-def encoded(head: Head, children: list[dict[str, Any]] | None = None) -> bytes:
+def encoded(
+    head: Head,
+    children: list[dict[str, Any]] | None = None,
+    question: dict[str, Any] | None = None,
+) -> bytes:
     """The snapshot's bytes, kept until the run moves on."""
-    if children:
-        return encode({**snapshot(head), "childRuns": children})
+    if children or question:
+        extra: dict[str, Any] = {}
+        if children:
+            extra["childRuns"] = children
+        if question:
+            extra |= {"interrupt": question, "currentNodeId": question["nodeId"]}
+        return encode({**snapshot(head), **extra})
     sequence = head.run.next_sequence
     if head.cached is None or head.cached[0] != sequence:
         head.cached = (sequence, encode(snapshot(head)))
     return head.cached[1]
 
 
-def etag(run: Run) -> str:
-    """Strong: the log decides everything a snapshot says."""
-    return f'"{run.run_id}.{run.next_sequence}"'
+def etag(run: Run, at: int = 0) -> str:
+    """Strong: the log decides everything a snapshot says, but for the link to an open question,
+    which must be fresh: it changes the tag every ten minutes."""
+    fresh = f".{at // 600_000}" if at else ""
+    return f'"{run.run_id}.{run.next_sequence}{fresh}"'
 
 
 def _node(state: NodeState) -> dict[str, Any]:

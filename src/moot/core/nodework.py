@@ -4,8 +4,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from moot.core import channels, ending, schemas
-from moot.core.advance import begin, failed
+from moot.core import channels, schemas
+from moot.core.advance import failed
 from moot.core.channels import Rule
 from moot.core.errors import BadRequest, ChannelAccessDenied
 from moot.core.events import NewEvent, iso
@@ -13,9 +13,8 @@ from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem, call_of
 from moot.core.ids import derived_id
 from moot.core.masking import masked
-from moot.core.outcomes import ChannelWrite, Completed, Failed, Kind, NodeError, Outcome
-from moot.core.pending import deadline
-from moot.core.run import NodeState, NodeStatus, Run, Status
+from moot.core.outcomes import ChannelWrite, Completed, Failed, NodeError, Outcome
+from moot.core.run import NodeState, NodeStatus, Run
 
 REDUCERS = frozenset({"replace", "append", "merge", "counter", "votes", "feedback", "message"})
 
@@ -57,12 +56,12 @@ def finish(
                 code=refusal.code, message=refusal.message, details=refusal.details, retryable=False
             )
             outcome = Failed(error)
-    return _failed(run, node, state, outcome, at)
+    return failure(run, node, state, outcome, at)
 
 
 def _at_work(run: Run, node_id: str, attempt: int) -> NodeState | None:
     state = run.nodes.get(node_id)
-    if run.status is not Status.RUNNING or state is None or state.attempt != attempt:
+    if not run.going or state is None or state.attempt != attempt:
         return None
     return state if state.status is NodeStatus.RUNNING else None
 
@@ -100,7 +99,7 @@ def _outputs(
     return {port: value for port, value in shown.items() if value is not UNSET}, sealed
 
 
-def _failed(run: Run, node: FlowNode, state: NodeState, outcome: Failed, at: int) -> list[NewEvent]:
+def failure(run: Run, node: FlowNode, state: NodeState, outcome: Failed, at: int) -> list[NewEvent]:
     events = []
     if outcome.because is not None:
         events.append(NewEvent(*outcome.because, node.id, cause=state.started_seq))
@@ -116,46 +115,6 @@ def _failed(run: Run, node: FlowNode, state: NodeState, outcome: Failed, at: int
         cause = None if events else state.started_seq
         events.append(failed(node, outcome.error, state.attempt, cause))
     return events
-
-
-def wake(run: Run, flow: Flow, at: int) -> list[NewEvent]:
-    """Everything that has fallen due."""
-    if run.status is not Status.RUNNING:
-        return []
-    limit = deadline(run)
-    if limit is not None and at >= limit:
-        return _out_of_time(run, at)
-    events: list[NewEvent] = []
-    for node_id in run.active:
-        events += _wake_node(run, flow.nodes[node_id], run.nodes[node_id], at)
-    return events
-
-
-def _wake_node(run: Run, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
-    if state.status is NodeStatus.RETRYING and state.due is not None and at >= state.due:
-        return [] if run.pause else begin(run, node, at, state.attempt + 1)
-    if state.status is not NodeStatus.RUNNING:
-        return []
-    if node.type.kind is Kind.TIMER and state.due is not None and at >= state.due:
-        payload = {"nodeId": node.id, "outputs": {}, "durationMs": max(0, at - state.started_at)}
-        return [NewEvent("node.completed", payload, node.id, cause=state.started_seq)]
-    if node.timeout_ms and at >= state.started_at + node.timeout_ms:
-        error = NodeError(
-            code="node_timeout", message=f"The node did not finish within {node.timeout_ms} ms."
-        )
-        return _failed(run, node, state, Failed(error), at)
-    return []
-
-
-def _out_of_time(run: Run, at: int) -> list[NewEvent]:
-    limit = run.limits["durationMs"]
-    observed = max(limit + 1, run.active_ms + at - run.active_since)
-    cap: dict[str, Any] = {"kind": "run-duration", "limit": limit, "observed": observed}
-    error = {
-        "code": "run_timeout",
-        "message": f"The run was active for longer than its limit of {limit} ms.",
-    }
-    return ending.breach(run, cap, error, at)
 
 
 def emit(

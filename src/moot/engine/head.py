@@ -6,6 +6,7 @@ from typing import Any
 
 from moot.core.flow import Flow
 from moot.core.run import Run
+from moot.store.protocol import InboxRow
 
 
 class Head:
@@ -15,7 +16,18 @@ class Head:
     once nothing of it is in flight any more.
     """
 
-    __slots__ = ("_settled", "broken", "cached", "flow", "inflight", "run", "sealed", "snapshot_at")
+    __slots__ = (
+        "_settled",
+        "asks",
+        "broken",
+        "cached",
+        "flow",
+        "inflight",
+        "run",
+        "sealed",
+        "snapshot_at",
+        "told",
+    )
 
     def __init__(self, run: Run, flow: Flow, sealed: dict[str, Any] | None = None) -> None:
         self.run, self.flow = run, flow
@@ -25,6 +37,9 @@ class Head:
         self.snapshot_at = run.next_sequence
         #: the encoded snapshot of the run and the sequence it was made at
         self.cached: tuple[int, bytes] | None = None
+        #: the run's rows of the inbox, and the status its parent shows for it
+        self.asks: list[InboxRow] = []
+        self.told = "running"
         self._settled: asyncio.Future[None] | None = None
 
     async def settled(self) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from moot.clock import Clock
 from moot.core import events
-from moot.core.children import ChildEnded
+from moot.core.children import ChildEnded, ChildWaits
 from moot.core.commands import Advance, Command, Wake
 from moot.core.errors import (
     EngineVersionMismatch,
@@ -35,7 +35,7 @@ from moot.engine.hub import Hub
 from moot.engine.metrics import Metrics
 from moot.engine.tasks import Tasks
 from moot.engine.timers import Timers
-from moot.engine.turn import Turn
+from moot.engine.turn import Turn, inbox_rows
 from moot.store.protocol import Batch, Receipt, Store, WorkRow
 
 log = logging.getLogger("moot.engine")
@@ -169,6 +169,9 @@ class Host:
         if run.terminal:
             self._finished(run)
             return
+        if run.parent_run is not None and head.told != run.status.value:
+            head.told = run.status.value
+            self.tasks.start(self._mirror(run))
         self.timers.set(run.tenant, run.run_id, owed.due)
         self.activities.keep(run.run_id, owed.activities)
         for node_id, attempt in owed.activities:
@@ -199,6 +202,17 @@ class Host:
             self.look_again(tenant, run_id)
         except MootError as refusal:
             log.exception("A run cannot go on", extra={"run_id": run_id, "code": refusal.code})
+
+    async def _mirror(self, child: Run) -> None:
+        """Let a parent show how its child waits."""
+        if child.parent_run is not None and child.parent_node is not None and child.going:
+            command = ChildWaits(
+                node_id=child.parent_node,
+                child_run=child.run_id,
+                workflow_id=child.workflow_id,
+                status=child.status.value,
+            )
+            await self._quietly(child.tenant, child.parent_run, command)
 
     async def _harvest(self, tenant: str, parent_run: str, child_run: str) -> None:
         """Tell a parent that its child has ended."""
@@ -323,7 +337,9 @@ class Host:
         if not run.terminal:
             rows_sealed = await self.store.sealed(tenant, run_id)
             sealed = {name: msgspec.json.decode(value) for name, value in rows_sealed.items()}
-        return Head(run, flow, sealed)
+        head = Head(run, flow, sealed)
+        head.asks = inbox_rows(run)
+        return head
 
     async def _family(self, head: Head) -> dict[str, Head]:
         """Every living descendant, so that a cancel reaches them in the same batch."""
