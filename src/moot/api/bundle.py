@@ -32,7 +32,7 @@ async def bundle(request: Request) -> Reply:
         "bundleVersion": "1.0",
         "generatedAt": iso(request.services.clock.micros()),
         "host": {"name": "moot", "version": __version__},
-        "run": _run(head),
+        "run": _run(head, await request.services.host.messages(head)),
         "events": [msgspec.Raw(row) for row in rows],
         "spans": _spans(rows),
         "metrics": {
@@ -67,8 +67,8 @@ async def _events(request: Request, head: Head, most: int) -> tuple[list[bytes],
     return found, None
 
 
-def _run(head: Head) -> dict[str, Any]:
-    shown = snapshot.snapshot(head)
+def _run(head: Head, messages: dict[str, list[Any]]) -> dict[str, Any]:
+    shown = snapshot.snapshot(head, messages)
     status = shown["status"]
     shown["status"] = NARROWED.get(status, status)
     if shown["status"] != status:

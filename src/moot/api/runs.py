@@ -89,7 +89,8 @@ async def read(request: Request) -> Reply:
         return Reply(None, 304, headers)
     if children:
         del headers["ETag"]  # the children's statuses move without the parent's log
-    return Reply(snapshot.encoded(head, children, question), 200, headers)
+    messages = await request.services.host.messages(head)
+    return Reply(snapshot.encoded(head, children, question, messages), 200, headers)
 
 
 async def children_of(request: Request, head: Head) -> list[dict[str, Any]]:

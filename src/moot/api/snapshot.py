@@ -8,8 +8,9 @@ from moot.core.run import NodeState, Run
 from moot.engine.head import Head
 
 
-def snapshot(head: Head) -> dict[str, Any]:
+def snapshot(head: Head, messages: dict[str, list[Any]] | None = None) -> dict[str, Any]:
     run = head.run
+    held = {**run.channels, **(messages or {})}
     shown: dict[str, Any] = {
         "runId": run.run_id,
         "workflowId": run.workflow_id,
@@ -17,7 +18,7 @@ def snapshot(head: Head) -> dict[str, Any]:
         "owner": {"tenant": run.tenant, "principal": run.principal},
         "startedAt": iso(run.started_at * 1000),
         "inputs": run.inputs,
-        "variables": {**run.variables, **run.channels},
+        "variables": {**run.variables, **held},
         "nodeStates": {key: _node(state) for key, state in run.nodes.items()},
         "engineVersion": run.engine_version,
         "eventLogSchemaVersion": LOG_SCHEMA_VERSION,
@@ -27,7 +28,9 @@ def snapshot(head: Head) -> dict[str, Any]:
         "completedAt": iso(run.ended_at * 1000) if run.ended_at else None,
         "outputs": run.outputs,
         "error": _error(run),
-        "channels": _channels(run) if run.declared else None,
+        "channels": {name: held[name] for name in run.declared if name in held}
+        if run.declared
+        else None,
         "tags": run.tags or None,
         "metadata": run.metadata or None,
         "configurable": run.configurable or None,
@@ -47,6 +50,7 @@ def encoded(
     head: Head,
     children: list[dict[str, Any]] | None = None,
     question: dict[str, Any] | None = None,
+    messages: dict[str, list[Any]] | None = None,
 ) -> bytes:
     """The snapshot's bytes, kept until the run moves on."""
     if children or question:
@@ -55,10 +59,10 @@ def encoded(
             extra["childRuns"] = children
         if question:
             extra |= {"interrupt": question, "currentNodeId": question["nodeId"]}
-        return encode({**snapshot(head), **extra})
+        return encode({**snapshot(head, messages), **extra})
     sequence = head.run.next_sequence
     if head.cached is None or head.cached[0] != sequence:
-        head.cached = (sequence, encode(snapshot(head)))
+        head.cached = (sequence, encode(snapshot(head, messages)))
     return head.cached[1]
 
 
@@ -88,10 +92,6 @@ def _error(run: Run) -> dict[str, Any] | None:
     if run.error is None:
         return None
     return {key: run.error[key] for key in ("code", "message", "details") if key in run.error}
-
-
-def _channels(run: Run) -> dict[str, Any]:
-    return {name: run.channels.get(name) for name in run.declared if name in run.channels}
 
 
 def _agent(head: Head) -> dict[str, Any] | None:

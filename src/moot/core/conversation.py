@@ -24,7 +24,7 @@ from moot.core.events import NewEvent
 from moot.core.flow import Flow, FlowNode
 from moot.core.nodework import write_events
 from moot.core.outcomes import ChannelWrite, ConversationSpec
-from moot.core.run import NodeState, Run
+from moot.core.run import Run
 from moot.core.waiting import Conversation
 
 MOST_PARTICIPANTS = 32
@@ -281,7 +281,9 @@ def _echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any]) -> list[Ne
     }
     if "speakerId" in turn:
         message["agentId"] = turn["speakerId"]
-    return write_events(run, flow, node, (ChannelWrite(channel=name, value=message),), turn["ts"])
+    return write_events(
+        run, flow, node, (ChannelWrite(channel=name, value=message, turn=True),), turn["ts"]
+    )
 
 
 def must_be_open(talk: Conversation | None, run: Run, node_id: str) -> Conversation:
@@ -292,9 +294,9 @@ def must_be_open(talk: Conversation | None, run: Run, node_id: str) -> Conversat
     return talk
 
 
-def outputs(talk: Conversation, state: NodeState, outcome: Any) -> dict[str, Any]:
+def outputs(talk: Conversation, turns: int, outcome: Any) -> dict[str, Any]:
     return {
         "outcome": outcome,
         "conversationId": talk.conversation_id,
-        "turnCount": talk.turns,
+        "turnCount": turns,
     }

@@ -383,7 +383,7 @@ def _closing(
     run: Run, node: FlowNode, talk: Conversation, turn: dict[str, Any], outcome: Any, given: Answer
 ) -> list[NewEvent]:
     found = run.interrupts[node.id]
-    outputs = conversation.outputs(talk, run.nodes[node.id], outcome)
+    outputs = conversation.outputs(talk, turn["turnIndex"], outcome)
     return [
         conversation.closed(talk, node, turn, outcome),
         *_ended(node, found, given, outcome, []),

@@ -166,23 +166,67 @@ def write_events(
     events = []
     seen: dict[str, Any] = {}
     for write in writes:
-        name = write.channel
-        declared = flow.definition.channels.get(name)
-        rule = flow.channels.get(name) or _undeclared(write)
-        if declared and not channels.may(declared.access, "writers", node.id, node.type.type_id):
-            raise _denied(name, node, "writers")
-        current = seen.get(name, run.channels.get(name))
-        if problem := channels.check(rule, current, write.value):
-            raise BadRequest(f"Channel '{name}': {problem}.", channel=name)
-        if declared and declared.schema is not UNSET:
-            _check_schema(name, declared.schema, rule, current, write.value)
-        if channels.is_repeat(rule, current, write.value):
-            continue
-        value = channels.stored(rule, write.value, at)
-        copy = list(current) if isinstance(current, list) else current
-        seen[name] = channels.reduce(rule, copy, value, at) if len(writes) > 1 else None
-        events.append(_written(flow, node, name, rule, value, at))
+        rule = _rule(flow, node, write)
+        if rule.reducer == "message":
+            event = _message_event(run, flow, node, write, rule, at, seen)
+        else:
+            event = _write_event(run, flow, node, write, rule, at, seen)
+        if event is not None:
+            events.append(event)
     return events
+
+
+def _rule(flow: Flow, node: FlowNode, write: ChannelWrite) -> Rule:
+    declared = flow.definition.channels.get(write.channel)
+    if declared and not channels.may(declared.access, "writers", node.id, node.type.type_id):
+        raise _denied(write.channel, node, "writers")
+    return flow.channels.get(write.channel) or _undeclared(write)
+
+
+def _write_event(
+    run: Run,
+    flow: Flow,
+    node: FlowNode,
+    write: ChannelWrite,
+    rule: Rule,
+    at: int,
+    seen: dict[str, Any],
+) -> NewEvent:
+    name = write.channel
+    current = seen.get(name, run.channels.get(name))
+    if problem := channels.check(rule, current, write.value):
+        raise BadRequest(f"Channel '{name}': {problem}.", channel=name)
+    declared = flow.definition.channels.get(name)
+    if declared and declared.schema is not UNSET:
+        _check_schema(name, declared.schema, rule, current, write.value)
+    value = channels.stored(rule, write.value, at)
+    copy = list(current) if isinstance(current, list) else current
+    seen[name] = channels.reduce(rule, copy, value, at)
+    return _written(flow, node, name, rule, value, at)
+
+
+def _message_event(
+    run: Run,
+    flow: Flow,
+    node: FlowNode,
+    write: ChannelWrite,
+    rule: Rule,
+    at: int,
+    seen: dict[str, Any],
+) -> NewEvent | None:
+    """Messages are not in the state; their ids are, as far as nodes chose them."""
+    name = write.channel
+    fresh: list[str] = seen.setdefault(name, [])
+    if problem := channels.check(rule, run.messages.get(name, 0) + len(fresh), write.value):
+        raise BadRequest(f"Channel '{name}': {problem}.", channel=name)
+    message_id = write.value["messageId"]
+    if not write.turn and (message_id in fresh or message_id in run.message_ids.get(name, ())):
+        return None
+    fresh.append(message_id)
+    event = _written(flow, node, name, rule, write.value, at)
+    if write.turn:
+        event.hints = {**(event.hints or {}), "turn": True}
+    return event
 
 
 def _check_schema(name: str, schema: dict[str, Any], rule: Rule, current: Any, value: Any) -> None:

@@ -32,6 +32,8 @@ class ChannelWrite(Struct, frozen=True, kw_only=True):
     reducer: str | None = None
     ttl_ms: int | None = None
     max_size: int | None = None
+    #: a turn of a conversation: its id is its index and cannot repeat
+    turn: bool = False
 
 
 class Artifact(Struct, frozen=True, kw_only=True):

@@ -115,6 +115,9 @@ class Run(Struct):
     inputs: dict[str, Any] = {}
     variables: dict[str, Any] = {}
     channels: dict[str, Any] = {}
+    #: channel of messages -> how many it holds, and the ids of those that nodes wrote
+    messages: dict[str, int] = {}
+    message_ids: dict[str, list[str]] = {}
     declared: list[str] = []
     nodes: dict[str, NodeState] = {}
     #: nodes that hold the run open, in the order they started
@@ -358,8 +361,18 @@ def _channel(run: Run, event: Event, at: int) -> None:
     )
     name = said.get("channel", "")
     value = said.get("value")
+    if rule.reducer == "message":
+        _message(run, name, value, hints)
+        return
     moment = value.get("_ts", at) if rule.ttl_ms and isinstance(value, dict) else at
     run.channels[name] = channels.reduce(rule, run.channels.get(name), value, moment)
+
+
+def _message(run: Run, name: str, value: Any, hints: dict[str, Any]) -> None:
+    """Messages stay in the log. Ids are kept only of what nodes wrote: a turn's is its index."""
+    run.messages[name] = run.messages.get(name, 0) + 1
+    if not hints.get("turn") and isinstance(value, dict):
+        run.message_ids.setdefault(name, []).append(str(value.get("messageId", "")))
 
 
 def _node_id(event: Event) -> str:

@@ -23,6 +23,8 @@ class Head:
         "cached",
         "flow",
         "inflight",
+        "messages",
+        "messages_at",
         "run",
         "sealed",
         "snapshot_at",
@@ -40,6 +42,9 @@ class Head:
         #: the run's rows of the inbox, and the status its parent shows for it
         self.asks: list[InboxRow] = []
         self.told = "running"
+        #: the messages of its channels, read from the log up to a sequence
+        self.messages: dict[str, list[Any]] = {}
+        self.messages_at = 0
         self._settled: asyncio.Future[None] | None = None
 
     async def settled(self) -> None:

@@ -7,6 +7,7 @@ publish, and see to what is owed.
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -48,6 +49,13 @@ PAGE = 2000
 ReceiptFor = Callable[[Run], Receipt]
 
 _state = msgspec.json.Decoder(Run)
+
+
+def _collect(messages: dict[str, list[Any]], row: bytes) -> None:
+    if b'"reducer":"message"' not in row:
+        return
+    said = events.decode(row).payload
+    messages.setdefault(said["channel"], []).append(said["value"])
 
 
 class Host:
@@ -280,6 +288,23 @@ class Host:
             if head.broken:
                 return await self._load(tenant, run_id)
         return await self._load(tenant, run_id)
+
+    async def messages(self, head: Head) -> dict[str, list[Any]]:
+        """What the run's channels of messages hold: read from the log, from where it was left."""
+        run = head.run
+        if not run.messages:
+            return {}
+        while head.messages_at < run.next_sequence:
+            after = head.messages_at - 1
+            rows = await self.store.read(run.tenant, run.run_id, after, PAGE)
+            if head.messages_at - 1 != after:
+                continue  # another reader was quicker
+            for row in rows:
+                _collect(head.messages, row)
+            head.messages_at += len(rows)
+            if not rows:
+                break
+        return head.messages
 
     async def at(self, tenant: str, run_id: str, sequence: int) -> Head:
         """A copy of the run as it was right after an event, for the caller to fold on."""
