@@ -265,6 +265,39 @@ async def test_what_was_owed_is_done_though_a_later_command_failed(
     await sound(host)
 
 
+async def test_what_is_at_work_is_not_stopped_by_an_end_that_never_came_to_disk(
+    gated: tuple[Place, Host, Gated],
+) -> None:
+    _, host, store = gated
+    calls, go = [], asyncio.Event()
+
+    @node_function("acme.worker")
+    async def work(ctx: NodeContext) -> str:
+        calls.append(ctx.attempt)
+        await go.wait()
+        await ctx.write("c", "still there", "append")
+        return "done"
+
+    host.flows.types = {**host.flows.types, "acme.worker": work.node_type}  # type: ignore[attr-defined]
+    run_id = await begun(host, chain(node("n", "acme.worker")))
+    await soon(lambda: calls)
+    store.gate.clear()
+    at = host.clock.millis()
+    writing = asyncio.ensure_future(host.handle(TENANT, run_id, SetVariables({"v": 1}, at)))
+    cancelling = asyncio.ensure_future(host.handle(TENANT, run_id, CancelRun(at)))
+    await soon(lambda: store.waiting == 2)
+    with refusing(store, at=1):
+        store.gate.set()
+        await writing
+        with pytest.raises(StorageFailed):
+            await cancelling
+    go.set()
+    run = await ended(host, run_id)
+    assert run.outputs == {"output": "done"} and calls == [1]
+    assert run.channels == {"c": ["still there"]}
+    await sound(host)
+
+
 async def test_who_gives_up_waiting_for_the_disk_takes_nothing_with_him(
     gated: tuple[Place, Host, Gated],
 ) -> None:

@@ -204,7 +204,8 @@ class Host:
         if head.broken or self._stopping:
             return
         if run.terminal:
-            self._finished(run)
+            if not head.inflight:  # else its end is on its way, and may yet fail
+                self._finished(run)
             return
         self.timers.set(run.tenant, run.run_id, owed.due)
         self.activities.keep(run.run_id, owed.activities)
