@@ -164,7 +164,6 @@ class Server:
 
 def relax_collector() -> None:
     """What a start makes stays for ever, and hardly anything later is a cycle: look less often."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 50)
 

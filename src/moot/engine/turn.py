@@ -22,6 +22,7 @@ from moot.core.commands import (
 from moot.core.events import TERMINAL_TYPES, Event, NewEvent, encode, event_id, iso
 from moot.core.graph import PortProblem
 from moot.core.masking import sealed_event
+from moot.core.nodework import Emit
 from moot.core.outcomes import Failed, NodeError
 from moot.core.pending import Owed, pending
 from moot.core.run import FOLD_VERSION, NODE_ENDS, Run, apply
@@ -65,6 +66,8 @@ class Turn:
         """Decide, then do what follows at once. False when nothing was to be done."""
         self._family = family
         self._decide(head, command)
+        if isinstance(command, Emit) and not head.unfinished:
+            return bool(self.heads)  # what a node reports on its way lets nothing begin or end
         if head.run.run_id in self.heads or isinstance(command, Advance):
             self._follow(head, scan=head.unfinished or isinstance(command, Advance | ResumeRun))
         return bool(self.heads)
