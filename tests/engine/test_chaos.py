@@ -1,0 +1,200 @@
+"""Random workflows on a host with too little memory, a disk that refuses, and a habit of dying."""
+
+import asyncio
+import os
+import random
+from typing import Any
+
+import pytest
+from hosting import (
+    TENANT,
+    Place,
+    Wrapped,
+    another,
+    definition,
+    delay,
+    edge,
+    log,
+    node,
+    registered,
+    sound,
+    sub,
+    variable,
+)
+
+from moot import NodeContext
+from moot import node as node_function
+from moot.core.commands import CancelRun, PauseRun, ResumeRun, SetVariables
+from moot.core.errors import MootError, StorageFailed, Unavailable
+from moot.core.events import TERMINAL_TYPES
+from moot.core.run import Status
+from moot.engine.host import Host
+
+SEEDS = range(300 if os.environ.get("MOOT_LONG") == "1" else 8)
+RULES = ("all_success", "any_success", "all_complete", "none_failed", "any_failed")
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    def soon_again(self: Host, tenant: str, run_id: str) -> None:
+        if (tenant, run_id) not in self._looking and not self._stopping:
+            self._looking.add((tenant, run_id))
+            asyncio.get_running_loop().call_later(0.005, self._look, tenant, run_id)
+
+    monkeypatch.setattr(Host, "look_again", soon_again)
+
+
+class Moody(Wrapped):
+    """Refuses now and then, and takes its time."""
+
+    def __init__(self, store: Any, chance: random.Random) -> None:
+        super().__init__(store)
+        self._chance = chance
+        self.moody = True
+        self._line = asyncio.Lock()
+
+    async def commit(self, batch: Any) -> None:
+        async with self._line:
+            if self.moody:
+                await asyncio.sleep(self._chance.choice([0, 0, 0.001]))
+                if self._chance.random() < 0.05:
+                    raise StorageFailed("The disk refused the write; nothing of it was kept.")
+            await self.inner.commit(batch)
+
+    async def read(self, *args: Any) -> Any:
+        if self.moody and self._chance.random() < 0.03:
+            raise StorageFailed("The disk refused to read.")
+        return await self.inner.read(*args)
+
+
+@node_function("acme.work")
+async def work(ctx: NodeContext, key: str = "") -> dict[str, Any]:
+    chance = random.Random(f"{ctx.run_id}{ctx.node_id}{ctx.attempt}")
+
+    async def call(_: str) -> int:
+        await asyncio.sleep(chance.choice([0, 0.001]))
+        return chance.randrange(10)
+
+    await asyncio.sleep(chance.choice([0, 0, 0.002]))
+    await ctx.write("c", ctx.node_id, "append")
+    if chance.random() < 0.3:
+        await ctx.set_variable("v", ctx.node_id)
+    found = await ctx.effect("outside", call)
+    if chance.random() < 0.2:
+        raise RuntimeError("bad luck")
+    return {"found": found, "key": len(key)}
+
+
+def body(chance: random.Random, name: str, children: list[str]) -> dict[str, Any]:
+    nodes = []
+    for number in range(chance.randint(1, 6)):
+        here = f"n{number}"
+        settings = {"maxRetries": chance.randint(0, 2), "retryDelayMs": chance.randint(0, 3)}
+        made = chance.choice(
+            [
+                node(here),
+                delay(chance.randint(0, 8), here),
+                node(here, "acme.work", inputs={"key": variable("secret")}),
+                node(here, "acme.work"),
+                node(here, "core.fail", config={"retryable": True}),
+                node(here, "core.setVariable", config={"name": "v", "value": number}),
+                *(sub(child, here, onChildFailure="absorb") for child in children),
+                *(
+                    node(here, "moot.forEach", config={"workflowId": child, "items": [1, 2]})
+                    for child in children
+                ),
+            ]
+        )
+        nodes.append({**made, "settings": settings})
+    edges = [
+        edge(a["id"], b["id"], chance.choice(RULES))
+        for n, b in enumerate(nodes)
+        for a in nodes[:n]
+        if chance.random() < 0.4
+    ]
+    secret = [
+        {"name": "secret", "type": "string", "sensitive": True, "defaultValue": "s3cr3t-hush"}
+    ]
+    return definition(nodes, edges, id=name, variables=secret)
+
+
+async def meddle(host: Host, run_id: str, chance: random.Random) -> None:
+    at = host.clock.millis()
+    command = chance.choice(
+        [
+            PauseRun(at, "immediate"),
+            PauseRun(at, "drain-current-node"),
+            ResumeRun(at),
+            ResumeRun(at),
+            SetVariables({"v": chance.randrange(9)}, at),
+            *([CancelRun(at)] if chance.random() < 0.2 else []),
+        ]
+    )
+    try:
+        await host.handle(TENANT, run_id, command)
+    except MootError:
+        return
+
+
+async def finish(host: Host) -> None:
+    """Whoever paused a run lets it go on, until all of them are over."""
+    async with asyncio.timeout(30):
+        while True:
+            alive = []
+            for _, run_id in await host.store.runs():
+                run = (await host.view(TENANT, run_id)).run
+                if run.status is Status.PAUSED:
+                    await host.handle(TENANT, run_id, ResumeRun(host.clock.millis()))
+                if not run.terminal:
+                    alive.append(run_id)
+            if not alive:
+                return
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_whatever_happens_every_run_comes_to_one_end(place: Place, seed: int) -> None:
+    chance = random.Random(seed)
+    place.knows(work)
+    options = {"heads": chance.choice([1, 2, 4096]), "activities": chance.choice([1, 2, 256])}
+    host = place.host(lambda store: Moody(store, chance), **options)
+    bodies = [
+        body(chance, "leaf", []),
+        body(chance, "middle", ["leaf"]),
+        body(chance, "top", ["middle", "leaf"]),
+    ]
+    await registered(host, *bodies)
+    runs: list[str] = []
+    for _ in range(chance.randint(20, 50)):
+        act = chance.random()
+        if act < 0.35 or not runs:
+            flow = await host.flows.newest(TENANT, chance.choice(["leaf", "middle", "top"]))
+            try:
+                runs.append(await another(host, flow))
+            except Unavailable:
+                continue
+        elif act < 0.8:
+            await meddle(host, chance.choice(runs), chance)
+        elif act < 0.95:
+            await asyncio.sleep(chance.choice([0, 0.002, 0.01]))
+        else:
+            await place.crash(host)
+            host = place.host(lambda store: Moody(store, chance), **options)
+            await host.recover()
+    store: Any = host.store
+    store.moody = False
+    try:
+        await finish(host)
+    except TimeoutError:
+        stuck = []
+        for _, run_id in await host.store.runs():
+            events = await log(host, run_id)
+            if events[-1].type not in TERMINAL_TYPES:
+                stuck.append((run_id, [(e.type, e.node_id) for e in events][-6:]))
+        raise AssertionError(f"seed {seed}: stuck {stuck}") from None
+    known = {name for _, name in await host.store.runs()}
+    assert set(runs) <= known
+    await sound(host)
+    for name in known:
+        for event in await log(host, name):
+            assert "s3cr3t-hush" not in str(event.payload)
