@@ -26,7 +26,7 @@ NARROWED = {
 async def bundle(request: Request) -> Reply:
     most = request.integer("maxEvents", 1_000_000, 0, 1_000_000)
     tenant, run_id = request.caller.tenant, request.params["run_id"]
-    head = await request.services.host.view(tenant, run_id)
+    head = await request.services.host.whole(tenant, run_id)
     run, length = _run(head), head.run.next_sequence
     rows, reason = await _events(request, head, length, most)
     body: dict[str, Any] = {

@@ -8,6 +8,7 @@ from moot.api.auth import TEST_PREFIX
 from moot.api.runs import MOST_CANCELS
 from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
+from moot.core import conversation
 from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 
@@ -28,8 +29,8 @@ def document(services: Services) -> dict[str, Any]:
         "eventLogSchemaVersion": LOG_SCHEMA_VERSION,
         "minClientVersion": "1.0",
         "supportedTransports": ["rest"],
-        "supportedEnvelopes": [],
-        "schemaVersions": {},
+        "supportedEnvelopes": ["clarification.request"],
+        "schemaVersions": {"clarification.request": 1},
         "limits": _limits(services),
         "configurable": options.advertised(services),
         "runs": {
@@ -38,6 +39,23 @@ def document(services: Services) -> dict[str, Any]:
                 "drainPolicies": ["immediate", "drain-current-node"],
             },
             "bulkCancel": {"supported": True, "maxRunIds": MOST_CANCELS},
+        },
+        "conversationPrimitive": True,
+        "multiPartyConversation": {
+            "supported": True,
+            "maxParticipants": conversation.MOST_PARTICIPANTS,
+        },
+        "interrupts": {
+            "kinds": [
+                "approval",
+                "clarification",
+                "external-event",
+                "custom",
+                "conversation",
+                "conversation.start",
+                "conversation.exchange",
+                "conversation.close",
+            ]
         },
         "restTransport": {"conditionalRunGet": True},
         "debugBundle": {"supported": True},

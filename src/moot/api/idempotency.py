@@ -12,6 +12,7 @@ import logging
 
 import msgspec
 
+from moot.api import dialect
 from moot.api.wire import Endpoint, Reply, Request, Stream
 from moot.core.errors import (
     BadRequest,
@@ -133,9 +134,10 @@ async def _digest(request: Request) -> str:
 
 def refused(refusal: MootError) -> Reply:
     """The one place where a refusal becomes an answer."""
-    body: dict[str, object] = {"error": refusal.code, "message": refusal.message}
-    if refusal.details:
-        body["details"] = refusal.details
+    code, details = dialect.spoken(refusal)
+    body: dict[str, object] = {"error": code, "message": refusal.message}
+    if details:
+        body["details"] = details
     headers = {}
     if refusal.retry_after is not None:
         headers[RETRY] = str(refusal.retry_after)

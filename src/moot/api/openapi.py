@@ -23,6 +23,7 @@ SAYS = {
     304: "Nothing has changed since the given ETag.",
     404: "There is no such thing, or it is not yours.",
     409: "The state does not allow it now.",
+    410: "It was there, and is over.",
     422: "Understood, but it cannot be done.",
     501: "This host does not offer that.",
 }

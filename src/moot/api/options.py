@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from moot.api.services import Services
 from moot.api.wire import Request
-from moot.core import schemas
+from moot.core import conversation, schemas
 from moot.core.definition import nearest
 from moot.core.errors import (
     BadRequest,
@@ -80,6 +80,15 @@ def check(services: Services, request: Request, asked: CreateRun, flow: Flow) ->
     if schema is not UNSET:
         _check_schema(schema, asked.configurable)
     _check_configurable(services, asked.configurable, free=schema is not UNSET)
+
+
+def check_rosters(flow: Flow, inputs: dict[str, Any]) -> None:
+    """A roster that cannot be is refused before a run exists."""
+    for node in flow.nodes.values():
+        if node.type.type_id == "core.conversationGate":
+            asked = inputs.get("participants", node.definition.config.get("participants"))
+            if asked is not None:
+                conversation.check_roster(asked)
 
 
 def _check_shape(asked: CreateRun) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 from moot.api import snapshot
 from moot.api.wire import SSE, Receive, Request, Send, encode
 from moot.core.events import TERMINAL_TYPES, decode, decode_head, iso
-from moot.core.run import apply
 from moot.engine.head import Head
 from moot.engine.hub import Published, Subscription, admits, frame, shown
 
@@ -165,7 +164,7 @@ class Reader:
         """What the modes show of the events, each with its sequence."""
         for event in events:
             if self._folded is not None:
-                apply(self._folded.run, decode(event.body))
+                self._folded.follow(decode(event.body))
                 if admits(UPDATES_ONLY, event.type):
                     yield event.sequence, _state(self._folded)
             elif (mode := admits(self._modes, event.type)) is not None:

@@ -2,11 +2,22 @@
 
 import re
 
-from moot.api import bundle, conformance, discovery, keys, ops, runs, streams, workflows
+from moot.api import (
+    bundle,
+    conformance,
+    discovery,
+    interrupts,
+    keys,
+    ops,
+    runs,
+    streams,
+    workflows,
+)
 from moot.api.wire import Endpoint, pattern_of
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *runs.ENDPOINTS,
+    *interrupts.ENDPOINTS,
     *streams.ENDPOINTS,
     *workflows.ENDPOINTS,
     *bundle.ENDPOINTS,

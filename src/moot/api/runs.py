@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api import options, snapshot
+from moot.api import interrupts, options, snapshot
 from moot.api.options import CreateRun
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
@@ -46,6 +46,7 @@ async def create(request: Request) -> Reply:
     flow = await host.flows.newest(request.caller.tenant, asked.workflow_id)
     options.check(services, request, asked, flow)
     check_inputs(flow, asked.inputs)
+    options.check_rosters(flow, asked.inputs)
     command = StartRun(
         tenant=request.caller.tenant,
         principal=request.caller.id,
@@ -78,12 +79,19 @@ def _created(run: Run) -> Reply:
 
 
 async def read(request: Request) -> Reply:
-    head = await request.services.host.view(request.caller.tenant, request.params["run_id"])
-    if not head.run.children:
-        return _conditional(request, snapshot.etag(head.run), snapshot.encoded(head))
-    shown, sequence = snapshot.snapshot(head), head.run.next_sequence
-    shown["childRuns"] = children = await children_of(request, head)
-    return _conditional(request, snapshot.family_etag(head.run, sequence, children), encode(shown))
+    services = request.services
+    head = await services.host.whole(request.caller.tenant, request.params["run_id"])
+    question = interrupts.open_question(services, head.run)
+    tag = snapshot.etag(head.run, services.clock.millis() if question else 0)
+    if not head.run.children and question is None:
+        return _conditional(request, tag, snapshot.encoded(head))
+    shown = snapshot.snapshot(head)
+    if question is not None:
+        shown |= {"interrupt": question, "currentNodeId": question["nodeId"]}
+    if head.run.children:
+        shown["childRuns"] = children = await children_of(request, head)
+        tag = snapshot.mixed_etag(tag, children)
+    return _conditional(request, tag, encode(shown))
 
 
 def _conditional(request: Request, tag: str, body: bytes) -> Reply:

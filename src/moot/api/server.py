@@ -14,6 +14,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from moot.api import tokens
 from moot.api.app import App
 from moot.api.auth import DEFAULT_TENANT, LIVE_PREFIX, hash_of, new_key
 from moot.api.fixtures import seed
@@ -50,6 +51,8 @@ async def build(settings: Settings, store: Store, clock: Clock) -> Services:
     )
     host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities)
     services = Services(settings, host, store, clock)
+    fresh = clock.new_secret("").encode()
+    services.token_secret = await store.secret(tokens.SECRET_NAME, fresh)
     await first_key(services)
     if settings.conformance:
         services.fixtures = await seed(services)

@@ -2,6 +2,7 @@
 
 from moot.api.auth import Keyring
 from moot.api.limits import RateLimit
+from moot.api.turns import Turns
 from moot.clock import Clock
 from moot.config import Settings
 from moot.engine.host import Host
@@ -13,6 +14,9 @@ class Services:
         self.settings, self.host, self.store, self.clock = settings, host, store, clock
         self.keyring = Keyring(store, clock)
         self.rate = RateLimit(settings.rate_limit, clock)
+        self.turns = Turns()
+        #: signs links to open questions; set when the store is open
+        self.token_secret = b""
         #: published fixtures that really run here (only with --conformance)
         self.fixtures: list[str] = []
         #: capabilities a test has switched off or on (only with --conformance)

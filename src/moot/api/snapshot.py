@@ -11,6 +11,7 @@ from moot.engine.head import Head
 
 def snapshot(head: Head) -> dict[str, Any]:
     run = head.run
+    held = {**run.channels, **head.messages}
     shown: dict[str, Any] = {
         "runId": run.run_id,
         "workflowId": run.workflow_id,
@@ -18,7 +19,7 @@ def snapshot(head: Head) -> dict[str, Any]:
         "owner": {"tenant": run.tenant, "principal": run.principal},
         "startedAt": iso(run.started_at * 1000),
         "inputs": run.inputs,
-        "variables": {**run.variables, **run.channels},
+        "variables": {**run.variables, **held},
         "nodeStates": {key: _node(state) for key, state in run.nodes.items()},
         "engineVersion": run.engine_version,
         "eventLogSchemaVersion": LOG_SCHEMA_VERSION,
@@ -28,7 +29,9 @@ def snapshot(head: Head) -> dict[str, Any]:
         "completedAt": iso(run.ended_at * 1000) if run.ended_at else None,
         "outputs": run.outputs,
         "error": _error(run),
-        "channels": _channels(run) if run.declared else None,
+        "channels": {name: held[name] for name in run.declared if name in held}
+        if run.declared
+        else None,
         "tags": run.tags or None,
         "metadata": run.metadata or None,
         "configurable": run.configurable or None,
@@ -52,15 +55,17 @@ def encoded(head: Head) -> bytes:
     return head.cached[1]
 
 
-def etag(run: Run) -> str:
-    """Strong: the log decides everything a snapshot says."""
-    return f'"{run.run_id}.{run.next_sequence}"'
+def etag(run: Run, at: int = 0) -> str:
+    """Strong: the log decides everything a snapshot says, but for the link to an open question,
+    which must be fresh: it changes the tag every ten minutes."""
+    fresh = f".{at // 600_000}" if at else ""
+    return f'"{run.run_id}.{run.next_sequence}{fresh}"'
 
 
-def family_etag(run: Run, sequence: int, children: list[dict[str, Any]]) -> str:
+def mixed_etag(tag: str, children: list[dict[str, Any]]) -> str:
     """The children's statuses move without the parent's log."""
     digest = hashlib.sha256(encode(children)).hexdigest()[:16]
-    return f'"{run.run_id}.{sequence}.{digest}"'
+    return f'{tag[:-1]}.{digest}"'
 
 
 def _node(state: NodeState) -> dict[str, Any]:
@@ -82,10 +87,6 @@ def _error(run: Run) -> dict[str, Any] | None:
     if run.error is None:
         return None
     return {key: run.error[key] for key in ("code", "message", "details") if key in run.error}
-
-
-def _channels(run: Run) -> dict[str, Any]:
-    return {name: run.channels.get(name) for name in run.declared if name in run.channels}
 
 
 def _agent(head: Head) -> dict[str, Any] | None:

@@ -9,11 +9,11 @@ from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem, Ready, asked, call_of, readiness
 from moot.core.outcomes import Kind, NodeError
-from moot.core.run import NodeState, NodeStatus, Pause, Run, Status
+from moot.core.run import NodeState, NodeStatus, Pause, Run
 
 
 def advance(run: Run, flow: Flow, at: int, after: tuple[str, ...] | None) -> list[NewEvent]:
-    if run.status is not Status.RUNNING:
+    if not run.going:
         return []
     if run.pause is not None:
         return [] if executing(run) else [_drained(run.pause)]

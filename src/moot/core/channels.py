@@ -77,14 +77,11 @@ def check(rule: Rule, current: Any, value: Any) -> str | None:
     return None
 
 
-def is_repeat(rule: Rule, current: Any, value: Any) -> bool:
+def is_repeat(entries: list[Any], value: Any) -> bool:
     """A message whose id is already there: taken once, recorded once."""
     name = value.get("messageId") if isinstance(value, dict) else None
-    return (
-        rule.reducer == "message"
-        and name is not None
-        and isinstance(current, list)
-        and any(isinstance(entry, dict) and entry.get("messageId") == name for entry in current)
+    return name is not None and any(
+        isinstance(entry, dict) and entry.get("messageId") == name for entry in entries
     )
 
 
@@ -121,7 +118,7 @@ def _reduce_list(rule: Rule, entries: list[Any], value: Any, at: int) -> list[An
     if rule.reducer == "votes":
         voter = _bare(value).get("userId") if isinstance(_bare(value), dict) else None
         entries = [entry for entry in entries if _voter(entry) != voter]
-    if rule.reducer == "message" and is_repeat(rule, entries, value):
+    if rule.reducer == "message" and is_repeat(entries, value):
         return entries
     entries.append(value)
     if rule.max_size and len(entries) > rule.max_size and rule.reducer in TIMED:
@@ -147,7 +144,7 @@ def _size(rule: Rule, current: Any, value: Any) -> int:
     if rule.reducer == "merge":
         return len({**(current if isinstance(current, dict) else {}), **value})
     if rule.reducer == "message":
-        return len(current or []) + 1
+        return int(current or 0) + 1
     return len(value) if isinstance(value, (list, dict)) else 1
 
 

@@ -12,7 +12,7 @@ from moot.core.ids import derived_id
 from moot.core.masking import is_secret
 from moot.core.nodework import finish, variable_events
 from moot.core.outcomes import ChildSpec, Failed, Kind, NodeError
-from moot.core.run import NodeState, NodeStatus, Run, Status
+from moot.core.run import NodeState, NodeStatus, Run
 from moot.core.starting import Limits, StartRun
 
 
@@ -27,6 +27,30 @@ class ChildEnded(Struct, frozen=True, kw_only=True):
     outputs: dict[str, Any] = {}
     error: dict[str, Any] | None = None
     sealed: dict[str, Any] = {}
+
+
+class ChildWaits(Struct, frozen=True, kw_only=True):
+    """A child run waits for somebody, or goes on again."""
+
+    node_id: str
+    child_run: str
+    workflow_id: str
+    status: str
+
+
+def child_waits(run: Run, told: ChildWaits) -> list[NewEvent]:
+    """The parent shows how its child waits; what it already shows is not said again."""
+    state = _waiting(run, told.node_id)
+    if state is None or state.child != told.child_run:
+        return []
+    if run.mirrored.get(told.node_id, "running") == told.status:
+        return []
+    payload = {
+        "childRunId": told.child_run,
+        "childWorkflowId": told.workflow_id,
+        "childStatus": told.status,
+    }
+    return [NewEvent("node.dispatched", payload, told.node_id)]
 
 
 def next_child(
@@ -151,7 +175,7 @@ def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
 
 def _waiting(run: Run, node_id: str) -> NodeState | None:
     state = run.nodes.get(node_id)
-    if run.status is not Status.RUNNING or state is None:
+    if not run.going or state is None:
         return None
     return state if state.status is NodeStatus.RUNNING else None
 

@@ -4,15 +4,18 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from moot.core import advance, children, ending, nodework, starting
-from moot.core.children import ChildEnded
+from moot.core import advance, children, ending, interrupts, nodework, starting, threads
+from moot.core import wake as waking
+from moot.core.children import ChildEnded, ChildWaits
 from moot.core.errors import Conflict, RunTerminal
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow
+from moot.core.interrupts import Answer
 from moot.core.nodework import Emit
-from moot.core.outcomes import Outcome
+from moot.core.outcomes import Kind, Outcome
 from moot.core.run import Run, Status
 from moot.core.starting import StartRun
+from moot.core.threads import Control
 
 DrainPolicy = Literal["immediate", "drain-current-node"]
 
@@ -87,11 +90,11 @@ class SetVariables(Struct, frozen=True):
 
 Command = (
     StartRun | Advance | Compute | Dispatch | FinishNode | Wake | Emit | ChildEnded | CancelRun
-    | PauseRun | ResumeRun | SetVariables
+    | PauseRun | ResumeRun | SetVariables | Answer | ChildWaits | Control
 )  # fmt: skip
 
 
-def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C901 - one line each
+def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C901, PLR0912 - one line each
     """What the command causes now. No event: nothing to do (a repeat, or too late)."""
     match command:
         case StartRun():
@@ -99,13 +102,15 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
         case Advance(at=at, after=after):
             return advance.advance(run, flow, at, after)
         case Compute(node_id=node_id, at=at, sealed=sealed):
+            if flow.nodes[node_id].type.kind is Kind.GATE:
+                return interrupts.begin(run, flow, node_id, at, sealed)
             return nodework.compute(run, flow, node_id, at, sealed)
         case Dispatch(node_id=node_id, at=at, sealed=sealed):
             return children.dispatch(run, flow, node_id, at, sealed)
         case FinishNode(node_id=node_id, attempt=attempt, outcome=outcome, at=at):
             return nodework.finish(run, flow, node_id, attempt, outcome, at)
         case Wake(at=at):
-            return nodework.wake(run, flow, at)
+            return waking.wake(run, flow, at)
         case Emit():
             return nodework.emit(run, flow, command)
         case ChildEnded():
@@ -118,6 +123,12 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
             return _resume(run, command)
         case SetVariables(variables=variables, at=at):
             return nodework.set_variables(run, flow, variables)
+        case Answer():
+            return interrupts.answer(run, flow, command)
+        case ChildWaits():
+            return children.child_waits(run, command)
+        case Control():
+            return threads.control(run, flow, command)
 
 
 def _cancel(run: Run, command: CancelRun) -> list[NewEvent]:

@@ -15,21 +15,39 @@ MootError
 │   └── KeyExpired                   key_expired
 ├── Forbidden                   403  forbidden
 │   ├── MockProviderForbidden        mock_provider_forbidden
-│   └── ForceEngineForbidden         force_engine_version_forbidden
+│   ├── ForceEngineForbidden         force_engine_version_forbidden
+│   └── NotYourName                  forbidden
 ├── NotFound                    404  not_found
 │   ├── RunNotFound                  run_not_found
 │   ├── WorkflowNotFound             workflow_not_found
-│   └── ArtifactNotFound             artifact_not_found
+│   ├── ArtifactNotFound             artifact_not_found
+│   └── InterruptNotFound            interrupt_not_found
 ├── MethodNotAllowed            405  method_not_allowed
 ├── Conflict                    409  conflict
 │   ├── RunTerminal                  run_terminal
 │   ├── RunAlreadyActive             run_already_active
 │   ├── KeyMismatch                  idempotency_key_mismatch
 │   ├── EngineVersionMismatch        engine_version_mismatch
+│   ├── InterruptAlreadyResolved     interrupt_already_resolved
+│   ├── MessageIdConflict            message_id_conflict
+│   ├── ParticipantMuted             participant_muted
+│   ├── ThreadPaused                 thread_paused
+│   ├── RosterClosed                 roster_closed
+│   ├── RosterFull                   roster_full
 │   └── SequenceConflict             sequence_conflict (the caller folds again and retries)
+├── Gone                        410  gone
+│   ├── InterruptExpired             interrupt_expired
+│   └── InterruptGone                interrupt_gone
 ├── BodyTooLarge                413  payload_too_large
 ├── Unprocessable               422  validation_error
-│   └── UnknownChildWorkflow         unknown_child_workflow
+│   ├── UnknownChildWorkflow         unknown_child_workflow
+│   ├── InterruptCancelled           interrupt_cancelled
+│   ├── CorrelationMismatch          correlation_mismatch
+│   └── CouncilRefusal               (finer codes of councils; see api/dialect.py)
+│       ├── SpeakerMissing           conversation_speaker_required
+│       ├── SpeakerNotParticipant    conversation_speaker_not_participant
+│       ├── RosterExceeded           conversation_roster_exceeded
+│       └── ParticipantNotInvited    participant_not_invited
 ├── RateLimited                 429  rate_limited
 ├── NotProvided                 501  capability_not_provided
 └── Unavailable                 503  service_unavailable
@@ -124,6 +142,13 @@ class ForceEngineForbidden(Forbidden):
     code = "force_engine_version_forbidden"
 
 
+class NotYourName(Forbidden):
+    """A key speaks only as the participants it is bound to."""
+
+    def __init__(self, name: str, allowed: list[str]) -> None:
+        super().__init__(f"This key may not speak as '{name}'.", speakerId=name, maySpeakAs=allowed)
+
+
 class NotFound(MootError):
     code, status = "not_found", 404
 
@@ -145,6 +170,13 @@ class WorkflowNotFound(NotFound):
 
 class ArtifactNotFound(NotFound):
     code = "artifact_not_found"
+
+
+class InterruptNotFound(NotFound):
+    code = "interrupt_not_found"
+
+    def __init__(self, run_id: str, node_id: str) -> None:
+        super().__init__("Nothing waits for an answer there.", runId=run_id, nodeId=node_id)
 
 
 class MethodNotAllowed(MootError):
@@ -190,6 +222,32 @@ class EngineVersionMismatch(Conflict):
     code = "engine_version_mismatch"
 
 
+class InterruptAlreadyResolved(Conflict):
+    """Somebody else was first; the details name the winner."""
+
+    code = "interrupt_already_resolved"
+
+
+class MessageIdConflict(Conflict):
+    code = "message_id_conflict"
+
+
+class ParticipantMuted(Conflict):
+    code = "participant_muted"
+
+
+class ThreadPaused(Conflict):
+    code = "thread_paused"
+
+
+class RosterClosed(Conflict):
+    code = "roster_closed"
+
+
+class RosterFull(Conflict):
+    code = "roster_full"
+
+
 class SequenceConflict(Conflict):
     """The rows do not continue the run's log; nothing of the batch was written."""
 
@@ -197,6 +255,18 @@ class SequenceConflict(Conflict):
 
     def __init__(self, run_id: str) -> None:
         super().__init__("The run moved on meanwhile; try again.", runId=run_id)
+
+
+class Gone(MootError):
+    code, status = "gone", 410
+
+
+class InterruptExpired(Gone):
+    code = "interrupt_expired"
+
+
+class InterruptGone(Gone):
+    code = "interrupt_gone"
 
 
 class BodyTooLarge(MootError):
@@ -209,6 +279,34 @@ class Unprocessable(MootError):
 
 class UnknownChildWorkflow(Unprocessable):
     code = "unknown_child_workflow"
+
+
+class InterruptCancelled(Unprocessable):
+    code = "interrupt_cancelled"
+
+
+class CorrelationMismatch(Unprocessable):
+    code = "correlation_mismatch"
+
+
+class CouncilRefusal(Unprocessable):
+    """A turn or roster that the conversation does not allow; nothing was consumed."""
+
+
+class SpeakerMissing(CouncilRefusal):
+    code = "conversation_speaker_required"
+
+
+class SpeakerNotParticipant(CouncilRefusal):
+    code = "conversation_speaker_not_participant"
+
+
+class RosterExceeded(CouncilRefusal):
+    code = "conversation_roster_exceeded"
+
+
+class ParticipantNotInvited(CouncilRefusal):
+    code = "participant_not_invited"
 
 
 class RateLimited(MootError):

@@ -4,8 +4,8 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import channels, ending, schemas
-from moot.core.advance import begin, failed
+from moot.core import channels, schemas
+from moot.core.advance import failed
 from moot.core.channels import Rule
 from moot.core.errors import BadRequest, ChannelAccessDenied, Conflict
 from moot.core.events import NewEvent, iso
@@ -13,8 +13,7 @@ from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem, call_of
 from moot.core.ids import derived_id
 from moot.core.masking import masked
-from moot.core.outcomes import ChannelWrite, Completed, Failed, Kind, NodeError, Outcome, raised
-from moot.core.pending import deadline, time_limit
+from moot.core.outcomes import ChannelWrite, Completed, Failed, NodeError, Outcome, raised
 from moot.core.run import NodeState, NodeStatus, Run, Status
 
 
@@ -69,12 +68,12 @@ def finish(
                 code=refusal.code, message=refusal.message, details=refusal.details, retryable=False
             )
             outcome = Failed(error)
-    return _failed(run, node, state, outcome, at)
+    return failure(run, node, state, outcome, at)
 
 
 def _at_work(run: Run, node_id: str, attempt: int) -> NodeState | None:
     state = run.nodes.get(node_id)
-    if run.status is not Status.RUNNING or state is None or state.attempt != attempt:
+    if not run.going or state is None or state.attempt != attempt:
         return None
     return state if state.status is NodeStatus.RUNNING else None
 
@@ -117,7 +116,7 @@ def _outputs(
     return {port: value for port, value in shown.items() if value is not UNSET}, sealed
 
 
-def _failed(run: Run, node: FlowNode, state: NodeState, outcome: Failed, at: int) -> list[NewEvent]:
+def failure(run: Run, node: FlowNode, state: NodeState, outcome: Failed, at: int) -> list[NewEvent]:
     events = []
     if outcome.because is not None:
         events.append(NewEvent(*outcome.because, node.id, cause=state.started_seq))
@@ -133,58 +132,6 @@ def _failed(run: Run, node: FlowNode, state: NodeState, outcome: Failed, at: int
         cause = None if events else state.started_seq
         events.append(failed(node, outcome.error, state.attempt, cause))
     return events
-
-
-def wake(run: Run, flow: Flow, at: int) -> list[NewEvent]:
-    """Everything that has fallen due."""
-    if run.status is not Status.RUNNING:
-        return []
-    limit = deadline(run)
-    if limit is not None and at >= limit:
-        return _out_of_time(run, at)
-    events: list[NewEvent] = []
-    for node_id in run.active:
-        events += _wake_node(run, flow.nodes[node_id], run.nodes[node_id], at, events)
-        if events and events[-1].type == "run.failed":
-            break
-    return events
-
-
-def _wake_node(
-    run: Run, node: FlowNode, state: NodeState, at: int, said: list[NewEvent]
-) -> list[NewEvent]:
-    if state.status is NodeStatus.RETRYING and state.due is not None and at >= state.due:
-        return [] if run.pause else begin(run, node, at, state.attempt + 1, said)
-    if state.status is not NodeStatus.RUNNING:
-        return []
-    if node.type.kind is Kind.TIMER and state.due is not None and at >= state.due:
-        payload = {"nodeId": node.id, "outputs": {}, "durationMs": max(0, at - state.started_at)}
-        return [NewEvent("node.completed", payload, node.id, cause=state.started_seq)]
-    limit = time_limit(node, state)
-    if limit is not None and at >= limit:
-        error = NodeError(
-            code="node_timeout", message=f"The node did not finish within {node.timeout_ms} ms."
-        )
-        return _left_behind(_failed(run, node, state, Failed(error), at), node, state)
-    return []
-
-
-def _left_behind(events: list[NewEvent], node: FlowNode, state: NodeState) -> list[NewEvent]:
-    """The child of an attempt that is given up is cancelled with it, unless it may live on."""
-    if state.child is not None and node.definition.config.get("propagateCancellation") is not False:
-        events[-1].hints = {"childRunId": state.child, "childStatus": "cancelled"}
-    return events
-
-
-def _out_of_time(run: Run, at: int) -> list[NewEvent]:
-    limit = run.limits["durationMs"]
-    observed = max(limit + 1, run.active_ms + at - run.active_since)
-    cap: dict[str, Any] = {"kind": "run-duration", "limit": limit, "observed": observed}
-    error = {
-        "code": "run_timeout",
-        "message": f"The run was active for longer than its limit of {limit} ms.",
-    }
-    return ending.breach(run, cap, error, at)
 
 
 def emit(run: Run, flow: Flow, said: Emit) -> list[NewEvent]:
@@ -250,23 +197,67 @@ def write_events(
     events = []
     seen: dict[str, Any] = {}
     for write in writes:
-        name = write.channel
-        declared = flow.definition.channels.get(name)
-        rule = flow.channels.get(name) or _undeclared(write)
-        if declared and not channels.may(declared.access, "writers", node.id, node.type.type_id):
-            raise _denied(name, node, "writers")
-        current = seen.get(name, run.channels.get(name))
-        if problem := channels.check(rule, current, write.value):
-            raise BadRequest(f"Channel '{name}': {problem}.", channel=name)
-        if declared and declared.schema is not UNSET:
-            _check_schema(name, declared.schema, rule, current, write.value)
-        if channels.is_repeat(rule, current, write.value):
-            continue
-        value = channels.stored(rule, write.value, at)
-        copy = list(current) if isinstance(current, list) else current
-        seen[name] = channels.reduce(rule, copy, value, at) if len(writes) > 1 else None
-        events.append(_written(flow, node, name, rule, value, at))
+        rule = _rule(flow, node, write)
+        if rule.reducer == "message":
+            event = _message_event(run, flow, node, write, rule, at, seen)
+        else:
+            event = _write_event(run, flow, node, write, rule, at, seen)
+        if event is not None:
+            events.append(event)
     return events
+
+
+def _rule(flow: Flow, node: FlowNode, write: ChannelWrite) -> Rule:
+    declared = flow.definition.channels.get(write.channel)
+    if declared and not channels.may(declared.access, "writers", node.id, node.type.type_id):
+        raise _denied(write.channel, node, "writers")
+    return flow.channels.get(write.channel) or _undeclared(write)
+
+
+def _write_event(
+    run: Run,
+    flow: Flow,
+    node: FlowNode,
+    write: ChannelWrite,
+    rule: Rule,
+    at: int,
+    seen: dict[str, Any],
+) -> NewEvent:
+    name = write.channel
+    current = seen.get(name, run.channels.get(name))
+    if problem := channels.check(rule, current, write.value):
+        raise BadRequest(f"Channel '{name}': {problem}.", channel=name)
+    declared = flow.definition.channels.get(name)
+    if declared and declared.schema is not UNSET:
+        _check_schema(name, declared.schema, rule, current, write.value)
+    value = channels.stored(rule, write.value, at)
+    copy = list(current) if isinstance(current, list) else current
+    seen[name] = channels.reduce(rule, copy, value, at)
+    return _written(flow, node, name, rule, value, at)
+
+
+def _message_event(
+    run: Run,
+    flow: Flow,
+    node: FlowNode,
+    write: ChannelWrite,
+    rule: Rule,
+    at: int,
+    seen: dict[str, Any],
+) -> NewEvent | None:
+    """Messages are not in the state; their ids are, as far as nodes chose them."""
+    name = write.channel
+    fresh: list[str] = seen.setdefault(name, [])
+    if problem := channels.check(rule, run.messages.get(name, 0) + len(fresh), write.value):
+        raise BadRequest(f"Channel '{name}': {problem}.", channel=name)
+    message_id = write.value["messageId"]
+    if not write.turn and (message_id in fresh or message_id in run.message_ids.get(name, ())):
+        return None
+    fresh.append(message_id)
+    event = _written(flow, node, name, rule, write.value, at)
+    if write.turn:
+        event.hints = {**(event.hints or {}), "turn": True}
+    return event
 
 
 def _check_schema(name: str, schema: dict[str, Any], rule: Rule, current: Any, value: Any) -> None:

@@ -39,6 +39,8 @@ class ChannelWrite(Struct, frozen=True, kw_only=True):
     reducer: str | None = None
     ttl_ms: int | None = None
     max_size: int | None = None
+    #: a turn of a conversation: its id is its index and cannot repeat
+    turn: bool = False
 
 
 class Artifact(Struct, frozen=True, kw_only=True):
@@ -124,6 +126,34 @@ class ChildSpec(Struct, frozen=True):
     detach_on_cancel: bool = False
 
 
+class ConversationSpec(Struct, frozen=True, kw_only=True):
+    """How a conversation begins and when it closes by itself."""
+
+    opening: Any
+    title: str | None = None
+    #: the closed set of agents that may speak, as they are carried on the wire; None is open
+    participants: list[dict[str, Any]] | None = None
+    schema: dict[str, Any] | None = None
+    owner: str | None = None
+    group_id: str | None = None
+    channel: str | None = None
+    #: accepted exchanges after which the gate closes by itself; None waits for a close
+    close_after: int | None = None
+    #: what a test host says by itself: so many pairs of a user's and an agent's turn
+    mock_turns: int | None = None
+
+
+class GateSpec(Struct, frozen=True, kw_only=True):
+    """What a node waits for."""
+
+    kind: str
+    data: dict[str, Any]
+    timeout_ms: int | None = None
+    resume_schema: dict[str, Any] | None = None
+    profile: str | None = None
+    conversation: ConversationSpec | None = None
+
+
 class Kind(StrEnum):
     """How a node of this type is carried out."""
 
@@ -131,6 +161,7 @@ class Kind(StrEnum):
     TIMER = "timer"  # waits until a time that is recorded when it starts
     CHILD = "child"  # waits for child runs
     ACTIVITY = "activity"  # touches the world: an effect of the engine
+    GATE = "gate"  # waits for somebody's answer
 
 
 class NodeType(Struct, frozen=True, kw_only=True):
@@ -144,6 +175,8 @@ class NodeType(Struct, frozen=True, kw_only=True):
     #: the nth child (counted from 0), or None when there is no further one
     child: Callable[[Call, int], ChildSpec | None] | None = None
     activity: Callable[[Any], Awaitable[Any]] | None = None
+    #: what the node waits for
+    gate: Callable[[Call], GateSpec] | None = None
     #: a mistake in the node's config, found when the workflow is registered
     check: Callable[[dict[str, Any]], str | None] | None = None
     #: how often a failed attempt is tried again, unless the workflow says so itself

@@ -27,12 +27,15 @@ class Owed(Struct):
         return bool(now) or self.due is not None
 
 
+#: kinds whose next step follows from the state alone
+AT_ONCE = frozenset({Kind.INSTANT, Kind.GATE})
+
 NOTHING = Owed([], [], [], [])
 
 
 def pending(run: Run, flow: Flow) -> Owed:
     """A terminal or paused run is owed nothing."""
-    if run.status is not Status.RUNNING:
+    if not run.going:
         return NOTHING
     owed = Owed([], [], [], [], deadline(run))
     for node_id in run.active:
@@ -41,7 +44,7 @@ def pending(run: Run, flow: Flow) -> Owed:
             _sooner(owed, state.due)
         if state.status is not NodeStatus.RUNNING:
             continue
-        if node.type.kind is Kind.INSTANT:
+        if node.type.kind in AT_ONCE:
             owed.instant.append(node_id)
         elif node.type.kind is Kind.ACTIVITY:
             owed.activities.append((node_id, state.attempt))
@@ -50,7 +53,7 @@ def pending(run: Run, flow: Flow) -> Owed:
         elif node.type.kind is Kind.CHILD and state.child is not None:
             owed.children.append(state.child)
         limit = time_limit(node, state)
-        if limit is not None and node.type.kind is not Kind.INSTANT:
+        if limit is not None and node.type.kind not in AT_ONCE:
             _sooner(owed, limit)
     return owed
 
@@ -63,6 +66,8 @@ def time_limit(node: FlowNode, state: NodeState) -> int | None:
 def deadline(run: Run) -> int | None:
     """When the run's time limit is reached; waiting and pauses do not count."""
     limit = run.limits.get("durationMs", 0)
+    if run.status is not Status.RUNNING:
+        return None
     return run.active_since + max(0, limit - run.active_ms) if limit else None
 
 

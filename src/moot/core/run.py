@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import channels
+from moot.core import channels, waiting
 from moot.core.events import Event, millis
 
 #: a cached state of another version is thrown away and folded anew
@@ -32,13 +32,29 @@ class Status(StrEnum):
 
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
 LIVE = frozenset(Status) - TERMINAL
+#: alive and not paused: running, or running and waiting for somebody
+GOING = frozenset(
+    {Status.RUNNING, Status.WAITING_APPROVAL, Status.WAITING_INPUT, Status.WAITING_EXTERNAL}
+)
+
+#: kind of interrupt -> the status of a run that does nothing but wait for it
+WAITS: dict[str, Status] = {
+    "approval": Status.WAITING_APPROVAL,
+    "low-confidence": Status.WAITING_APPROVAL,
+    "conversation.start": Status.WAITING_APPROVAL,
+    "conversation.exchange": Status.WAITING_APPROVAL,
+    "conversation.close": Status.WAITING_APPROVAL,
+    "clarification": Status.WAITING_INPUT,
+    "custom": Status.WAITING_INPUT,
+    "external-event": Status.WAITING_EXTERNAL,
+}
 
 #: event type -> (statuses it may be recorded in, status afterwards)
 TRANSITIONS: dict[str, tuple[frozenset[Status], Status]] = {
     "run.started": (frozenset({Status.PENDING}), Status.RUNNING),
     "run.paused": (frozenset({Status.RUNNING}), Status.PAUSED),
     "run.resumed": (frozenset({Status.PAUSED}), Status.RUNNING),
-    "run.completed": (frozenset({Status.RUNNING}), Status.COMPLETED),
+    "run.completed": (GOING, Status.COMPLETED),
     "run.failed": (LIVE, Status.FAILED),
     "run.cancelled": (LIVE, Status.CANCELLED),
 }
@@ -48,6 +64,7 @@ class NodeStatus(StrEnum):
     RUNNING = "running"
     RETRYING = "retrying"
     INTERRUPTED = "interrupted"
+    SUSPENDED = "suspended"
     COMPLETED = "completed"
     FAILED = "failed"
     SKIPPED = "skipped"
@@ -102,6 +119,9 @@ class Run(Struct):
     inputs: dict[str, Any] = {}
     variables: dict[str, Any] = {}
     channels: dict[str, Any] = {}
+    #: channel of messages -> how many it holds, and the ids of those that nodes wrote
+    messages: dict[str, int] = {}
+    message_ids: dict[str, list[str]] = {}
     declared: list[str] = []
     nodes: dict[str, NodeState] = {}
     #: nodes that hold the run open, in the order they started
@@ -119,6 +139,13 @@ class Run(Struct):
     depth: int = 0
     #: child run -> its status when it ended, or None while it lives
     children: dict[str, str | None] = {}
+    #: node -> how the child it waits for waits itself
+    mirrored: dict[str, str] = {}
+    #: node -> its open question; node -> who answered its last one
+    interrupts: dict[str, waiting.Interrupt] = {}
+    answered: dict[str, waiting.Answered] = {}
+    #: node -> its conversation, open or closed
+    conversations: dict[str, waiting.Conversation] = {}
     pause: Pause | None = None
     paused_at: int = 0
     active_ms: int = 0
@@ -127,6 +154,22 @@ class Run(Struct):
     @property
     def terminal(self) -> bool:
         return self.status in TERMINAL
+
+    @property
+    def going(self) -> bool:
+        return self.status in GOING
+
+    def suspend(self, node_id: str) -> None:
+        node = self.nodes.get(node_id)
+        if node is not None:
+            node.status = NodeStatus.SUSPENDED
+            node.due = self.interrupts[node_id].due if node_id in self.interrupts else None
+
+    def unsuspend(self, node_id: str) -> None:
+        node = self.nodes.get(node_id)
+        if node is not None and node.status is NodeStatus.SUSPENDED:
+            node.status = NodeStatus.RUNNING
+            node.due = None
 
 
 def fold(run_id: str, events: Iterable[Event]) -> Run:
@@ -148,8 +191,31 @@ def apply(run: Run, event: Event, at: int | None = None) -> None:
     handler = HANDLERS.get(event.type)
     if handler is not None:
         handler(run, event, at)
+        if run.interrupts or run.mirrored or run.status in WAITING:
+            _restate(run, at)
     run.next_sequence = event.sequence + 1
     run.updated_at = at
+
+
+WAITING = GOING - {Status.RUNNING}
+
+
+def _restate(run: Run, at: int) -> None:
+    """A run waits when every node that holds it open waits. Waiting time is not active time."""
+    if run.status not in GOING:
+        return
+    status = Status.RUNNING
+    if len(run.active) <= len(run.interrupts) + len(run.mirrored):
+        first = next(iter(run.interrupts.values()), None)
+        if first is not None:
+            status = WAITS.get(first.kind, Status.WAITING_INPUT)
+        elif run.mirrored:
+            status = Status(next(iter(run.mirrored.values())))
+    if status is Status.RUNNING and run.status is not Status.RUNNING:
+        run.active_since = at
+    elif status is not Status.RUNNING and run.status is Status.RUNNING:
+        run.active_ms += max(0, at - run.active_since)
+    run.status = status
 
 
 def _started(run: Run, event: Event, at: int) -> None:
@@ -185,6 +251,10 @@ def _ended(run: Run, event: Event, at: int) -> None:
     run.error = event.payload.get("error", run.error)
     run.pause = None
     run.active = {}
+    run.interrupts = {}
+    run.mirrored = {}
+    for conversation in run.conversations.values():
+        conversation.open = False
 
 
 def _paused(run: Run, event: Event, at: int) -> None:
@@ -240,6 +310,8 @@ def _node_ended(run: Run, event: Event, at: int) -> None:
     node.error = said.get("error")
     node.reason = said.get("reason")
     node.results = None
+    run.interrupts.pop(node_id, None)
+    run.mirrored.pop(node_id, None)
     if node.child is not None and run.children.get(node.child) is None:
         status = (node.outputs or {}).get("childStatus")
         hints = event.hints if event.hints is not UNSET else {}
@@ -260,11 +332,17 @@ def _node_retried(run: Run, event: Event, at: int) -> None:
 
 
 def _dispatched(run: Run, event: Event, at: int) -> None:
-    """Without a status a child began; with one it ended and another may follow."""
+    """Without a status a child began; with one it waits, runs again, or has ended."""
     child = event.payload.get("childRunId", "")
     status = event.payload.get("childStatus")
-    run.children[child] = status
     node = run.nodes.get(_node_id(event))
+    if status in CHILD_WAITS:
+        run.mirrored[_node_id(event)] = status
+        return
+    run.mirrored.pop(_node_id(event), None)
+    if status == Status.RUNNING:
+        return
+    run.children[child] = status
     if node is None:
         return
     if status is None:
@@ -294,14 +372,25 @@ def _channel(run: Run, event: Event, at: int) -> None:
     )
     name = said.get("channel", "")
     value = said.get("value")
-    run.channels[name] = channels.reduce(
-        rule, run.channels.get(name), value, rule.moment_of(value, at)
-    )
+    if rule.reducer == "message":
+        _message(run, name, value, hints)
+        return
+    moment = rule.moment_of(value, at)
+    run.channels[name] = channels.reduce(rule, run.channels.get(name), value, moment)
+
+
+def _message(run: Run, name: str, value: Any, hints: dict[str, Any]) -> None:
+    """Messages stay in the log. Ids are kept only of what nodes wrote: a turn's is its index."""
+    run.messages[name] = run.messages.get(name, 0) + 1
+    if not hints.get("turn") and isinstance(value, dict):
+        run.message_ids.setdefault(name, []).append(str(value.get("messageId", "")))
 
 
 def _node_id(event: Event) -> str:
     return event.node_id if event.node_id is not UNSET else event.payload.get("nodeId", "")
 
+
+CHILD_WAITS = frozenset(status.value for status in WAITING)
 
 NODE_ENDS = {
     "node.completed": NodeStatus.COMPLETED,
@@ -324,4 +413,5 @@ HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
     "variable.changed": _variable,
     "channel.written": _channel,
     **dict.fromkeys(NODE_ENDS, _node_ended),
+    **waiting.HANDLERS,
 }

@@ -4,8 +4,12 @@ import asyncio
 from collections import OrderedDict
 from typing import Any
 
+from msgspec import UNSET
+
+from moot.core.events import Event
 from moot.core.flow import Flow
-from moot.core.run import Run
+from moot.core.run import Run, apply
+from moot.store.protocol import InboxRow
 
 
 class Head:
@@ -17,14 +21,18 @@ class Head:
 
     __slots__ = (
         "_settled",
+        "asks",
         "broken",
         "cached",
         "flow",
         "inflight",
+        "messages",
+        "messages_at",
         "pins",
         "run",
         "sealed",
         "snapshot_at",
+        "told",
         "unfinished",
     )
 
@@ -41,7 +49,25 @@ class Head:
         self.snapshot_at = run.next_sequence
         #: the encoded snapshot of the run and the sequence it was made at
         self.cached: tuple[int, bytes] | None = None
+        #: the run's rows of the inbox, and the status its parent shows for it
+        self.asks: list[InboxRow] = []
+        self.told = "running"
+        #: the messages of its channels, read from the log up to a sequence
+        self.messages: dict[str, list[Any]] = {}
+        self.messages_at = 0
         self._settled: asyncio.Future[None] | None = None
+
+    def follow(self, event: Event) -> None:
+        """One more event of the log, for a copy that nobody decides on."""
+        apply(self.run, event)
+        self.hear(event)
+        self.messages_at = event.sequence + 1
+
+    def hear(self, event: Event) -> None:
+        hints = event.hints if event.hints is not UNSET else {}
+        if event.type == "channel.written" and hints.get("reducer") == "message":
+            said = event.payload
+            self.messages.setdefault(said["channel"], []).append(said["value"])
 
     async def settled(self) -> None:
         """Until the next commit of this run is on disk, or has failed."""

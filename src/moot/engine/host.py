@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 
 from moot.clock import Clock
-from moot.core.children import ChildEnded
+from moot.core.children import ChildEnded, ChildWaits
 from moot.core.commands import Advance, Command, ResumeRun, Wake
 from moot.core.errors import (
     EngineVersionMismatch,
@@ -207,6 +207,9 @@ class Host:
             if not head.inflight:  # else its end is on its way, and may yet fail
                 self._finished(run)
             return
+        if run.parent_run is not None and head.told != run.status.value:
+            head.told = run.status.value
+            self.tasks.start(self._mirror(run))
         self.timers.set(run.tenant, run.run_id, owed.due)
         self.activities.keep(run.run_id, owed.activities)
         for node_id, attempt in owed.activities:
@@ -237,6 +240,17 @@ class Host:
         except MootError as refusal:
             log.exception("A run cannot go on", extra={"run_id": run_id, "code": refusal.code})
 
+    async def _mirror(self, child: Run) -> None:
+        """Let a parent show how its child waits."""
+        if child.parent_run is not None and child.parent_node is not None and child.going:
+            command = ChildWaits(
+                node_id=child.parent_node,
+                child_run=child.run_id,
+                workflow_id=child.workflow_id,
+                status=child.status.value,
+            )
+            await self._quietly(child.tenant, child.parent_run, command)
+
     async def _harvest(self, tenant: str, parent_run: str, child_run: str) -> None:
         """Tell a parent that its child has ended. What cannot be read now is told later."""
         try:
@@ -245,15 +259,18 @@ class Host:
             self.look_again(tenant, parent_run)
 
     async def _tell(self, tenant: str, parent_run: str, child_run: str) -> None:
-        child = (await self.view(tenant, child_run)).run
-        if child.terminal and child.parent_node is not None:
+        head = await self.whole(tenant, child_run)
+        child = head.run
+        if not child.terminal:
+            await self._mirror(child)
+        elif child.parent_node is not None:
             parent = await self.runs.head(tenant, parent_run)
             command = ChildEnded(
                 node_id=child.parent_node,
                 child_run=child_run,
                 status=child.status.value,
                 at=self.clock.millis(),
-                variables={**child.variables, **child.channels},
+                variables={**child.variables, **child.channels, **head.messages},
                 outputs=child.outputs or {},
                 error=child.error,
                 sealed=parent.sealed,
@@ -309,6 +326,10 @@ class Host:
     async def view(self, tenant: str, run_id: str) -> Head:
         """The run as it is on disk. Nothing is shown that a failed commit could take back."""
         return await self.runs.view(tenant, run_id)
+
+    async def whole(self, tenant: str, run_id: str) -> Head:
+        """The same, and ``messages`` holds what the run's channels of messages hold."""
+        return await self.runs.whole(tenant, run_id)
 
     async def at(self, tenant: str, run_id: str, sequence: int) -> Head:
         """A copy of the run as it was right after an event, for the caller to fold on."""

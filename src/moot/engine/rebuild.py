@@ -10,7 +10,7 @@ from moot.core.commands import Advance, decide
 from moot.core.pending import pending
 from moot.core.run import Run, apply
 from moot.engine.flows import Flows
-from moot.engine.turn import due_of, effect_row, row_of
+from moot.engine.turn import due_of, effect_row, inbox_rows, row_of
 from moot.store.protocol import Append, EffectRow, Store
 
 PAGE = 2000
@@ -56,6 +56,7 @@ async def _derived(flows: Flows, run: Run) -> Append:
         events=[],
         row=row_of(run),
         work=await _due(flows, run),
+        inbox=inbox_rows(run),
     )
 
 

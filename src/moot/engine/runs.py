@@ -9,9 +9,12 @@ from moot.core.errors import RunNotFound
 from moot.core.run import FOLD_VERSION, Run, apply
 from moot.engine.flows import Flows
 from moot.engine.head import Head, Heads
+from moot.engine.turn import inbox_rows
 from moot.store.protocol import Store
 
 PAGE = 2000
+#: what every row of a message has somewhere
+MESSAGE = b'"reducer":"message"'
 
 _state = msgspec.json.Decoder(Run)
 
@@ -77,18 +80,43 @@ class Runs:
                 return await self._load(tenant, run_id)
         return await self._load(tenant, run_id)
 
+    async def whole(self, tenant: str, run_id: str) -> Head:
+        """The run as it is on disk, with the messages that are not part of its state."""
+        for _ in range(16):
+            head = await self.view(tenant, run_id)
+            if not head.run.messages or head.messages_at >= head.run.next_sequence:
+                return head
+            await self._gather(head)
+        head = await self._load(tenant, run_id)
+        await self._gather(head)
+        return head
+
+    async def _gather(self, head: Head) -> None:
+        """Reads on from where it was left."""
+        run, until = head.run, head.run.next_sequence
+        while head.messages_at < until:
+            after = head.messages_at - 1
+            rows = await self._store.read(run.tenant, run.run_id, after, PAGE)
+            if not rows:
+                return
+            if head.messages_at - 1 == after:  # else another reader was quicker
+                for row in rows:
+                    if MESSAGE in row:
+                        head.hear(events.decode(row))
+                head.messages_at += len(rows)
+
     async def at(self, tenant: str, run_id: str, sequence: int) -> Head:
         """A copy of the run as it was right after an event, for the caller to fold on."""
-        head = await self.view(tenant, run_id)
-        run = Run(run_id, tenant=tenant)
-        while run.next_sequence <= sequence:
-            left = min(PAGE, sequence + 1 - run.next_sequence)
-            rows = await self._store.read(tenant, run_id, run.next_sequence - 1, left)
+        flow = (await self.view(tenant, run_id)).flow
+        head = Head(Run(run_id, tenant=tenant), flow)
+        while head.run.next_sequence <= sequence:
+            left = min(PAGE, sequence + 1 - head.run.next_sequence)
+            rows = await self._store.read(tenant, run_id, head.run.next_sequence - 1, left)
             if not rows:
                 break
             for row in rows:
-                apply(run, events.decode(row))
-        return Head(run, head.flow)
+                head.follow(events.decode(row))
+        return head
 
     async def family(self, head: Head, held: list[Head]) -> dict[str, Head]:
         """Every living descendant, so that a cancel reaches them in the same batch.
@@ -149,6 +177,7 @@ class Runs:
             sealed = {name: msgspec.json.decode(value) for name, value in rows_sealed.items()}
         head = Head(run, flow, sealed)
         head.snapshot_at = cached.next_sequence if cached else 0
+        head.asks = inbox_rows(run)
         return head
 
 

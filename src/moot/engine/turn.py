@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from moot.clock import Clock
-from moot.core import children
+from moot.core import children, inbox
 from moot.core.commands import (
     Advance,
     CancelRun,
@@ -30,7 +30,7 @@ from moot.core.starting import Limits
 from moot.engine.flows import Flows
 from moot.engine.head import Head
 from moot.engine.hub import Published
-from moot.store.protocol import Append, ArtifactRow, Batch, EffectRow, RunRow
+from moot.store.protocol import Append, ArtifactRow, Batch, EffectRow, InboxRow, RunRow
 
 #: a decision that causes more events than this is cut; the rest follows in the next commit
 MOST_EVENTS = 512
@@ -80,6 +80,8 @@ class Turn:
             append = self._appends[run_id]
             append.row = row_of(head.run)
             append.work = 0 if head.unfinished and not head.run.terminal else due_of(owed)
+            if head.asks or head.run.interrupts:
+                self._ask(head, append)
             self._maybe_snapshot(head, append)
         self.batch.appends = list(self._appends.values())
         return found
@@ -230,6 +232,12 @@ class Turn:
             at = self._clock.millis()
             self._decide(child, CancelRun(at, reason=reason, parent_run=parent.run.run_id))
 
+    def _ask(self, head: Head, append: Append) -> None:
+        """The run's rows of the inbox, when they are not the ones it has."""
+        rows = inbox_rows(head.run)
+        if rows != head.asks:
+            head.asks = append.inbox = rows
+
     def _maybe_snapshot(self, head: Head, append: Append) -> None:
         if head.run.next_sequence - head.snapshot_at >= SNAPSHOT_EVERY:
             head.snapshot_at = head.run.next_sequence
@@ -279,6 +287,24 @@ def row_of(run: Run) -> RunRow:
         error_code=run.error.get("code") if run.error else None,
         next_sequence=run.next_sequence,
     )
+
+
+def inbox_rows(run: Run) -> list[InboxRow]:
+    return [
+        InboxRow(
+            tenant=run.tenant,
+            item_id=item.id,
+            run_id=item.run_id,
+            node_id=item.node_id,
+            kind=item.kind,
+            question=item.question,
+            actions=item.actions,
+            asked_by=item.asked_by,
+            since=item.since,
+            deadline=item.deadline,
+        )
+        for item in inbox.items(run)
+    ]
 
 
 def due_of(owed: Owed) -> int | None:

@@ -14,6 +14,7 @@ from moot.store.protocol import (
     Batch,
     Definition,
     EffectRow,
+    InboxRow,
     Key,
     Problem,
     Receipt,
@@ -39,6 +40,9 @@ class MemoryStore:
         self._receipts: dict[tuple[str, str, str], Receipt] = {}
         self._artifacts: dict[tuple[str, str, str], bytes] = {}
         self._sealed: dict[tuple[str, str], dict[str, bytes]] = {}
+        self._inbox: dict[str, list[InboxRow]] = {}
+        self._revisions: dict[str, int] = {}
+        self._secrets: dict[str, bytes] = {}
         self._definitions: list[Definition] = []
         self._keys: dict[str, Key] = {}
         self._forget_derived()
@@ -86,6 +90,9 @@ class MemoryStore:
             self._work.pop(run_id, None)
         elif append.work is not UNSET:
             self._work[run_id] = append.work
+        if append.inbox is not UNSET and append.inbox != self._inbox.get(run_id, []):
+            self._inbox[run_id] = append.inbox
+            self._revisions[append.tenant] = self._revisions.get(append.tenant, 0) + 1
         if append.snapshot is not None:
             cached = Snapshot(append.first + len(append.events), append.snapshot)
             self._snapshots[run_id] = (append.fold_version, cached)
@@ -230,9 +237,17 @@ class MemoryStore:
         self._receipts = {
             where: receipt
             for where, receipt in self._receipts.items()
-            if receipt.created_at >= before
+            if receipt.created_at >= before or receipt.operation.startswith("TURN ")
         }
         return known - len(self._receipts)
+
+    async def secret(self, name: str, fresh: bytes) -> bytes:
+        return self._secrets.setdefault(name, fresh)
+
+    async def inbox(self, tenant: str, limit: int) -> tuple[list[InboxRow], int]:
+        rows = [row for found in self._inbox.values() for row in found if row.tenant == tenant]
+        rows.sort(key=lambda row: row.since)
+        return rows[:limit], self._revisions.get(tenant, 0)
 
     # the whole
 

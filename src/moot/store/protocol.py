@@ -27,6 +27,21 @@ class RunRow(Struct, frozen=True, kw_only=True):
     next_sequence: int = 0
 
 
+class InboxRow(Struct, frozen=True, kw_only=True):
+    """Derived: something that waits for a person."""
+
+    tenant: str
+    item_id: str
+    run_id: str
+    node_id: str
+    kind: str
+    question: str
+    actions: list[str]
+    asked_by: str
+    since: int
+    deadline: int | None = None
+
+
 class Append(Struct, kw_only=True):
     """Rows that continue one run's log, with the run's derived rows after them.
 
@@ -43,6 +58,8 @@ class Append(Struct, kw_only=True):
     work: int | UnsetType | None = UNSET
     snapshot: bytes | None = None
     fold_version: int = 0
+    #: what of the run waits for a person, in place of what was there; UNSET leaves it
+    inbox: list[InboxRow] | UnsetType = UNSET
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
@@ -191,6 +208,9 @@ class IndexStore(Protocol):
     async def active_run(self, tenant: str, scope_id: str) -> str | None:
         """The newest run of this scope that has not ended."""
 
+    async def inbox(self, tenant: str, limit: int) -> tuple[list[InboxRow], int]:
+        """What waits for a person, longest first, and the inbox's revision, which only grows."""
+
     async def work(self, until: int, limit: int) -> list[WorkRow]:
         """Runs of every tenant the host owes something at or before ``until``, oldest first."""
 
@@ -225,7 +245,11 @@ class RecordStore(Protocol):
 
     async def revoke_key(self, tenant: str | None, key_id: str, at: int) -> bool: ...
 
-    async def forget_receipts(self, before: int) -> int: ...
+    async def forget_receipts(self, before: int) -> int:
+        """Answers that repeat a turn (``TURN …``) are kept: a turn is said once for ever."""
+
+    async def secret(self, name: str, fresh: bytes) -> bytes:
+        """The host's secret of this name; the first caller's ``fresh`` one becomes it."""
 
 
 class Store(LogStore, IndexStore, RecordStore, Protocol):

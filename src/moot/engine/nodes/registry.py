@@ -11,15 +11,19 @@ from typing import Any
 
 from moot.core.outcomes import NodeType
 from moot.engine.nodes import (
+    approval_gate,
     boundaries,
     call_prompt,
     channel_write,
+    clarification_gate,
     conditional,
     conformance,
+    conversation_gate,
     delay,
     fail,
     for_each,
     identity,
+    interrupt,
     loop,
     merge,
     mock_providers,
@@ -46,6 +50,10 @@ BUILT_IN = (
     for_each.TYPE,
     channel_write.TYPE,
     sub_workflow.TYPE,
+    approval_gate.TYPE,
+    clarification_gate.TYPE,
+    interrupt.TYPE,
+    conversation_gate.TYPE,
 )
 
 CONFORMANCE = (*conformance.TYPES, call_prompt.TYPE)

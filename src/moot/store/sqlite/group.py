@@ -9,7 +9,7 @@ from msgspec.structs import astuple
 
 from moot.core.errors import SequenceConflict
 from moot.store.integrity import link, place
-from moot.store.protocol import Append, Batch, EffectRow, Receipt, RunRow
+from moot.store.protocol import Append, Batch, EffectRow, InboxRow, Receipt, RunRow
 from moot.store.sqlite import statements as sql
 from moot.store.sqlite.heads import Head, Heads
 
@@ -33,6 +33,7 @@ class Group:
         self._runs: dict[int, RunRow] = {}
         self._work: dict[int, tuple[Head, int | None]] = {}
         self._snapshots: dict[int, tuple[int, int, bytes]] = {}
+        self._inbox: dict[int, tuple[str, list[InboxRow]]] = {}
         self._effects: dict[tuple[str, str], EffectRow] = {}
         self._receipts: list[Receipt] = []
         self._artifacts: dict[tuple[str, str, str], bytes] = {}
@@ -92,6 +93,8 @@ class Group:
             self._runs[head.n] = append.row
         if append.work is not UNSET:
             self._work[head.n] = (head, append.work)
+        if append.inbox is not UNSET:
+            self._inbox[head.n] = (append.tenant, append.inbox)
         if append.snapshot is not None:
             position = append.first + len(append.events)
             self._snapshots[head.n] = (append.fold_version, position, append.snapshot)
@@ -129,6 +132,7 @@ class Group:
             runs += (n, *astuple(row))
         sql.PUT_RUNS.run(db, runs)
         self._write_work(db)
+        self._write_inbox(db)
         snapshots: list[Any] = []
         for n, cached in self._snapshots.items():
             snapshots += (n, *cached)
@@ -138,6 +142,16 @@ class Group:
             effects += (effect.tenant, effect.invocation_id, effect.run_id, effect.sequence)
             effects.append(int(effect.finished))
         sql.PUT_EFFECTS.run(db, effects)
+
+    def _write_inbox(self, db: apsw.Connection) -> None:
+        """Rare beside events: questions are put and answered at the pace of people."""
+        for n, (tenant, rows) in self._inbox.items():
+            db.execute(sql.DROP_INBOX, (n,))
+            for row in rows:
+                columns = list(astuple(row))
+                columns[6] = _encode(row.actions).decode()
+                db.execute(sql.ADD_INBOX, (n, *columns))
+            db.execute(sql.BUMP_INBOX, (tenant,))
 
     def _write_work(self, db: apsw.Connection) -> None:
         put: list[int] = []

@@ -9,6 +9,7 @@ from msgspec.structs import asdict
 from moot.store.protocol import (
     Definition,
     EffectRow,
+    InboxRow,
     Key,
     Receipt,
     RunRow,
@@ -46,6 +47,11 @@ WORK = """
 SELECT h.tenant, h.run_id, w.due_at FROM work AS w CROSS JOIN heads AS h ON h.n = w.n
 WHERE w.due_at <= ? ORDER BY w.due_at, w.n LIMIT ?
 """
+INBOX = """
+SELECT tenant, item_id, run_id, node_id, kind, question, actions, asked_by, since, deadline
+FROM inbox WHERE tenant = ? ORDER BY since, n, item_id LIMIT ?
+"""
+INBOX_REVISION = "SELECT revision FROM inbox_revisions WHERE tenant = ?"
 NEXT_WORK = "SELECT min(due_at) FROM work"
 RUNS = "SELECT tenant, run_id FROM heads ORDER BY n"
 DEFINITION = """
@@ -153,6 +159,27 @@ def active_run(db: apsw.Connection, tenant: str, scope_id: str) -> str | None:
 
 def work(db: apsw.Connection, until: int, limit: int) -> list[WorkRow]:
     return [WorkRow(*row) for row in _all(db, WORK, until, limit)]
+
+
+def inbox(db: apsw.Connection, tenant: str, limit: int) -> tuple[list[InboxRow], int]:
+    with db:  # one moment for both
+        found = [
+            InboxRow(
+                tenant=row[0],
+                item_id=row[1],
+                run_id=row[2],
+                node_id=row[3],
+                kind=row[4],
+                question=row[5],
+                actions=msgspec.json.decode(row[6]),
+                asked_by=row[7],
+                since=row[8],
+                deadline=row[9],
+            )
+            for row in db.execute(INBOX, (tenant, limit))
+        ]
+        revision = db.execute(INBOX_REVISION, (tenant,)).get
+    return found, revision or 0
 
 
 def next_work(db: apsw.Connection) -> int | None:

@@ -91,7 +91,20 @@ CROSS JOIN receipts AS r
   ON r.tenant = asked.value ->> 0 AND r.operation = asked.value ->> 1
   AND r.key = asked.value ->> 2
 """
+DROP_INBOX = "DELETE FROM inbox WHERE n = ?"
+ADD_INBOX = """
+INSERT INTO inbox (n, tenant, item_id, run_id, node_id, kind, question, actions, asked_by, since,
+                   deadline)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+BUMP_INBOX = """
+INSERT INTO inbox_revisions (tenant, revision) VALUES (?, 1)
+ON CONFLICT (tenant) DO UPDATE SET revision = revision + 1
+"""
+PUT_SECRET = "INSERT INTO secrets (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
+SECRET = "SELECT value FROM secrets WHERE name = ?"
 CLEAR_DERIVED = """
+DELETE FROM inbox;
 DELETE FROM runs;
 DELETE FROM work;
 DELETE FROM snapshots;
@@ -119,6 +132,7 @@ WHERE id = :id AND (:tenant IS NULL OR tenant = :tenant)
 """
 FORGET_RECEIPTS = """
 DELETE FROM receipts WHERE id IN (
-  SELECT id FROM receipts WHERE created_at < ? ORDER BY created_at LIMIT 1000
+  SELECT id FROM receipts WHERE created_at < ? AND operation NOT LIKE 'TURN %'
+  ORDER BY created_at LIMIT 1000
 )
 """

@@ -16,6 +16,7 @@ from moot.store.protocol import (
     Batch,
     Definition,
     EffectRow,
+    InboxRow,
     Key,
     Problem,
     Receipt,
@@ -129,6 +130,9 @@ class SqliteStore:
     async def active_run(self, tenant: str, scope_id: str) -> str | None:
         return await self._readers.run(queries.active_run, tenant, scope_id)
 
+    async def inbox(self, tenant: str, limit: int) -> tuple[list[InboxRow], int]:
+        return await self._readers.run(queries.inbox, tenant, limit)
+
     async def work(self, until: int, limit: int) -> list[WorkRow]:
         return await self._readers.run(queries.work, until, limit)
 
@@ -189,6 +193,13 @@ class SqliteStore:
         ):
             forgotten += count
         return forgotten
+
+    async def secret(self, name: str, fresh: bytes) -> bytes:
+        def keep(db: apsw.Connection) -> bytes:
+            db.execute(statements.PUT_SECRET, (name, fresh))
+            return bytes(db.execute(statements.SECRET, (name,)).get)
+
+        return await self._write(keep)
 
     # the whole
 

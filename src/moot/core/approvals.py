@@ -1,0 +1,131 @@
+"""Approvals: one answer or a quorum of them, by whoever is eligible, recorded with their names."""
+
+from typing import Any
+
+from moot.core.conversation import Speaker
+from moot.core.errors import BadRequest, Forbidden
+from moot.core.events import NewEvent, iso
+from moot.core.flow import FlowNode
+from moot.core.outcomes import GateSpec
+
+ACTIONS = ("accept", "reject", "refine", "edit-accept", "ask")
+
+#: what older callers send instead of an action
+LEGACY = {"approved": "accept", "rejected": "reject"}
+
+
+def requested(node: FlowNode, spec: GateSpec, name: str) -> NewEvent:
+    """The older request event, whose list of actions knows ``edit`` only."""
+    data = spec.data
+    payload: dict[str, Any] = {
+        "nodeId": node.id,
+        "interruptId": name,
+        "artifactId": data["artifactId"],
+        "artifactType": data["artifactType"],
+        "title": data["title"],
+        "actions": ["edit" if action == "edit-accept" else action for action in data["actions"]],
+    }
+    for key in ("approversList", "requiredApprovals"):
+        if key in data:
+            payload[key] = data[key]
+    return NewEvent("approval.requested", payload, node.id)
+
+
+def answer_of(value: Any, actions: list[str]) -> dict[str, Any]:
+    """The answer in today's form. Raises BadRequest when it is none, or not allowed here."""
+    if not isinstance(value, dict):
+        raise BadRequest(
+            "An approval is answered with an object: {action, …}.", field="resumeValue"
+        )
+    answer = dict(value)
+    if "action" not in answer and answer.get("decision") in LEGACY:
+        answer["action"] = LEGACY[answer.pop("decision")]
+        if answer["action"] == "reject" and answer.get("feedback"):
+            answer["action"] = "refine"
+            answer["refineFeedback"] = {"scope": "whole", "text": answer["feedback"]}
+    action = "edit-accept" if answer.get("action") == "edit" else answer.get("action")
+    if action not in actions:
+        raise BadRequest(
+            f"This gate takes {', '.join(actions)}.", field="action", allowed=list(actions)
+        )
+    answer["action"] = action
+    _check_parts(answer)
+    return answer
+
+
+def _check_parts(answer: dict[str, Any]) -> None:
+    feedback = answer.get("refineFeedback")
+    if answer["action"] == "refine" and (
+        not isinstance(feedback, dict) or feedback.get("scope") not in ("whole", "section", "items")
+    ):
+        raise BadRequest(
+            "To refine, say what: refineFeedback {scope: whole|section|items, text}.",
+            field="refineFeedback",
+        )
+    if answer["action"] == "edit-accept" and "editedArtifactData" not in answer:
+        raise BadRequest(
+            "To accept an edit, send it: editedArtifactData.", field="editedArtifactData"
+        )
+    if answer["action"] == "ask" and not isinstance(
+        answer.get("question", answer.get("comment")), str
+    ):
+        raise BadRequest("To ask, send the question.", field="question")
+
+
+def check_eligible(data: dict[str, Any], names: tuple[str, ...], admin: bool) -> None:
+    """The host decides who may approve, before the engine sees the value."""
+    listed = [*data.get("approversList", []), *data.get("audience", {}).get("subjects", [])]
+    if listed and not admin and not set(listed).intersection(names):
+        raise Forbidden("You are not among the approvers of this gate.", approversList=listed)
+
+
+def received(node_id: str, answer: dict[str, Any], by: str, at: int) -> NewEvent:
+    payload: dict[str, Any] = {
+        "nodeId": node_id,
+        "action": answer["action"],
+        "decidedBy": by,
+        "decidedAt": iso(at * 1000),
+    }
+    for key in ("comment", "feedback", "refineFeedback", "editedArtifactData"):
+        if key in answer:
+            payload[key] = answer[key]
+    return NewEvent("approval.received", payload, node_id)
+
+
+def voter(value: dict[str, Any], who: Speaker) -> str:
+    """Whose vote it is. Only an administrator's key may vote in another's name."""
+    named = value.get("voter")
+    if isinstance(named, str) and named and (who.admin or named in who.names):
+        return named
+    return who.principal
+
+
+def outcome(data: dict[str, Any], votes: dict[str, str]) -> str | None:
+    """What the votes so far come to: accept, reject, or nothing yet."""
+    needed = int(data.get("requiredApprovals", 1))
+    accepts = sum(action in ("accept", "edit-accept") for action in votes.values())
+    rejects = sum(action == "reject" for action in votes.values())
+    veto = 1 if data.get("rejectionPolicy", "single-veto") == "single-veto" else needed // 2 + 1
+    if rejects >= veto:
+        return "reject"
+    return "accept" if accepts >= needed else None
+
+
+def voted(
+    node_id: str, by: str, value: dict[str, Any], data: dict[str, Any], votes: dict[str, str]
+) -> NewEvent:
+    """One vote of a quorum, recorded with its name."""
+    if value["action"] == "reject":
+        payload: dict[str, Any] = {"gateId": node_id, "principal": by}
+        if isinstance(value.get("comment"), str):
+            payload["reason"] = value["comment"]
+        return NewEvent("approval.rejected", payload, node_id)
+    granted = sum(action in ("accept", "edit-accept") for action in votes.values())
+    progress = {"granted": granted, "required": int(data.get("requiredApprovals", 1))}
+    payload = {"gateId": node_id, "principal": by, "quorumProgress": progress}
+    return NewEvent("approval.granted", payload, node_id)
+
+
+def decided_by(data: dict[str, Any], last: str) -> str:
+    needed = int(data.get("requiredApprovals", 1))
+    return last if needed == 1 else f"{last} (quorum of {needed})"

@@ -1,0 +1,27 @@
+"""Clarifications: a list of questions, answered together."""
+
+from typing import Any
+
+from moot.core import schemas
+from moot.core.errors import BadRequest
+
+
+def answers_of(value: Any, questions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Answers by question id; both spellings are taken. Every question must be answered."""
+    given = value.get("answers") if isinstance(value, dict) else None
+    if isinstance(given, list):
+        given = {
+            item.get("id"): item.get("answer")
+            for item in given
+            if isinstance(item, dict) and "answer" in item
+        }
+    if not isinstance(given, dict):
+        raise BadRequest("Answer with {answers: {<question id>: …}}.", field="answers")
+    missing = [question["id"] for question in questions if question["id"] not in given]
+    if missing:
+        raise BadRequest(f"Not answered: {', '.join(missing)}.", field="answers", missing=missing)
+    for question in questions:
+        schema = question.get("schema")
+        if schema and (found := schemas.problems(schema, given[question["id"]])):
+            raise BadRequest(f"Answer '{question['id']}': {found[0]}", fields=found)
+    return {str(key): answer for key, answer in given.items()}

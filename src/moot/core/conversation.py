@@ -1,0 +1,302 @@
+"""Turns, speakers, rosters, closing: what may be said in a conversation, and by whom.
+
+The server writes index, time and sender; text never decides who spoke. A refused turn is not
+consumed: the interrupt stays open and nothing is appended.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+from moot.core import schemas, thread
+from moot.core.errors import (
+    BadRequest,
+    InterruptAlreadyResolved,
+    NotYourName,
+    ParticipantMuted,
+    ParticipantNotInvited,
+    RosterExceeded,
+    SpeakerMissing,
+    SpeakerNotParticipant,
+    ThreadPaused,
+)
+from moot.core.events import NewEvent
+from moot.core.flow import Flow, FlowNode
+from moot.core.nodework import write_events
+from moot.core.outcomes import ChannelWrite, ConversationSpec
+from moot.core.run import Run
+from moot.core.waiting import Conversation
+
+MOST_PARTICIPANTS = 32
+LONGEST_NAME = 256
+ROLES = ("user", "agent", "system")
+MESSAGE_ROLES = {"agent": "assistant", "user": "user", "system": "system"}
+
+
+class Speaker(Struct, frozen=True):
+    """Who holds the key, and the participants it is bound to. An administrator speaks as anyone."""
+
+    principal: str
+    names: tuple[str, ...] = ()
+    admin: bool = False
+
+    @property
+    def person(self) -> str:
+        """The name of the human behind the key, when a turn names none."""
+        for name in self.names:
+            if thread.is_person(name):
+                return name
+        return "user" if self.admin else f"user:{self.principal}"
+
+
+def conversation_id(run: Run, node_id: str, attempt: int) -> str:
+    return f"{run.run_id}:{node_id}:{attempt}"
+
+
+def check_roster(participants: Any, most: int = MOST_PARTICIPANTS) -> None:
+    """Raises when a closed roster is not one: two or more members, each once, not too many."""
+    if not isinstance(participants, list) or not all(_member(item) for item in participants):
+        raise BadRequest("participants must be a list of {agentId}.", field="participants")
+    names = [item["agentId"] for item in participants]
+    if len(names) < 2:
+        raise BadRequest("A roster needs at least two participants.", field="participants")
+    if len(set(names)) < len(names):
+        raise BadRequest("A roster names each participant once.", field="participants")
+    if len(names) > most:
+        raise RosterExceeded(
+            f"A roster has at most {most} participants, this one has {len(names)}.",
+            maxParticipants=most,
+            participants=len(names),
+        )
+
+
+def _member(item: Any) -> bool:
+    name = item.get("agentId") if isinstance(item, dict) else None
+    return isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME
+
+
+def opened(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> NewEvent:
+    """The opening turn has index 0."""
+    name = conversation_id(run, node.id, run.nodes[node.id].attempt)
+    turn = _opening(spec, name, 0 if spec.mock_turns is not None else at)
+    payload: dict[str, Any] = {"conversationId": name, "initialTurn": turn}
+    if spec.owner is not None:
+        payload["agentId"] = spec.owner
+    if spec.participants is not None:
+        payload["participants"] = spec.participants
+    if spec.schema is not None:
+        payload["schema"] = spec.schema
+    payload["capabilities"] = ["multi-turn"]
+    return NewEvent("conversation.opened", payload, node.id)
+
+
+def _opening(spec: ConversationSpec, name: str, at: int) -> dict[str, Any]:
+    role = "agent" if spec.owner else "user" if spec.opening is not None else "system"
+    speaker = spec.owner or ("user" if role == "user" else "system")
+    content = spec.opening if spec.opening is not None else spec.title or "The floor is open."
+    return _turn(name, 0, role, speaker, content, at, spec.group_id)
+
+
+def _turn(
+    name: str, index: int, role: str, speaker: str, content: Any, at: int, group: str | None = None
+) -> dict[str, Any]:
+    turn: dict[str, Any] = {
+        "messageId": f"{name}:{index}:{role}",
+        "from": speaker,
+        "content": content,
+        "ts": at,
+        "role": role,
+        "turnIndex": index,
+    }
+    if role == "agent":
+        turn["speakerId"] = speaker
+    if group is not None:
+        turn["groupId"] = group
+    return turn
+
+
+def turn_of(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> dict[str, Any]:
+    """The turn as it is recorded. Raises when it may not be said; the checks go in this order:
+    shape, right to the name, speaker, roster, mute, pause, content."""
+    _check_shape(talk, said)
+    role = said.get("role", "user")
+    speaker = _speaker(said, role, who)
+    if role == "agent":
+        _check_roster(talk, speaker)
+    _check_floor(talk, speaker, role, at)
+    if talk.schema is not None and (found := schemas.problems(talk.schema, said["content"])):
+        raise BadRequest(f"The turn does not fit the conversation: {found[0]}", fields=found)
+    index = talk.turns + 1
+    turn = _turn(talk.conversation_id, index, role, speaker, said["content"], at)
+    for key in ("messageId", "ts", "to", "groupId", "agent", "meta"):
+        if key in said:
+            turn[key] = said[key]
+    turn["via"] = who.principal
+    return turn
+
+
+def _check_shape(talk: Conversation, said: Any) -> None:
+    if not isinstance(said, dict) or "content" not in said:
+        raise BadRequest("A turn is an object with content.", field="turn.content")
+    if said.get("role", "user") not in ROLES:
+        raise BadRequest(f"role must be one of {', '.join(ROLES)}.", field="turn.role")
+    for key in ("messageId", "from", "to", "speakerId", "groupId"):
+        value = said.get(key, "x")
+        if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_NAME:
+            raise BadRequest(
+                f"{key} must have 1 to {LONGEST_NAME} characters.", field=f"turn.{key}"
+            )
+    if not isinstance(said.get("ts", 0), int) or said.get("ts", 0) < 0:
+        raise BadRequest("ts must be milliseconds since the epoch.", field="turn.ts")
+    index = said.get("turnIndex", talk.turns + 1)
+    if index != talk.turns + 1 or isinstance(index, bool):
+        raise BadRequest(
+            f"The next turn has index {talk.turns + 1}; leave turnIndex out.",
+            field="turn.turnIndex",
+            expected=talk.turns + 1,
+        )
+    if said.get("role") == "system":
+        raise BadRequest("System turns are written by the host.", field="turn.role")
+
+
+def _speaker(said: dict[str, Any], role: str, who: Speaker) -> str:
+    """Identity is structural: the key decides, the body may only repeat it."""
+    if role == "agent":
+        speaker = said.get("speakerId")
+        if speaker is None:
+            raise SpeakerMissing("An agent's turn names its speaker: speakerId.")
+        if said.get("from", speaker) != speaker:
+            raise BadRequest("from and speakerId differ.", field="turn.from")
+    else:
+        speaker = said.get("from", who.person)
+        if not thread.is_person(speaker):
+            raise BadRequest("A user's turn comes from 'user' or 'user:<name>'.", field="turn.from")
+        if speaker == who.person:
+            return str(speaker)
+    if not who.admin and speaker not in who.names:
+        raise NotYourName(str(speaker), list(who.names))
+    return str(speaker)
+
+
+def _check_roster(talk: Conversation, speaker: str) -> None:
+    if talk.roster is not None:
+        if speaker not in talk.roster:
+            raise SpeakerNotParticipant(
+                "Speaker is not on this conversation's roster.",
+                speakerId=speaker,
+                conversationId=talk.conversation_id,
+                roster=talk.roster,
+            )
+    elif talk.state.members and speaker not in talk.state.members:
+        raise ParticipantNotInvited(
+            "Speaker has not been invited to this conversation.",
+            speakerId=speaker,
+            conversationId=talk.conversation_id,
+            roster=sorted(talk.state.members),
+        )
+
+
+def _check_floor(talk: Conversation, speaker: str, role: str, at: int) -> None:
+    if thread.is_muted(talk.state, speaker, at):
+        raise ParticipantMuted(
+            f"{speaker} is muted here.", thread=talk.conversation_id, participant=speaker
+        )
+    if talk.state.paused and role != "user":
+        raise ThreadPaused(
+            "The conversation is paused; only people speak now.",
+            thread=talk.conversation_id,
+            participant=speaker,
+        )
+
+
+def exchanged(
+    run: Run, flow: Flow, node: FlowNode, talk: Conversation, turn: dict[str, Any]
+) -> list[NewEvent]:
+    payload = {
+        "conversationId": talk.conversation_id,
+        "turnIndex": turn["turnIndex"],
+        "turn": turn,
+    }
+    event = NewEvent("conversation.exchanged", payload, node.id, cause=talk.last_seq)
+    return [event, *_echo(run, flow, node, turn)]
+
+
+def closed(talk: Conversation, node: FlowNode, turn: dict[str, Any], outcome: Any) -> NewEvent:
+    payload = {
+        "conversationId": talk.conversation_id,
+        "turnIndex": turn["turnIndex"],
+        "finalTurn": turn,
+        "outcome": outcome,
+    }
+    return NewEvent("conversation.closed", payload, node.id, cause=talk.last_seq)
+
+
+def system_turn(talk: Conversation, content: str, at: int, ahead: int = 1) -> dict[str, Any]:
+    """A turn by the host itself."""
+    return _turn(talk.conversation_id, talk.turns + ahead, "system", "system", content, at)
+
+
+def mocked(
+    run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec
+) -> tuple[list[NewEvent], dict[str, Any]]:
+    """Pairs of a user's and an agent's turn, and the close; the final turn besides."""
+    name = conversation_id(run, node.id, run.nodes[node.id].attempt)
+    speaker = spec.participants[0]["agentId"] if spec.participants else spec.owner or "host:mock"
+    events: list[NewEvent] = []
+    for index in range(1, 2 * (spec.mock_turns or 1) + 1):
+        person = index % 2 == 1
+        role, who = ("user", "user") if person else ("agent", speaker)
+        turn = _turn(name, index, role, who, f"mock turn {index}", index, spec.group_id)
+        payload = {"conversationId": name, "turnIndex": index, "turn": turn}
+        events.append(NewEvent("conversation.exchanged", payload, node.id))
+        events += _echo(run, flow, node, turn)
+    index = 2 * (spec.mock_turns or 1) + 1
+    final = _turn(name, index, "system", "system", "mock close", index)
+    payload = {
+        "conversationId": name,
+        "turnIndex": index,
+        "finalTurn": final,
+        "outcome": "mock close",
+    }
+    return [*events, NewEvent("conversation.closed", payload, node.id)], final
+
+
+def channel_of(flow: Flow, wanted: str | None) -> str | None:
+    """The messages channel a conversation is written to as well, if the workflow declares one."""
+    for name in (wanted, "conversation", "messages"):
+        if name is not None and name in flow.channels and flow.channels[name].reducer == "message":
+            return name
+    return None
+
+
+def _echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any]) -> list[NewEvent]:
+    name = channel_of(flow, node.definition.config.get("channel"))
+    if name is None:
+        return []
+    message: dict[str, Any] = {
+        "messageId": f"{node.id}:{turn['turnIndex']}:{turn['role']}",
+        "role": MESSAGE_ROLES[turn["role"]],
+        "content": turn["content"],
+        "timestamp": turn["ts"],
+    }
+    if "speakerId" in turn:
+        message["agentId"] = turn["speakerId"]
+    return write_events(
+        run, flow, node, (ChannelWrite(channel=name, value=message, turn=True),), turn["ts"]
+    )
+
+
+def must_be_open(talk: Conversation | None, run: Run, node_id: str) -> Conversation:
+    if talk is None or not talk.open:
+        raise InterruptAlreadyResolved(
+            "The conversation is closed.", runId=run.run_id, nodeId=node_id
+        )
+    return talk
+
+
+def outputs(talk: Conversation, turns: int, outcome: Any) -> dict[str, Any]:
+    return {
+        "outcome": outcome,
+        "conversationId": talk.conversation_id,
+        "turnCount": turns,
+    }

@@ -1,0 +1,88 @@
+"""What waits for a person, given the state of a run.
+
+A row for each open question a person can answer; for a conversation only while a person is
+addressed. External events and idle conversations wait for nobody in particular.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+from moot.core.run import Run
+from moot.core.waiting import Interrupt
+
+#: kinds of question -> the actions a person has, where the question does not name its own
+ACTIONS = {
+    "clarification": ["answer"],
+    "custom": ["answer"],
+    "low-confidence": ["accept", "reject"],
+}
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    id: str
+    run_id: str
+    node_id: str
+    kind: str
+    question: str
+    actions: list[str]
+    asked_by: str
+    since: int
+    deadline: int | None = None
+
+
+def items(run: Run) -> list[Item]:
+    """Empty for a run that has ended: nobody needs to answer any more."""
+    if run.terminal or not run.interrupts:
+        return []
+    found = []
+    for node_id, asked in run.interrupts.items():
+        if asked.kind == "external-event":
+            continue
+        item = _talk(run, node_id, asked) if _is_talk(asked) else _question(run, node_id, asked)
+        if item is not None:
+            found.append(item)
+    return found
+
+
+def _is_talk(asked: Interrupt) -> bool:
+    return asked.kind.startswith("conversation.")
+
+
+def _question(run: Run, node_id: str, asked: Interrupt) -> Item:
+    return Item(
+        id=asked.interrupt_id,
+        run_id=run.run_id,
+        node_id=node_id,
+        kind=asked.kind,
+        question=_text(asked.data),
+        actions=list(asked.data.get("actions") or ACTIONS.get(asked.kind, ["answer"])),
+        asked_by=f"{run.workflow_id}/{node_id}",
+        since=asked.requested_at,
+        deadline=asked.due,
+    )
+
+
+def _talk(run: Run, node_id: str, asked: Interrupt) -> Item | None:
+    talk = run.conversations.get(node_id)
+    if talk is None or not talk.open or not talk.asked:
+        return None
+    person, turn = next(iter(talk.asked.items()))
+    return Item(
+        id=asked.interrupt_id,
+        run_id=run.run_id,
+        node_id=node_id,
+        kind="conversation",
+        question=f"{person} is asked in turn {turn}",
+        actions=["answer"],
+        asked_by=talk.conversation_id,
+        since=asked.requested_at,
+        deadline=asked.due,
+    )
+
+
+def _text(data: dict[str, Any]) -> str:
+    if "questions" in data:
+        return " ".join(str(question.get("question", "")) for question in data["questions"])
+    text = str(data.get("title") or data.get("customKind") or "A question")
+    return f"{text}: {data['description']}" if data.get("description") else text

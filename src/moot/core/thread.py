@@ -1,0 +1,152 @@
+"""The state of a thread, folded from its controls: who is invited, muted, prodded; what is on.
+
+A control acts on what comes after it. What a control does not say correctly is kept in the log and
+ignored here: a fold never raises.
+"""
+
+import json
+from typing import Any
+
+from msgspec import Struct
+
+
+class Member(Struct, omit_defaults=True):
+    """Somebody who was invited or joined."""
+
+    profile: dict[str, Any] = {}
+    invited_by: str = ""
+    invited_at: int = 0
+    #: the first turn this member may answer
+    from_turn: int = 0
+
+
+class ThreadState(Struct, omit_defaults=True):
+    paused: bool = False
+    #: participant -> until when (ms), 0 for good
+    muted: dict[str, int] = {}
+    prodded: list[str] = []
+    done: list[str] = []
+    ttl_until: int | None = None
+    discussion: bool = False
+    allow_agent_mentions: bool = False
+    invited_auto: bool = False
+    members: dict[str, Member] = {}
+
+
+def is_person(name: str) -> bool:
+    return name == "user" or name.startswith("user:")
+
+
+def is_muted(state: ThreadState, name: str, at: int) -> bool:
+    until = state.muted.get(name)
+    return until is not None and (until == 0 or at < until)
+
+
+def heard(state: ThreadState, speaker: str) -> None:
+    """Who speaks has answered the prod and is not done."""
+    if speaker in state.prodded:
+        state.prodded.remove(speaker)
+    if speaker in state.done:
+        state.done.remove(speaker)
+
+
+def joined(state: ThreadState, said: dict[str, Any], at: int) -> None:
+    name = str(said.get("participantId", ""))
+    before = state.members.get(name)
+    state.members[name] = Member(
+        profile={**(before.profile if before else {}), **_object(said.get("profile"))},
+        invited_by=str(said.get("by", "")),
+        invited_at=before.invited_at if before else at,
+        from_turn=before.from_turn if before else int(said.get("fromTurn", 0)),
+    )
+
+
+def left(state: ThreadState, said: dict[str, Any]) -> None:
+    state.members.pop(str(said.get("participantId", "")), None)
+
+
+def control(state: ThreadState, said: dict[str, Any], at: int) -> None:
+    """One control event; each key of its content is one act."""
+    content = said.get("content")
+    if isinstance(content, str):
+        try:
+            content = json.loads(content)
+        except ValueError:
+            return
+    if not isinstance(content, dict):
+        return
+    for word, act in ACTS.items():
+        if word in content:
+            act(state, content[word], said, at)
+
+
+def _mute(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
+    seconds = value.get("seconds") if isinstance(value, dict) else None
+    until = at + int(seconds * 1000) if isinstance(seconds, (int, float)) and seconds > 0 else 0
+    state.muted.update(dict.fromkeys(targets(value), until))
+
+
+def _unmute(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
+    for name in targets(value):
+        state.muted.pop(name, None)
+
+
+def _pause(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
+    state.paused = _on(value, True)
+
+
+def _prod(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
+    state.prodded += [name for name in targets(value) if name not in state.prodded]
+    state.done = [name for name in state.done if name not in state.prodded]
+
+
+def _done(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
+    name = str(said.get("from", ""))
+    if value is not False and name not in state.done:
+        state.done.append(name)
+
+
+def _ttl(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+        state.ttl_until = at + int(value * 1000)
+
+
+def _discussion(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
+    state.discussion = _on(value, True)
+    mentions = value.get("allow_agent_mentions") if isinstance(value, dict) else None
+    state.allow_agent_mentions = mentions if isinstance(mentions, bool) else state.discussion
+
+
+def _invited_auto(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
+    state.invited_auto = _on(value, True)
+
+
+def targets(value: Any) -> list[str]:
+    """``["id"]`` or ``{"targets": ["id"]}`` or a bare id."""
+    found = value.get("targets") if isinstance(value, dict) else value
+    if isinstance(found, str):
+        found = [found]
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+
+
+def _on(value: Any, default: bool) -> bool:
+    if isinstance(value, dict):
+        value = value.get("on", default)
+    return value if isinstance(value, bool) else default
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+#: word of a control -> what it does to the state (invite and uninvite are joins and leaves)
+ACTS = {
+    "mute": _mute,
+    "unmute": _unmute,
+    "pause": _pause,
+    "prod": _prod,
+    "done": _done,
+    "ttl_seconds": _ttl,
+    "discussion": _discussion,
+    "invited_auto": _invited_auto,
+}

@@ -1,0 +1,102 @@
+"""Controls of a conversation: who may steer it, who joins, who leaves."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from moot.core import conversation, thread
+from moot.core.conversation import MOST_PARTICIPANTS, Speaker
+from moot.core.errors import BadRequest, Forbidden, NotYourName, RosterClosed, RosterFull
+from moot.core.events import NewEvent
+from moot.core.flow import Flow
+from moot.core.run import Run
+from moot.core.waiting import Conversation
+
+#: controls that only a person may use; the others are open to every participant
+HUMAN_ONLY = frozenset(
+    {"mute", "unmute", "pause", "prod", "ttl_seconds", "discussion", "invited_auto"}
+)
+KNOWN = HUMAN_ONLY | {"done", "invite", "uninvite"}
+
+
+class Control(Struct, frozen=True, kw_only=True):
+    """Somebody steers a conversation. ``sender`` is checked against the key."""
+
+    node_id: str
+    content: dict[str, Any]
+    who: Speaker
+    at: int
+    sender: str | None = None
+
+
+def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
+    talk = conversation.must_be_open(run.conversations.get(given.node_id), run, given.node_id)
+    sender = _sender(given)
+    words = [word for word in given.content if word in KNOWN]
+    if not words:
+        raise BadRequest(f"A control is one of {', '.join(sorted(KNOWN))}.", field="content")
+    if HUMAN_ONLY.intersection(words) and not thread.is_person(sender):
+        raise Forbidden("Only a person may do that here.", participant=sender)
+    events: list[NewEvent] = []
+    if "invite" in given.content:
+        events.append(_join(talk, given, sender))
+    if "uninvite" in given.content:
+        events += _leave(talk, given, sender)
+    rest = {key: value for key, value in given.content.items() if key not in ("invite", "uninvite")}
+    if rest:
+        payload = {"conversationId": talk.conversation_id, "from": sender, "content": rest}
+        payload["via"] = given.who.principal
+        events.append(_event("moot.thread.control", payload, given, talk))
+    return events
+
+
+def _sender(given: Control) -> str:
+    sender = given.sender or given.who.person
+    if sender != given.who.person and not given.who.admin and sender not in given.who.names:
+        raise NotYourName(sender, list(given.who.names))
+    return sender
+
+
+def _join(talk: Conversation, given: Control, sender: str) -> NewEvent:
+    asked = given.content["invite"]
+    name = asked.get("participant_id") if isinstance(asked, dict) else asked
+    if not isinstance(name, str) or not 1 <= len(name) <= conversation.LONGEST_NAME:
+        raise BadRequest("invite needs a participant_id.", field="invite.participant_id")
+    if talk.roster is not None and name not in talk.roster and not thread.is_person(name):
+        raise RosterClosed(
+            "The roster of this conversation is closed; fork it with the new member instead.",
+            participant=name,
+            roster=talk.roster,
+        )
+    if name not in talk.state.members and len(talk.state.members) >= MOST_PARTICIPANTS:
+        raise RosterFull(
+            f"At most {MOST_PARTICIPANTS} participants can be invited.",
+            maxParticipants=MOST_PARTICIPANTS,
+        )
+    profile = asked.get("profile", {}) if isinstance(asked, dict) else {}
+    payload = {
+        "conversationId": talk.conversation_id,
+        "participantId": name,
+        "profile": profile if isinstance(profile, dict) else {},
+        "by": sender,
+        "fromTurn": talk.turns + 1,
+    }
+    return _event("moot.participant.joined", payload, given, talk)
+
+
+def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
+    asked = given.content["uninvite"]
+    name = asked.get("participant_id") if isinstance(asked, dict) else asked
+    if name not in talk.state.members:
+        return []
+    payload = {
+        "conversationId": talk.conversation_id,
+        "participantId": name,
+        "by": sender,
+        "afterTurn": talk.turns,
+    }
+    return [_event("moot.participant.left", payload, given, talk)]
+
+
+def _event(type_: str, payload: dict[str, Any], given: Control, talk: Conversation) -> NewEvent:
+    return NewEvent(type_, payload, given.node_id, cause=talk.last_seq)

@@ -1,0 +1,190 @@
+"""What is waited for, given the log: open interrupts, who answered, conversations and threads.
+
+Counters, rosters and references only; what was said stays in the log.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET, Struct, field
+
+from moot.core import thread
+from moot.core.events import Event, millis
+
+if TYPE_CHECKING:
+    from moot.core.run import Run
+
+
+class Interrupt(Struct, omit_defaults=True):
+    """An open question of a node."""
+
+    kind: str
+    key: str
+    data: dict[str, Any]
+    requested_at: int
+    seq: int
+    interrupt_id: str = ""
+    due: int | None = None
+    resume_schema: dict[str, Any] | None = None
+    profile: str | None = None
+    #: who has voted what, in a quorum
+    votes: dict[str, str] = {}
+
+
+class Answered(Struct, omit_defaults=True):
+    """Who ended a wait, for whoever comes too late."""
+
+    interrupt_id: str
+    by: str
+    at: int
+    action: str | None = None
+
+
+class Conversation(Struct, omit_defaults=True):
+    """One suspension that carries many turns."""
+
+    conversation_id: str
+    node_id: str
+    opened_at: int
+    opened_seq: int
+    last_seq: int
+    #: index of the newest turn; the opening one is 0
+    turns: int = 0
+    open: bool = True
+    #: agents that may speak, when the roster is closed
+    roster: list[str] | None = None
+    schema: dict[str, Any] | None = None
+    owner: str | None = None
+    #: people a turn was addressed to who have not spoken since: person -> index of that turn
+    asked: dict[str, int] = {}
+    state: thread.ThreadState = field(default_factory=thread.ThreadState)
+
+
+def _requested(run: "Run", event: Event, at: int) -> None:
+    said = event.payload
+    run.interrupts[_node(event)] = Interrupt(
+        kind=said.get("kind", "custom"),
+        key=said.get("key", ""),
+        data=said.get("data", {}),
+        requested_at=at,
+        seq=event.sequence,
+        resume_schema=said.get("resumeSchema"),
+    )
+
+
+def _suspended(run: "Run", event: Event, at: int) -> None:
+    said = event.payload
+    found = run.interrupts.get(_node(event))
+    if found is not None:
+        due = said.get("dueAt")
+        found.interrupt_id = said.get("interruptId", "")
+        found.due = millis(due) if due else None
+        found.profile = said.get("profile")
+    run.suspend(_node(event))
+
+
+def _voted(run: "Run", event: Event, at: int) -> None:
+    found = run.interrupts.get(event.payload.get("gateId", ""))
+    if found is not None:
+        action = "accept" if event.type == "approval.granted" else "reject"
+        found.votes[event.payload.get("principal", "")] = action
+
+
+def _resolved(run: "Run", event: Event, at: int) -> None:
+    said = event.payload
+    node_id = _node(event)
+    run.interrupts.pop(node_id, None)
+    value = said.get("resumeValue")
+    action = value.get("action") if isinstance(value, dict) else None
+    run.answered[node_id] = Answered(
+        said.get("interruptId", ""), said.get("resolvedBy", ""), at, action or said.get("outcome")
+    )
+
+
+def _resumed(run: "Run", event: Event, at: int) -> None:
+    run.unsuspend(_node(event))
+
+
+def _opened(run: "Run", event: Event, at: int) -> None:
+    said = event.payload
+    members = said.get("participants")
+    node_id = _node(event)
+    run.conversations[node_id] = Conversation(
+        conversation_id=said.get("conversationId", ""),
+        node_id=node_id,
+        opened_at=at,
+        opened_seq=event.sequence,
+        last_seq=event.sequence,
+        roster=None if members is None else [member.get("agentId", "") for member in members],
+        schema=said.get("schema"),
+        owner=said.get("agentId"),
+    )
+    _heard(run.conversations[node_id], said.get("initialTurn", {}), event.sequence)
+
+
+def _exchanged(run: "Run", event: Event, at: int) -> None:
+    found = run.conversations.get(_node(event))
+    if found is not None:
+        _heard(found, event.payload.get("turn", {}), event.sequence)
+
+
+def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int) -> None:
+    conversation.turns = turn.get("turnIndex", conversation.turns)
+    conversation.last_seq = sequence
+    speaker, to = turn.get("from", ""), turn.get("to")
+    conversation.asked.pop(speaker, None)
+    if speaker.startswith("user"):
+        conversation.asked.pop("user", None)
+    if to is not None and thread.is_person(to):
+        conversation.asked[to] = conversation.turns
+    thread.heard(conversation.state, speaker)
+
+
+def _closed(run: "Run", event: Event, at: int) -> None:
+    found = run.conversations.get(_node(event))
+    if found is not None:
+        found.turns = event.payload.get("turnIndex", found.turns)
+        found.last_seq = event.sequence
+        found.open = False
+        found.asked = {}
+
+
+def _controlled(run: "Run", event: Event, at: int) -> None:
+    found = run.conversations.get(_node(event))
+    if found is not None:
+        thread.control(found.state, event.payload, at)
+        found.last_seq = event.sequence
+
+
+def _joined(run: "Run", event: Event, at: int) -> None:
+    found = run.conversations.get(_node(event))
+    if found is not None:
+        thread.joined(found.state, event.payload, at)
+        found.last_seq = event.sequence
+
+
+def _left(run: "Run", event: Event, at: int) -> None:
+    found = run.conversations.get(_node(event))
+    if found is not None:
+        thread.left(found.state, event.payload)
+        found.last_seq = event.sequence
+
+
+def _node(event: Event) -> str:
+    return event.node_id if event.node_id is not UNSET else event.payload.get("nodeId", "")
+
+
+HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
+    "interrupt.requested": _requested,
+    "node.suspended": _suspended,
+    "approval.granted": _voted,
+    "approval.rejected": _voted,
+    "interrupt.resolved": _resolved,
+    "node.resumed": _resumed,
+    "conversation.opened": _opened,
+    "conversation.exchanged": _exchanged,
+    "conversation.closed": _closed,
+    "moot.thread.control": _controlled,
+    "moot.participant.joined": _joined,
+    "moot.participant.left": _left,
+}

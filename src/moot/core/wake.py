@@ -1,0 +1,68 @@
+"""Time has passed: timers, retries, time limits of nodes and of the run, unanswered questions."""
+
+from typing import Any
+
+from moot.core import ending, interrupts
+from moot.core.advance import begin
+from moot.core.events import NewEvent
+from moot.core.flow import Flow, FlowNode
+from moot.core.nodework import failure
+from moot.core.outcomes import Failed, Kind, NodeError
+from moot.core.pending import deadline, time_limit
+from moot.core.run import NodeState, NodeStatus, Run
+
+
+def wake(run: Run, flow: Flow, at: int) -> list[NewEvent]:
+    """Everything that has fallen due."""
+    if not run.going:
+        return []
+    limit = deadline(run)
+    if limit is not None and at >= limit:
+        return _out_of_time(run, at)
+    events: list[NewEvent] = []
+    for node_id in run.active:
+        events += _wake_node(run, flow.nodes[node_id], run.nodes[node_id], at, events)
+        if events and events[-1].type == "run.failed":
+            break
+    return events
+
+
+def _wake_node(
+    run: Run, node: FlowNode, state: NodeState, at: int, said: list[NewEvent]
+) -> list[NewEvent]:
+    if state.status is NodeStatus.RETRYING and state.due is not None and at >= state.due:
+        return [] if run.pause else begin(run, node, at, state.attempt + 1, said)
+    if state.status is NodeStatus.SUSPENDED:
+        found = run.interrupts.get(node.id)
+        late = found is not None and found.due is not None and at >= found.due
+        return interrupts.expired(run, node, found, at) if found is not None and late else []
+    if state.status is not NodeStatus.RUNNING:
+        return []
+    if node.type.kind is Kind.TIMER and state.due is not None and at >= state.due:
+        payload = {"nodeId": node.id, "outputs": {}, "durationMs": max(0, at - state.started_at)}
+        return [NewEvent("node.completed", payload, node.id, cause=state.started_seq)]
+    limit = time_limit(node, state)
+    if limit is not None and at >= limit:
+        error = NodeError(
+            code="node_timeout", message=f"The node did not finish within {node.timeout_ms} ms."
+        )
+        return _left_behind(failure(run, node, state, Failed(error), at), node, state)
+    return []
+
+
+def _left_behind(events: list[NewEvent], node: FlowNode, state: NodeState) -> list[NewEvent]:
+    """The child of an attempt that is given up is cancelled with it, unless it may live on."""
+    if state.child is not None and node.definition.config.get("propagateCancellation") is not False:
+        events[-1].hints = {"childRunId": state.child, "childStatus": "cancelled"}
+    return events
+
+
+def _out_of_time(run: Run, at: int) -> list[NewEvent]:
+    limit = run.limits["durationMs"]
+    observed = max(limit + 1, run.active_ms + at - run.active_since)
+    cap: dict[str, Any] = {"kind": "run-duration", "limit": limit, "observed": observed}
+    error = {
+        "code": "run_timeout",
+        "message": f"The run was active for longer than its limit of {limit} ms.",
+    }
+    return ending.breach(run, cap, error, at)
