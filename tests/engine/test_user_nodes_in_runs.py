@@ -266,7 +266,9 @@ async def test_messages_are_told_apart_by_what_is_already_on_its_way(place: Plac
     host = place.host()
     run_id = await begun(host, chain(node("n", "acme.stutter")))
     run = await ended(host, run_id)
-    assert [entry["messageId"] for entry in run.channels["m"]] == ["0", "1", "2"]
+    assert run.outputs == {"output": 3}
+    whole = await host.whole(TENANT, run_id)
+    assert [entry["messageId"] for entry in whole.messages["m"]] == ["0", "1", "2"]
     assert (await order(host, run_id)).count("channel.written n") == 3
 
 

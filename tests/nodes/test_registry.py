@@ -15,6 +15,7 @@ FUNCTIONS = {
     Kind.TIMER: "duration",
     Kind.CHILD: "child",
     Kind.ACTIVITY: "activity",
+    Kind.GATE: "gate",
 }
 
 

@@ -54,7 +54,7 @@ TRANSITIONS: dict[str, tuple[frozenset[Status], Status]] = {
     "run.started": (frozenset({Status.PENDING}), Status.RUNNING),
     "run.paused": (frozenset({Status.RUNNING}), Status.PAUSED),
     "run.resumed": (frozenset({Status.PAUSED}), Status.RUNNING),
-    "run.completed": (GOING, Status.COMPLETED),
+    "run.completed": (frozenset({Status.RUNNING}), Status.COMPLETED),
     "run.failed": (LIVE, Status.FAILED),
     "run.cancelled": (LIVE, Status.CANCELLED),
 }

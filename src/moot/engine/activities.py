@@ -103,6 +103,7 @@ class Activities:
 
     async def _carry_out(self, head: Head, node: FlowNode, attempt: int) -> None:
         run = head.run
+        await self._host.runs.listen(head)
         try:
             call = call_of(run, node, self._host.clock.millis(), head.sealed, attempt)
         except PortProblem as problem:
@@ -255,7 +256,8 @@ class Context:
 
     def read(self, channel: str) -> Any:
         nodework.check_reader(self._node, channel)
-        return copied(self._host.runs.current(self._head).run.channels.get(channel))
+        head = self._host.runs.current(self._head)
+        return copied(head.messages.get(channel, head.run.channels.get(channel)))
 
     async def set_variable(self, name: str, value: Any) -> None:
         new = {name: copied(value)}

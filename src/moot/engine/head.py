@@ -26,6 +26,7 @@ class Head:
         "cached",
         "flow",
         "inflight",
+        "listening",
         "messages",
         "messages_at",
         "pins",
@@ -55,6 +56,8 @@ class Head:
         #: the messages of its channels, read from the log up to a sequence
         self.messages: dict[str, list[Any]] = {}
         self.messages_at = 0
+        #: a node reads them: they are kept up with what is decided
+        self.listening = False
         self._settled: asyncio.Future[None] | None = None
 
     def follow(self, event: Event) -> None:
@@ -62,6 +65,12 @@ class Head:
         apply(self.run, event)
         self.hear(event)
         self.messages_at = event.sequence + 1
+
+    def heed(self, event: Event) -> None:
+        """One more event that was decided; what was missed before is for ``Runs`` to gather."""
+        if self.messages_at == event.sequence:
+            self.hear(event)
+            self.messages_at += 1
 
     def hear(self, event: Event) -> None:
         hints = event.hints if event.hints is not UNSET else {}

@@ -91,6 +91,14 @@ class Runs:
         await self._gather(head)
         return head
 
+    async def listen(self, head: Head) -> None:
+        """From now on its messages are at hand, as far as anything was decided."""
+        head.listening = True
+        while head.messages_at < head.run.next_sequence and not head.broken:
+            if head.inflight:
+                await head.settled()
+            await self._gather(head)
+
     async def _gather(self, head: Head) -> None:
         """Reads on from where it was left."""
         run, until = head.run, head.run.next_sequence

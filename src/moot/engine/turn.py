@@ -150,6 +150,8 @@ class Turn:
         append = self._appends.get(run_id) or self._begin(head)
         append.events.append(body)
         apply(run, event, self._now // 1000)
+        if head.listening:
+            head.heed(event)
         self._size += 1
         self.published[run_id].append(Published(event.sequence, type_, body))
         if type_ in NODE_ENDS and new.node_id is not None:
