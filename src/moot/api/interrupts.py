@@ -60,10 +60,10 @@ async def _answer(request: Request, node_id: str, value: Any) -> Reply:
     reply = _replier(node_id)
     name = _message_id(value)
     if name is None:
-        run = await request.services.host.handle(
+        await request.services.host.handle(
             request.caller.tenant, run_id, given, request.recording(reply)
         )
-        return reply(run)
+        return request.made
     return await _once(request, (run_id, node_id, name), given, reply)
 
 
@@ -109,13 +109,14 @@ async def _once(
             return Reply(kept.body, kept.status)
 
         def receipt(run: Run) -> Receipt:
-            answer = reply(run)
+            request.made = answer = reply(run)
             return Receipt(
                 tenant=tenant, operation=operation, key=name, digest=digest, status=answer.status,
                 headers={}, body=answer.body, created_at=given.at,
             )  # fmt: skip
 
-        return reply(await host.handle(tenant, run_id, given, receipt))
+        await host.handle(tenant, run_id, given, receipt)
+        return request.made
 
 
 # -- signed links ------------------------------------------------------------------------------
@@ -156,8 +157,9 @@ async def by_token(request: Request) -> Reply:
         at=request.services.clock.millis(),
         interrupt_id=ticket.interrupt_id,
     )
-    run = await request.services.host.handle(ticket.tenant, ticket.run_id, given)
-    return _replier(ticket.node_id)(run)
+    note = request.recording(_replier(ticket.node_id))
+    await request.services.host.handle(ticket.tenant, ticket.run_id, given, note)
+    return request.made
 
 
 async def _explain(request: Request, ticket: tokens.Ticket) -> None:
