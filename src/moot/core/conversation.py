@@ -30,6 +30,8 @@ from moot.core.waiting import Conversation
 MOST_PARTICIPANTS = 32
 LONGEST_NAME = 256
 ROLES = ("user", "agent", "system")
+#: what a turn may name, besides what it says
+NAMES = ("messageId", "from", "to", "speakerId", "groupId")
 MESSAGE_ROLES = {"agent": "assistant", "user": "user", "system": "system"}
 
 
@@ -138,25 +140,32 @@ def turn_of(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> 
 def _check_shape(talk: Conversation, said: Any) -> None:
     if not isinstance(said, dict) or "content" not in said:
         raise BadRequest("A turn is an object with content.", field="turn.content")
-    if said.get("role", "user") not in ROLES:
+    role = said.get("role", "user")
+    if role not in ROLES:
         raise BadRequest(f"role must be one of {', '.join(ROLES)}.", field="turn.role")
-    for key in ("messageId", "from", "to", "speakerId", "groupId"):
-        value = said.get(key, "x")
-        if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_NAME:
-            raise BadRequest(
-                f"{key} must have 1 to {LONGEST_NAME} characters.", field=f"turn.{key}"
-            )
-    if not isinstance(said.get("ts", 0), int) or said.get("ts", 0) < 0:
+    for key in NAMES:
+        if key in said:
+            _check_name(key, said[key])
+    if "ts" in said and (not isinstance(said["ts"], int) or said["ts"] < 0):
         raise BadRequest("ts must be milliseconds since the epoch.", field="turn.ts")
-    index = said.get("turnIndex", talk.turns + 1)
+    if "turnIndex" in said:
+        _check_index(talk, said["turnIndex"])
+    if role == "system":
+        raise BadRequest("System turns are written by the host.", field="turn.role")
+
+
+def _check_name(key: str, value: Any) -> None:
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_NAME:
+        raise BadRequest(f"{key} must have 1 to {LONGEST_NAME} characters.", field=f"turn.{key}")
+
+
+def _check_index(talk: Conversation, index: Any) -> None:
     if index != talk.turns + 1 or isinstance(index, bool):
         raise BadRequest(
             f"The next turn has index {talk.turns + 1}; leave turnIndex out.",
             field="turn.turnIndex",
             expected=talk.turns + 1,
         )
-    if said.get("role") == "system":
-        raise BadRequest("System turns are written by the host.", field="turn.role")
 
 
 def _speaker(said: dict[str, Any], role: str, who: Speaker) -> str:
