@@ -7,7 +7,7 @@ from simulator import Life, World
 
 from moot.core.events import TERMINAL_TYPES, Event
 from moot.core.pending import NOTHING
-from moot.core.run import NODE_TERMINAL, NodeStatus, Status
+from moot.core.status import NODE_TERMINAL, NodeStatus, Status
 
 ATTEMPT_ENDS = frozenset({"node.completed", "node.failed", "node.cancelled", "node.retried"})
 NODE_ENDS = frozenset({"node.completed", "node.failed", "node.cancelled", "node.skipped"})

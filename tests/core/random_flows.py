@@ -13,8 +13,8 @@ from moot.core.events import NewEvent
 from moot.core.flow import Flow
 from moot.core.nodework import Emit
 from moot.core.outcomes import Artifact, ChannelWrite, Completed, Failed, NodeError
-from moot.core.run import NodeStatus
 from moot.core.starting import Limits
+from moot.core.status import NodeStatus
 
 LONG = os.environ.get("MOOT_LONG") == "1"
 SECRET = "hush-4711-hush"

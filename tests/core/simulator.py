@@ -32,8 +32,9 @@ from moot.core.graph import PortProblem
 from moot.core.masking import sealed_event
 from moot.core.outcomes import Call, Completed, Failed, Kind, NodeError, NodeType
 from moot.core.pending import Owed, pending
-from moot.core.run import NODE_ENDS, Run, Status, apply, fold
+from moot.core.run import NODE_ENDS, Run, apply, fold
 from moot.core.starting import Limits, StartRun
+from moot.core.status import Status
 from moot.engine.nodes.registry import built_in
 
 START_MS = 1_700_000_000_000

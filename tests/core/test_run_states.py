@@ -20,8 +20,9 @@ from moot.core.events import Event, NewEvent, iso
 from moot.core.nodework import Emit
 from moot.core.outcomes import Completed
 from moot.core.pending import NOTHING, pending
-from moot.core.run import LIVE, TERMINAL, TRANSITIONS, Run, Status, apply
+from moot.core.run import Run, apply
 from moot.core.starting import Limits, StartRun
+from moot.core.status import LIVE, TERMINAL, TRANSITIONS, Status
 
 WAITS = {Status.WAITING_APPROVAL, Status.WAITING_INPUT, Status.WAITING_EXTERNAL}
 

@@ -10,8 +10,9 @@ from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.errors import ArtifactNotFound, BadRequest, MootError, NotFound
 from moot.core.events import iso
-from moot.core.run import Run, Status
+from moot.core.run import Run
 from moot.core.starting import StartRun, check_inputs
+from moot.core.status import Status
 from moot.engine.head import Head
 from moot.store.protocol import RunFilter, RunRow
 

@@ -12,8 +12,9 @@ from moot.core.ids import derived_id
 from moot.core.masking import is_secret
 from moot.core.nodework import finish, variable_events
 from moot.core.outcomes import ChildSpec, Failed, Kind, NodeError
-from moot.core.run import NodeState, NodeStatus, Run
+from moot.core.run import NodeState, Run
 from moot.core.starting import Limits, StartRun
+from moot.core.status import NodeStatus
 
 
 class ChildEnded(Struct, frozen=True, kw_only=True):

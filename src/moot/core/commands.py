@@ -13,8 +13,9 @@ from moot.core.flow import Flow
 from moot.core.interrupts import Answer
 from moot.core.nodework import Emit
 from moot.core.outcomes import Kind, Outcome
-from moot.core.run import Run, Status
+from moot.core.run import Run
 from moot.core.starting import StartRun
+from moot.core.status import Status
 from moot.core.threads import Control
 
 DrainPolicy = Literal["immediate", "drain-current-node"]

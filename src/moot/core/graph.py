@@ -11,7 +11,8 @@ from moot.core import expressions
 from moot.core.definition import Connection, EdgeCondition, EdgeDef, Expression, Static
 from moot.core.flow import Flow, FlowNode
 from moot.core.outcomes import Call, NodeError, raised
-from moot.core.run import NODE_TERMINAL, NodeState, NodeStatus, Run
+from moot.core.run import NodeState, Run
+from moot.core.status import NODE_TERMINAL, NodeStatus
 
 Answer = TypeVar("Answer")
 

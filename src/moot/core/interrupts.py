@@ -27,7 +27,8 @@ from moot.core.graph import PortProblem, call_of
 from moot.core.ids import derived_id
 from moot.core.nodework import finish
 from moot.core.outcomes import ConversationSpec, Failed, GateSpec, NodeError
-from moot.core.run import NodeStatus, Run, Status
+from moot.core.run import Run
+from moot.core.status import NodeStatus, Status
 from moot.core.waiting import Conversation, Interrupt
 
 AUTH_REQUIRED = "openwop-interrupt-auth-required"
