@@ -13,7 +13,7 @@ from moot.api.wire import Endpoint, Reply, Request
 from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, Forbidden, InterruptNotFound, MessageIdConflict
 from moot.core.events import iso
-from moot.core.interrupts import Answer
+from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.waiting import Interrupt
 from moot.store.protocol import InboxRow, Receipt
