@@ -4,7 +4,7 @@ import hashlib
 from functools import lru_cache
 
 from moot.clock import Clock
-from moot.core.errors import Forbidden, KeyExpired, KeyRevoked, Unauthenticated
+from moot.core.errors import Forbidden, KeyExpired, KeyRevoked, RunNotFound, Unauthenticated
 from moot.store.protocol import Key, RecordStore
 
 TEST_PREFIX = "hk_test_"
@@ -99,6 +99,15 @@ def require(key: Key, scope: str) -> None:
         raise Forbidden(
             f"This key may not do that; it needs the scope {scope}.", scopeRequired=scope
         )
+
+
+def keep_to_run(key: Key, params: dict[str, str]) -> None:
+    """A key for one run does nothing else, and learns of no other."""
+    named = params.get("run_id") or params.get("thread_id", "").partition(":")[0]
+    if not named:
+        raise Forbidden("This key is good for one thread only.", runId=key.run_id)
+    if named != key.run_id:
+        raise RunNotFound(named)
 
 
 def new_key(

@@ -99,6 +99,8 @@ def shown(key: Key) -> dict[str, Any]:
         body["revokedAt"] = iso(key.revoked_at * 1000)
     if key.expires_at is not None:
         body["expiresAt"] = iso(key.expires_at * 1000)
+    if key.run_id is not None:
+        body["runId"] = key.run_id
     return body
 
 

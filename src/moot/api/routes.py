@@ -11,6 +11,8 @@ from moot.api import (
     ops,
     runs,
     streams,
+    threads,
+    transfer,
     workflows,
 )
 from moot.api.wire import Endpoint, pattern_of
@@ -19,6 +21,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *runs.ENDPOINTS,
     *interrupts.ENDPOINTS,
     *streams.ENDPOINTS,
+    *threads.ENDPOINTS,
+    *transfer.ENDPOINTS,
     *workflows.ENDPOINTS,
     *bundle.ENDPOINTS,
     *keys.ENDPOINTS,

@@ -51,6 +51,7 @@ async def create(request: Request) -> Reply:
     command = StartRun(
         tenant=request.caller.tenant,
         principal=request.caller.id,
+        person=interrupts.speaker(request).person,
         at=services.clock.millis(),
         limits=host.limits,
         inputs=asked.inputs,

@@ -70,15 +70,24 @@ def check_roster(participants: Any, most: int = MOST_PARTICIPANTS) -> None:
         )
 
 
+def check_invited(members: Any, most: int = MOST_PARTICIPANTS) -> list[dict[str, Any]]:
+    """Those invited at the beginning: none is as good as some, but each once."""
+    if not isinstance(members, list) or not all(_member(item) for item in members):
+        raise BadRequest("invited must be a list of {agentId}.", field="invited")
+    if len({item["agentId"] for item in members}) < len(members) or len(members) > most:
+        raise BadRequest(f"At most {most} are invited, each once.", field="invited")
+    return members
+
+
 def _member(item: Any) -> bool:
     name = item.get("agentId") if isinstance(item, dict) else None
-    return isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME
+    return isinstance(name, str) and 3 <= len(name) <= LONGEST_NAME
 
 
 def opened(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> NewEvent:
     """The opening turn has index 0."""
     name = conversation_id(run, node.id, run.nodes[node.id].attempt)
-    turn = _opening(spec, name, 0 if spec.mock_turns is not None else at)
+    turn = _opening(run, spec, name, 0 if spec.mock_turns is not None else at)
     payload: dict[str, Any] = {"conversationId": name, "initialTurn": turn}
     if spec.owner is not None:
         payload["agentId"] = spec.owner
@@ -90,11 +99,40 @@ def opened(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> NewEven
     return NewEvent("conversation.opened", payload, node.id)
 
 
-def _opening(spec: ConversationSpec, name: str, at: int) -> dict[str, Any]:
-    role = "agent" if spec.owner else "user" if spec.opening is not None else "system"
-    speaker = spec.owner or ("user" if role == "user" else "system")
+def _opening(run: Run, spec: ConversationSpec, name: str, at: int) -> dict[str, Any]:
+    """Put by the owner, where it is a member, else by the person who started the run."""
+    if spec.owner is not None and _speaks(spec, spec.owner):
+        role, speaker = "agent", spec.owner
+    elif spec.opening is not None:
+        role, speaker = "user", run.person
+    else:
+        role, speaker = "system", "system"
     content = spec.opening if spec.opening is not None else spec.title or "The floor is open."
     return _turn(name, 0, role, speaker, content, at, spec.group_id)
+
+
+def _speaks(spec: ConversationSpec, name: str) -> bool:
+    members = spec.participants
+    return members is None or any(member["agentId"] == name for member in members)
+
+
+def joined(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
+    """Those who are invited from the beginning to a conversation whose roster is open."""
+    name = conversation_id(run, node.id, run.nodes[node.id].attempt)
+    return [
+        NewEvent(
+            "moot.participant.joined",
+            {
+                "conversationId": name,
+                "participantId": member["agentId"],
+                "profile": {key: value for key, value in member.items() if key != "agentId"},
+                "by": run.person,
+                "fromTurn": 1,
+            },
+            node.id,
+        )
+        for member in spec.invited
+    ]
 
 
 def _turn(

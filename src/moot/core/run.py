@@ -61,6 +61,8 @@ class Run(Struct):
     workflow_id: str = ""
     definition: str = ""
     principal: str = ""
+    #: who speaks when the run's own question is put
+    person: str = "user"
     engine_version: str = ""
     started_at: int = 0
     ended_at: int = 0
@@ -167,8 +169,9 @@ def _restate(run: Run, at: int) -> None:
 def _started(run: Run, event: Event, at: int) -> None:
     said = event.payload
     owner = said.get("owner", {})
-    run.tenant = owner.get("tenant", "")
+    run.tenant = run.tenant or owner.get("tenant", "")
     run.principal = owner.get("principal", "")
+    run.person = said.get("person", "user")
     run.workflow_id = said.get("workflowId", "")
     run.definition = said.get("definition", "")
     run.engine_version = said.get("engineVersion", "")

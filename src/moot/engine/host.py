@@ -12,6 +12,7 @@ from moot.clock import Clock
 from moot.core.children import ChildEnded, ChildWaits
 from moot.core.commands import Advance, Command, ResumeRun, Wake
 from moot.core.errors import (
+    Conflict,
     EngineVersionMismatch,
     MootError,
     RunAlreadyActive,
@@ -25,6 +26,7 @@ from moot.core.pending import Owed, pending
 from moot.core.run import Run
 from moot.core.starting import Limits, StartRun
 from moot.engine.activities import Activities
+from moot.engine.adoption import adopted
 from moot.engine.faults import FaultPoint, Faults
 from moot.engine.flows import Flows
 from moot.engine.head import Head
@@ -105,6 +107,18 @@ class Host:
             if taken:
                 return head.run
         raise Unavailable("The run is too busy just now; try again.")
+
+    async def adopt(self, tenant: str, run_id: str, definition: bytes, rows: list[bytes]) -> Run:
+        """Take in a run that was written elsewhere; it goes on from where it is."""
+        self._refuse_when_stopping()
+        run, batch = await adopted(self.flows, tenant, run_id, definition, rows)
+        self._refuse_newer(run)
+        try:
+            await self.store.commit(batch)
+        except SequenceConflict:
+            raise Conflict("A run with this id is already here.", runId=run_id) from None
+        self.tasks.start(self._take_up_all([WorkRow(tenant, run_id, 0)]))
+        return run
 
     async def _try(
         self, head: Head, command: Command, family: dict[str, Head], receipt: ReceiptFor | None

@@ -9,16 +9,15 @@ from moot.engine.nodes.approval_gate import check_timeout
 
 def _gate(call: Call) -> GateSpec:
     config = call.config
-    participants = call.inputs.get(
-        "participants", call.run_inputs.get("participants", config.get("participants"))
-    )
+    participants = _given(call, "participants")
     if participants is not None:
         conversation.check_roster(participants)
-    opening = call.inputs.get("question", call.run_inputs.get("question", config.get("prompt")))
+    opening = _given(call, "question", "prompt")
     spec = ConversationSpec(
         opening=opening,
-        title=config.get("title"),
+        title=_given(call, "title"),
         participants=participants,
+        invited=conversation.check_invited(_given(call, "invited") or []),
         schema=config.get("schema"),
         owner=config.get("agentId"),
         group_id=config.get("groupId"),
@@ -36,6 +35,11 @@ def _gate(call: Call) -> GateSpec:
         profile=config.get("profile"),
         conversation=spec,
     )
+
+
+def _given(call: Call, name: str, in_config: str | None = None) -> Any:
+    """By a port of the node, else by the run's inputs, else by the workflow."""
+    return call.inputs.get(name, call.run_inputs.get(name, call.config.get(in_config or name)))
 
 
 def _check(config: dict[str, Any]) -> str | None:
