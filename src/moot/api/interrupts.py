@@ -60,11 +60,15 @@ async def _answer(request: Request, node_id: str, value: Any) -> Reply:
     reply = _replier(node_id)
     name = _message_id(value)
     if name is None:
-        run = await request.services.host.handle(
-            request.caller.tenant, run_id, given, request.recording(reply)
-        )
-        return reply(run)
-    return await _once(request, (run_id, node_id, name), given, reply)
+        host = request.services.host
+        await host.handle(request.caller.tenant, run_id, given, request.recording(reply))
+        answer = request.made
+    else:
+        answer = await _once(request, (run_id, node_id, name), given, reply)
+    speech = _meta(value).get("speechId")
+    if isinstance(speech, str):
+        request.services.host.speeches.over(run_id, speech, request.caller.id)
+    return answer
 
 
 def _replier(node_id: str) -> Callable[[Run], Reply]:
@@ -84,9 +88,18 @@ def _replier(node_id: str) -> Callable[[Run], Reply]:
     return reply
 
 
-def _message_id(value: Any) -> str | None:
+def _turn(value: Any) -> dict[str, Any]:
     turn = value.get("turn", value) if isinstance(value, dict) else None
-    name = turn.get("messageId") if isinstance(turn, dict) else None
+    return turn if isinstance(turn, dict) else {}
+
+
+def _meta(value: Any) -> dict[str, Any]:
+    meta = _turn(value).get("meta")
+    return meta if isinstance(meta, dict) else {}
+
+
+def _message_id(value: Any) -> str | None:
+    name = _turn(value).get("messageId")
     return name if isinstance(name, str) else None
 
 

@@ -157,20 +157,28 @@ def turn_of(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> 
     """The turn as it is recorded. Raises when it may not be said; the checks go in this order:
     shape, right to the name, speaker, roster, mute, pause, content."""
     _check_shape(talk, said)
+    role, speaker = floor(talk, said, who, at)
+    if talk.schema is not None and (found := schemas.problems(talk.schema, said["content"])):
+        raise BadRequest(f"The turn does not fit the conversation: {found[0]}", fields=found)
+    index = talk.turns + 1
+    turn = _turn(talk.conversation_id, index, role, speaker, said["content"], at)
+    for key in ("messageId", "ts", "groupId", "agent", "meta"):
+        if key in said:
+            turn[key] = said[key]
+    if said.get("to", "all") != "all":
+        turn["to"] = thread.full_name(said["to"])
+    turn["via"] = who.principal
+    return turn
+
+
+def floor(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> tuple[str, str]:
+    """The role and the name under which somebody speaks now. Raises when he may not."""
     role = said.get("role", "user")
     speaker = _speaker(said, role, who)
     if role == "agent":
         _check_roster(talk, speaker)
     _check_floor(talk, speaker, role, at)
-    if talk.schema is not None and (found := schemas.problems(talk.schema, said["content"])):
-        raise BadRequest(f"The turn does not fit the conversation: {found[0]}", fields=found)
-    index = talk.turns + 1
-    turn = _turn(talk.conversation_id, index, role, speaker, said["content"], at)
-    for key in ("messageId", "ts", "to", "groupId", "agent", "meta"):
-        if key in said:
-            turn[key] = said[key]
-    turn["via"] = who.principal
-    return turn
+    return role, speaker
 
 
 def _check_shape(talk: Conversation, said: Any) -> None:

@@ -62,6 +62,7 @@ def _join(talk: Conversation, given: Control, sender: str) -> NewEvent:
     name = asked.get("participant_id") if isinstance(asked, dict) else asked
     if not isinstance(name, str) or not 1 <= len(name) <= conversation.LONGEST_NAME:
         raise BadRequest("invite needs a participant_id.", field="invite.participant_id")
+    name = thread.full_name(name)
     if talk.roster is not None and name not in talk.roster and not thread.is_person(name):
         raise RosterClosed(
             "The roster of this conversation is closed; fork it with the new member instead.",
@@ -87,11 +88,11 @@ def _join(talk: Conversation, given: Control, sender: str) -> NewEvent:
 def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
     asked = given.content["uninvite"]
     name = asked.get("participant_id") if isinstance(asked, dict) else asked
-    if name not in talk.state.members:
+    if not isinstance(name, str) or thread.full_name(name) not in talk.state.members:
         return []
     payload = {
         "conversationId": talk.conversation_id,
-        "participantId": name,
+        "participantId": thread.full_name(name),
         "by": sender,
         "afterTurn": talk.turns,
     }

@@ -33,6 +33,7 @@ from moot.engine.head import Head
 from moot.engine.hub import Hub
 from moot.engine.metrics import Metrics
 from moot.engine.runs import Runs, complete
+from moot.engine.speech import Speeches
 from moot.engine.tasks import Tasks
 from moot.engine.timers import Timers
 from moot.engine.turn import Turn
@@ -63,6 +64,7 @@ class Host:
         self.store, self.flows, self.clock = store, flows, clock
         self.limits = limits or Limits()
         self.hub = Hub()
+        self.speeches = Speeches(self.hub, clock)
         self.faults = Faults()
         self.metrics = Metrics()
         self.tasks = Tasks()

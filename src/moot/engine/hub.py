@@ -74,16 +74,18 @@ def frame(event: Published, modes: frozenset[str]) -> bytes:
 class Subscription:
     """One reader of one run. A slow one is dropped back to its cursor and reads the log again."""
 
-    __slots__ = ("_limit", "_wake", "closed", "lagging", "waiting")
+    __slots__ = ("_limit", "_wake", "closed", "lagging", "spoken", "waiting")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, spoken: bool = False) -> None:
         self._limit = limit
         self._wake: asyncio.Future[None] | None = None
-        self.waiting: deque[Group] = deque()
+        #: groups of events, and frames of what is being spoken for who wants them
+        self.waiting: deque[Group | bytes] = deque()
+        self.spoken = spoken
         self.lagging = False
         self.closed = False
 
-    def put(self, group: Group) -> None:
+    def put(self, group: Group | bytes) -> None:
         if len(self.waiting) >= self._limit:
             self.waiting.clear()
             self.lagging = True
@@ -118,8 +120,8 @@ class Hub:
         self._readers: dict[str, set[Subscription]] = {}
         self.closed = False
 
-    def subscribe(self, run_id: str) -> Subscription:
-        reader = Subscription(self._backlog)
+    def subscribe(self, run_id: str, spoken: bool = False) -> Subscription:
+        reader = Subscription(self._backlog, spoken)
         reader.closed = self.closed
         self._readers.setdefault(run_id, set()).add(reader)
         return reader
@@ -137,6 +139,12 @@ class Hub:
             group = Group(events)
             for reader in readers:
                 reader.put(group)
+
+    def tell(self, run_id: str, frame: bytes) -> None:
+        """A frame that is in no log, for those who listen now."""
+        for reader in self._readers.get(run_id, ()):
+            if reader.spoken:
+                reader.put(frame)
 
     def close(self) -> None:
         """End every stream: servers hang on open ones otherwise."""
