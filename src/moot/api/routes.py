@@ -6,6 +6,7 @@ from moot.api import (
     bundle,
     conformance,
     discovery,
+    forks,
     interrupts,
     keys,
     ops,
@@ -21,6 +22,7 @@ from moot.api.wire import Endpoint, pattern_of
 ENDPOINTS: tuple[Endpoint, ...] = (
     *runs.ENDPOINTS,
     *interrupts.ENDPOINTS,
+    *forks.ENDPOINTS,
     *streams.ENDPOINTS,
     *threads.ENDPOINTS,
     *speech.ENDPOINTS,

@@ -23,8 +23,8 @@ from moot.core.run import Run
 from moot.core.starting import StartRun
 from moot.core.thread import ThreadState
 from moot.core.threads import Control
-from moot.core.waiting import Conversation
-from moot.engine.built_in import TALK, THREAD
+from moot.core.waiting import THREAD, Conversation
+from moot.engine.built_in import TALK
 
 LONGEST_TEXT = 100_000
 JOIN_SCOPES = ["runs:read", "approvals:respond"]

@@ -20,6 +20,7 @@ from moot.core.errors import BadRequest, Forbidden
 from moot.core.events import Event, iso
 from moot.core.run import Run
 from moot.core.waiting import Conversation
+from moot.engine.adoption import adopt
 
 PAGE = 1000
 FORMATS = ("md", "html", "json", "bundle")
@@ -129,8 +130,8 @@ async def import_(request: Request) -> Reply:
     if not request.caller.admin:
         raise Forbidden("Only an administrator's key takes in a log from elsewhere.")
     head, rows = _opened(await request.body())
-    host = request.services.host
-    run = await host.adopt(request.caller.tenant, head.run_id, head.definition.encode(), rows)
+    host, tenant = request.services.host, request.caller.tenant
+    run = await adopt(host, tenant, head.run_id, head.definition.encode(), rows)
     url = f"/v1/host/moot/threads/{head.thread_id}"
     body = {"runId": run.run_id, "threadId": head.thread_id, "status": run.status, "url": url}
     return Reply(body, 201, {"Location": url})

@@ -88,6 +88,8 @@ class Run(Struct):
     parent_run: str | None = None
     parent_node: str | None = None
     depth: int = 0
+    #: the run this one was made from, where and how
+    forked_from: dict[str, Any] | None = None
     #: child run -> its status when it ended, or None while it lives
     children: dict[str, str | None] = {}
     #: node -> how the child it waits for waits itself
@@ -105,6 +107,11 @@ class Run(Struct):
     @property
     def terminal(self) -> bool:
         return self.status in TERMINAL
+
+    @property
+    def replayed(self) -> bool:
+        """Whether it only says again what another run was told: nothing may be done for it."""
+        return self.forked_from is not None and self.forked_from.get("mode") == "replay"
 
     @property
     def going(self) -> bool:
@@ -192,6 +199,7 @@ def _started(run: Run, event: Event, at: int) -> None:
     run.parent_run = said.get("parentRunId")
     run.parent_node = said.get("parentNodeId")
     run.depth = said.get("depth", 0)
+    run.forked_from = said.get("forkedFrom")
 
 
 def _ended(run: Run, event: Event, at: int) -> None:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from moot.core.run import Run
 
 
+#: the host's own workflow of one conversation
+THREAD = "moot.thread"
+
+
 class Interrupt(Struct, omit_defaults=True):
     """An open question of a node."""
 
@@ -55,6 +59,8 @@ class Conversation(Struct, omit_defaults=True):
     roster: list[str] | None = None
     schema: dict[str, Any] | None = None
     owner: str | None = None
+    #: only who was invited may speak for an agent; else anybody may
+    by_invitation: bool = False
     #: people a turn was addressed to who have not spoken since: person -> index of that turn
     asked: dict[str, int] = {}
     state: thread.ThreadState = field(default_factory=thread.ThreadState)
@@ -118,6 +124,7 @@ def _opened(run: "Run", event: Event, at: int) -> None:
         roster=None if members is None else [member.get("agentId", "") for member in members],
         schema=said.get("schema"),
         owner=said.get("agentId"),
+        by_invitation=run.workflow_id == THREAD,
     )
     _heard(run.conversations[node_id], said.get("initialTurn", {}), event.sequence)
 
@@ -160,6 +167,7 @@ def _joined(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
         thread.joined(found.state, event.payload, at)
+        found.by_invitation = True
         found.last_seq = event.sequence
 
 

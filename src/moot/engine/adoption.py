@@ -3,19 +3,33 @@
 import msgspec
 
 from moot.core import events
-from moot.core.errors import BadRequest, Unprocessable
+from moot.core.errors import BadRequest, Conflict, SequenceConflict, Unprocessable
 from moot.core.events import Event
 from moot.core.flow import digest
 from moot.core.nesting import too_deep
 from moot.core.pending import pending
 from moot.core.run import Run, apply
 from moot.engine.flows import Flows
+from moot.engine.host import Host
 from moot.engine.rebuild import EFFECT_TYPES
 from moot.engine.turn import due_of, effect_row, inbox_rows, row_of
 from moot.store.protocol import Append, Batch
 
 
-async def adopted(
+async def adopt(host: Host, tenant: str, run_id: str, definition: bytes, rows: list[bytes]) -> Run:
+    """Take in a run that was written elsewhere; it goes on from where it is."""
+    host.refuse_when_stopping()
+    run, batch = await _adopted(host.flows, tenant, run_id, definition, rows)
+    host.refuse_newer(run)
+    try:
+        await host.store.commit(batch)
+    except SequenceConflict:
+        raise Conflict("A run with this id is already here.", runId=run_id) from None
+    host.look_again(tenant, run_id)
+    return run
+
+
+async def _adopted(
     flows: Flows, tenant: str, run_id: str, definition: bytes, rows: list[bytes]
 ) -> tuple[Run, Batch]:
     """The run as its log says and the rows to keep. Raises BadRequest or Unprocessable."""

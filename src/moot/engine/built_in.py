@@ -3,7 +3,8 @@ when it is first used, so that a later version of it changes no run that is alre
 
 import msgspec
 
-THREAD = "moot.thread"
+from moot.core.waiting import THREAD
+
 #: its one node, the gate that everybody talks through
 TALK = "talk"
 

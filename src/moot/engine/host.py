@@ -12,7 +12,6 @@ from moot.clock import Clock
 from moot.core.children import ChildEnded, ChildWaits
 from moot.core.commands import Advance, Command, ResumeRun, Wake
 from moot.core.errors import (
-    Conflict,
     EngineVersionMismatch,
     MootError,
     RunAlreadyActive,
@@ -26,7 +25,6 @@ from moot.core.pending import Owed, pending
 from moot.core.run import Run
 from moot.core.starting import Limits, StartRun
 from moot.engine.activities import Activities
-from moot.engine.adoption import adopted
 from moot.engine.faults import FaultPoint, Faults
 from moot.engine.flows import Flows
 from moot.engine.head import Head
@@ -81,7 +79,7 @@ class Host:
         self, flow: Flow, command: StartRun, receipt: ReceiptFor | None = None, dedup: bool = False
     ) -> Run:
         """Begin a run. Answers when its first events are on disk."""
-        self._refuse_when_stopping()
+        self.refuse_when_stopping()
         scope = (command.tenant, command.scope_id) if command.scope_id else None
         if dedup and scope:
             await self._refuse_second(*scope)
@@ -101,7 +99,7 @@ class Host:
         """Decide a command on the run's head; a lost race is decided again on fresh state."""
         for _ in range(MOST_ATTEMPTS):
             head = await self.runs.head(tenant, run_id)
-            self._refuse_newer(head.run)
+            self.refuse_newer(head.run)
             if not head.run.children:
                 taken = await self._try(head, command, {}, receipt)
             else:
@@ -109,18 +107,6 @@ class Host:
             if taken:
                 return head.run
         raise Unavailable("The run is too busy just now; try again.")
-
-    async def adopt(self, tenant: str, run_id: str, definition: bytes, rows: list[bytes]) -> Run:
-        """Take in a run that was written elsewhere; it goes on from where it is."""
-        self._refuse_when_stopping()
-        run, batch = await adopted(self.flows, tenant, run_id, definition, rows)
-        self._refuse_newer(run)
-        try:
-            await self.store.commit(batch)
-        except SequenceConflict:
-            raise Conflict("A run with this id is already here.", runId=run_id) from None
-        self.tasks.start(self._take_up_all([WorkRow(tenant, run_id, 0)]))
-        return run
 
     async def _try(
         self, head: Head, command: Command, family: dict[str, Head], receipt: ReceiptFor | None
@@ -169,7 +155,7 @@ class Host:
             await self._on_disk(head)
             if turn.batch.receipt is None:
                 return
-        await self._commit(turn, owed)
+        await self.commit(turn, owed)
         if isinstance(command, ResumeRun):
             for child_run in owed[head.run.run_id].children:  # it may have ended meanwhile
                 self.tasks.start(self._harvest(head.run.tenant, head.run.run_id, child_run))
@@ -183,7 +169,7 @@ class Host:
         if head.broken:
             raise SequenceConflict(head.run.run_id)
 
-    async def _commit(self, turn: Turn, owed: dict[str, Owed]) -> None:
+    async def commit(self, turn: Turn, owed: dict[str, Owed]) -> None:
         for head in turn.heads.values():
             head.inflight += 1
         for head in turn.born:
@@ -364,7 +350,7 @@ class Host:
         if scope_id and self._scopes.get((tenant, scope_id)) == run_id:
             del self._scopes[tenant, scope_id]
 
-    def _refuse_newer(self, run: Run) -> None:
+    def refuse_newer(self, run: Run) -> None:
         if run.engine_version.isdigit() and int(run.engine_version) > ENGINE_VERSION:
             raise EngineVersionMismatch(
                 "The run was written by a newer engine; update this host.",
@@ -373,7 +359,7 @@ class Host:
                 currentVersion=str(ENGINE_VERSION),
             )
 
-    def _refuse_when_stopping(self) -> None:
+    def refuse_when_stopping(self) -> None:
         if self._stopping:
             raise Unavailable("The server is stopping; send this again in a moment.", 2)
 

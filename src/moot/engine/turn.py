@@ -25,6 +25,7 @@ from moot.core.masking import sealed_event
 from moot.core.nodework import Emit
 from moot.core.outcomes import Failed, NodeError
 from moot.core.pending import Owed, pending
+from moot.core.replay import NO_RECORD
 from moot.core.run import FOLD_VERSION, NODE_ENDS, Run, apply
 from moot.core.starting import Limits
 from moot.engine.flows import Flows
@@ -128,6 +129,9 @@ class Turn:
             spec = children.next_child(head.run, node, at, head.sealed, state.children)
         except PortProblem:
             spec = None
+        if spec is not None and head.run.replayed:
+            self._decide(head, FinishNode(node_id, state.attempt, Failed(NO_RECORD), at))
+            return
         if spec is not None and self._flows.known(head.run.tenant, spec.workflow_id) is None:
             error = NodeError(
                 code="unknown_child_workflow",
