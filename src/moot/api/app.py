@@ -54,7 +54,7 @@ class App:
             if endpoint is None:
                 raise _lost(found, request)
             request.params = found[1] if found else {}
-            if _keyed(endpoint, request):
+            if endpoint.mutating and request.header(HEADER) is not None:
                 return await self._idempotency.answer(request, endpoint), endpoint
             return await endpoint.call(request), endpoint
         except MootError as refusal:
@@ -95,11 +95,6 @@ def _endpoint(
         return None
     method = "GET" if request.method == "HEAD" else request.method
     return found[0].get(method)
-
-
-def _keyed(endpoint: Endpoint, request: Request) -> bool:
-    """Without a caller there is nobody whose Idempotency-Keys these could be."""
-    return endpoint.mutating and not endpoint.public and request.header(HEADER) is not None
 
 
 def _rooted(path: str) -> bool:
