@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from moot.core import schemas
 from moot.core.approvals import ACTIONS
 from moot.core.ids import derived_id
 from moot.core.outcomes import Call, GateSpec, Kind, NodeType
@@ -54,7 +55,29 @@ def check(config: dict[str, Any]) -> str | None:
     listed = config.get("approversList", [])
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
         return "approversList must be a list of names"
-    return check_timeout(config)
+    subjects = _subjects(config.get("audience", {}))
+    if subjects is None or not all(isinstance(name, str) for name in subjects):
+        return "audience must be an object, its subjects a list of names"
+    return check_schema(config, "resumeSchema") or check_timeout(config)
+
+
+def _subjects(audience: Any) -> list[Any] | None:
+    found = audience.get("subjects", []) if isinstance(audience, dict) else None
+    return found if isinstance(found, list) else None
+
+
+def check_schema(config: dict[str, Any], field: str) -> str | None:
+    """A schema that cannot be used would refuse every answer."""
+    schema = config.get(field)
+    if schema is None:
+        return None
+    if not isinstance(schema, dict):
+        return f"{field} must be a JSON Schema"
+    try:
+        schemas.check(schema)
+    except schemas.SchemaError as error:
+        return f"{field} cannot be used: {error}"
+    return None
 
 
 def check_timeout(config: dict[str, Any]) -> str | None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from moot.core.outcomes import Call, GateSpec, Kind, NodeType
-from moot.engine.nodes.approval_gate import check_timeout
+from moot.engine.nodes.approval_gate import check_schema, check_timeout
 
 
 def _gate(call: Call) -> GateSpec:
@@ -27,8 +27,12 @@ def check(config: dict[str, Any]) -> str | None:
     if not isinstance(questions, list) or not questions:
         return "questions must be a list of {id, question}"
     for question in questions:
-        if not isinstance(question, dict) or not question.get("id") or not question.get("question"):
+        if not isinstance(question, dict) or not question.get("question"):
             return "every question needs an id and a question"
+        if not isinstance(question.get("id"), str) or not question["id"]:
+            return "the id of a question must be a text"
+        if problem := check_schema(question, "schema"):
+            return problem
     if len({question["id"] for question in questions}) < len(questions):
         return "every question needs an id of its own"
     return check_timeout(config)

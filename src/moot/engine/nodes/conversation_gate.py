@@ -4,7 +4,7 @@ from typing import Any
 
 from moot.core import conversation
 from moot.core.outcomes import Call, ConversationSpec, GateSpec, Kind, NodeType
-from moot.engine.nodes.approval_gate import check_timeout
+from moot.engine.nodes.approval_gate import check_schema, check_timeout
 
 
 def _gate(call: Call) -> GateSpec:
@@ -48,7 +48,7 @@ def _check(config: dict[str, Any]) -> str | None:
     members = config.get("participants", [])
     if not isinstance(members, list) or not all(isinstance(item, dict) for item in members):
         return "participants must be a list of {agentId}"
-    return check_timeout(config)
+    return check_schema(config, "schema") or check_timeout(config)
 
 
 TYPE = NodeType(type_id="core.conversationGate", kind=Kind.GATE, gate=_gate, check=_check)

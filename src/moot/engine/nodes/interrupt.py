@@ -4,7 +4,7 @@ from typing import Any
 
 from moot.core.outcomes import Call, GateSpec, Kind, NodeType
 from moot.engine.nodes import approval_gate, clarification_gate
-from moot.engine.nodes.approval_gate import check_timeout
+from moot.engine.nodes.approval_gate import check_schema, check_timeout
 
 KINDS = ("approval", "clarification", "external-event", "custom")
 
@@ -36,7 +36,12 @@ def _check(config: dict[str, Any]) -> str | None:
         return f"kind must be one of {', '.join(KINDS)}"
     if not isinstance(data, dict):
         return "data must be an object"
-    return CHECKS[kind](data) or check_timeout(config)
+    return (
+        CHECKS[kind](data)
+        or check_schema(config, "resumeSchema")
+        or check_schema(config, "answerSchema")
+        or check_timeout(config)
+    )
 
 
 def _check_event(data: dict[str, Any]) -> str | None:
