@@ -28,7 +28,7 @@ from moot.core.errors import (
     InterruptNotFound,
 )
 from moot.core.starting import Limits
-from moot.core.status import TRANSITIONS, Status
+from moot.core.status import Status
 
 GATE = node("ok", "core.approvalGate")
 ACCEPT = {"action": "accept"}
@@ -278,10 +278,6 @@ def test_a_pause_drains_while_another_node_waits_and_time_is_counted_once() -> N
     world.answer(life, "ok", ACCEPT)
     assert life.run.status is Status.COMPLETED
     assert 1000 <= life.run.active_ms <= 1001
-
-
-def test_the_table_allows_a_pause_that_drains_into_a_wait() -> None:
-    assert Status.WAITING_APPROVAL in TRANSITIONS["run.paused"][0]
 
 
 # -- time ----------------------------------------------------------------------------------------
