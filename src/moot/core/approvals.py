@@ -61,7 +61,8 @@ def _answer_of(value: Any, actions: list[str]) -> dict[str, Any]:
             "An approval is answered with an object: {action, …}.", field="resumeValue"
         )
     answer = dict(value)
-    if "action" not in answer and answer.get("decision") in LEGACY:
+    older = answer.get("decision")
+    if "action" not in answer and isinstance(older, str) and older in LEGACY:
         answer["action"] = LEGACY[answer.pop("decision")]
         if answer["action"] == "reject" and answer.get("feedback"):
             answer["action"] = "refine"

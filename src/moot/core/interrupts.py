@@ -6,6 +6,8 @@ are one decision, so that a crash cannot come between them.
 
 from typing import Any
 
+from msgspec import UNSET
+
 from moot.core import approvals, clarifications, conversation, schemas, talking
 from moot.core.errors import (
     BadRequest,
@@ -20,7 +22,7 @@ from moot.core.errors import (
 )
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
-from moot.core.graph import PortProblem, call_of
+from moot.core.graph import PortProblem, call_of, same
 from moot.core.ids import derived_id
 from moot.core.nodework import finish
 from moot.core.outcomes import Failed, GateSpec, NodeError
@@ -151,7 +153,7 @@ def _external(
     wanted = found.data["correlation"]
     if not isinstance(given.value, dict):
         raise BadRequest("An external event is an object.", field="resumeValue")
-    wrong = [key for key, value in wanted.items() if given.value.get(key) != value]
+    wrong = [key for key, value in wanted.items() if not same(given.value.get(key, UNSET), value)]
     if wrong:
         raise CorrelationMismatch(
             f"The event does not match in {', '.join(wrong)}.", mismatched=wrong

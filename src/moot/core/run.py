@@ -146,17 +146,21 @@ def apply(run: Run, event: Event, at: int | None = None) -> None:
     run.updated_at = at
 
 
+def _standing(run: Run) -> Status:
+    """A run that goes on waits when every node that holds it open waits."""
+    if len(run.active) <= len(run.interrupts) + len(run.mirrored):
+        for asked in run.interrupts.values():
+            return WAITS.get(asked.kind, Status.WAITING_INPUT)
+        for status in run.mirrored.values():
+            return Status(status)
+    return Status.RUNNING
+
+
 def _restate(run: Run, at: int) -> None:
-    """A run waits when every node that holds it open waits. Waiting time is not active time."""
+    """Waiting time is not active time."""
     if run.status not in GOING:
         return
-    status = Status.RUNNING
-    if len(run.active) <= len(run.interrupts) + len(run.mirrored):
-        first = next(iter(run.interrupts.values()), None)
-        if first is not None:
-            status = WAITS.get(first.kind, Status.WAITING_INPUT)
-        elif run.mirrored:
-            status = Status(next(iter(run.mirrored.values())))
+    status = _standing(run)
     if status is Status.RUNNING and run.status is not Status.RUNNING:
         run.active_since = at
     elif status is not Status.RUNNING and run.status is Status.RUNNING:
@@ -204,7 +208,8 @@ def _ended(run: Run, event: Event, at: int) -> None:
 
 
 def _paused(run: Run, event: Event, at: int) -> None:
-    run.active_ms += max(0, at - run.active_since)
+    if _standing(run) is Status.RUNNING:  # a pause may have drained while the rest waits
+        run.active_ms += max(0, at - run.active_since)
     run.paused_at = at
     run.pause = None
     for node_id in run.active:
