@@ -280,6 +280,7 @@ def _node_retried(run: Run, event: Event, at: int) -> None:
         if node.child is not None and event.hints is not UNSET:
             run.children[node.child] = event.hints.get("childStatus")
         node.child = None
+        run.mirrored.pop(_node_id(event), None)
 
 
 def _dispatched(run: Run, event: Event, at: int) -> None:
