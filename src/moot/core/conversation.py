@@ -12,6 +12,7 @@ from moot.core import schemas, thread
 from moot.core.errors import (
     BadRequest,
     InterruptAlreadyResolved,
+    InterruptNotFound,
     NotYourName,
     ParticipantMuted,
     ParticipantNotInvited,
@@ -287,7 +288,9 @@ def _echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any]) -> list[Ne
 
 
 def must_be_open(talk: Conversation | None, run: Run, node_id: str) -> Conversation:
-    if talk is None or not talk.open:
+    if talk is None:
+        raise InterruptNotFound(run.run_id, node_id)
+    if not talk.open:
         raise InterruptAlreadyResolved(
             "The conversation is closed.", runId=run.run_id, nodeId=node_id
         )
