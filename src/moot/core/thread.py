@@ -34,6 +34,8 @@ class ThreadState(Struct, omit_defaults=True):
     allow_agent_mentions: bool = False
     invited_auto: bool = False
     members: dict[str, Member] = {}
+    #: somebody was invited once; from then on only members speak, were there none left
+    by_invitation: bool = False
 
 
 def is_person(name: str) -> bool:
@@ -55,6 +57,7 @@ def heard(state: ThreadState, speaker: str) -> None:
 
 def joined(state: ThreadState, said: dict[str, Any], at: int) -> None:
     name = str(said.get("participantId", ""))
+    state.by_invitation = True
     before = state.members.get(name)
     state.members[name] = Member(
         profile={**(before.profile if before else {}), **_object(said.get("profile"))},
