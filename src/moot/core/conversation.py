@@ -13,6 +13,7 @@ from moot.core import schemas, thread
 from moot.core.errors import (
     BadRequest,
     InterruptAlreadyResolved,
+    InterruptNotFound,
     NotYourName,
     ParticipantMuted,
     ParticipantNotInvited,
@@ -117,8 +118,11 @@ def opened(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> NewEven
 
 
 def _opening(spec: ConversationSpec, name: str, at: int) -> dict[str, Any]:
-    role = "agent" if spec.owner else "user" if spec.opening is not None else "system"
-    speaker = spec.owner or ("user" if role == "user" else "system")
+    members = spec.participants
+    may_speak = members is None or any(each["agentId"] == spec.owner for each in members)
+    owner = spec.owner if may_speak else None
+    role = "agent" if owner else "user" if spec.opening is not None else "system"
+    speaker = owner or role
     content = spec.opening if spec.opening is not None else spec.title or "The floor is open."
     return _turn(name, 0, role, speaker, content, at, spec.group_id)
 
@@ -207,6 +211,8 @@ def _speaker(said: dict[str, Any], role: str, who: Speaker) -> str:
             raise SpeakerMissing("An agent's turn names its speaker: speakerId.")
         if said.get("from", speaker) != speaker:
             raise BadRequest("from and speakerId differ.", field="turn.from")
+        if thread.is_person(speaker):
+            raise BadRequest("A person's turn has role 'user'.", field="turn.role")
     else:
         speaker = said.get("from", who.person)
         if "from" not in said and not thread.is_person(speaker):
@@ -229,7 +235,7 @@ def _check_roster(talk: Conversation, speaker: str) -> None:
                 conversationId=talk.conversation_id,
                 roster=talk.roster,
             )
-    elif talk.state.members and speaker not in talk.state.members:
+    elif talk.state.by_invitation and speaker not in talk.state.members:
         raise ParticipantNotInvited(
             "Speaker has not been invited to this conversation.",
             speakerId=speaker,
@@ -329,7 +335,9 @@ def _echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any]) -> list[Ne
 
 
 def must_be_open(talk: Conversation | None, run: Run, node_id: str) -> Conversation:
-    if talk is None or not talk.open:
+    if talk is None:
+        raise InterruptNotFound(run.run_id, node_id)
+    if not talk.open:
         raise InterruptAlreadyResolved(
             "The conversation is closed.", runId=run.run_id, nodeId=node_id
         )

@@ -129,15 +129,16 @@ def _open_interrupt(run: Run, given: Answer) -> Interrupt:
 def _too_late(run: Run, node_id: str) -> MootError:
     winner = run.answered.get(node_id)
     if winner is not None:
-        details = {"resolvedBy": winner.by, "resolvedAt": iso(winner.at * 1000)}
+        details = {"resolvedAt": iso(winner.at * 1000)}
+        if winner.by:
+            details["resolvedBy"] = winner.by
         if winner.action is not None:
             details["action"] = winner.action
-        return InterruptAlreadyResolved(
-            f"Already answered by {winner.by}.", runId=run.run_id, nodeId=node_id, **details
-        )
+        happened = f"Already answered by {winner.by}." if winner.by else "It ran out of time."
+        return InterruptAlreadyResolved(happened, runId=run.run_id, nodeId=node_id, **details)
     state = run.nodes.get(node_id)
     if run.status is Status.CANCELLED and state is not None:
-        if run.parent_run is not None:
+        if run.with_parent:
             return InterruptGone("The run was cancelled with its parent.", runId=run.run_id)
         return InterruptCancelled("The run was cancelled while it waited.", runId=run.run_id)
     if run.terminal and state is not None:

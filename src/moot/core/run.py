@@ -22,7 +22,7 @@ from moot.core.status import (
 )
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 2
+FOLD_VERSION = 3
 
 
 class NodeState(Struct, omit_defaults=True):
@@ -86,6 +86,8 @@ class Run(Struct):
     parent_run: str | None = None
     parent_node: str | None = None
     depth: int = 0
+    #: the run was cancelled because its parent ended
+    with_parent: bool = False
     #: child run -> its status when it ended, or None while it lives
     children: dict[str, str | None] = {}
     #: node -> how the child it waits for waits itself
@@ -199,6 +201,7 @@ def _ended(run: Run, event: Event, at: int) -> None:
     run.ended_at = at
     run.outputs = event.payload.get("outputs", run.outputs)
     run.error = event.payload.get("error", run.error)
+    run.with_parent = "parentRunId" in event.payload
     run.pause = None
     run.active = {}
     run.interrupts = {}
@@ -280,6 +283,7 @@ def _node_retried(run: Run, event: Event, at: int) -> None:
         if node.child is not None and event.hints is not UNSET:
             run.children[node.child] = event.hints.get("childStatus")
         node.child = None
+        run.mirrored.pop(_node_id(event), None)
 
 
 def _dispatched(run: Run, event: Event, at: int) -> None:

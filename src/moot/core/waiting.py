@@ -133,7 +133,7 @@ def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int) -> N
     conversation.last_seq = sequence
     speaker, to = turn.get("from", ""), turn.get("to")
     conversation.asked.pop(speaker, None)
-    if speaker.startswith("user"):
+    if thread.is_person(speaker):
         conversation.asked.pop("user", None)
     if to is not None and thread.is_person(to):
         conversation.asked[to] = conversation.turns
