@@ -29,7 +29,8 @@ WAITS = {Status.WAITING_APPROVAL, Status.WAITING_INPUT, Status.WAITING_EXTERNAL}
 #: what the protocol's table of transitions allows, written down again
 ALLOWED = {
     ("run.started", Status.PENDING): Status.RUNNING,
-    ("run.paused", Status.RUNNING): Status.PAUSED,
+    # asked for while running; what drains last may leave a run that only waits
+    **dict.fromkeys([("run.paused", each) for each in (Status.RUNNING, *WAITS)], Status.PAUSED),
     ("run.resumed", Status.PAUSED): Status.RUNNING,
     ("run.completed", Status.RUNNING): Status.COMPLETED,
     **{

@@ -33,7 +33,7 @@ async def open_council(request: Request) -> Reply:
     if asked.max_participants < 2:
         raise BadRequest("maxParticipants must be at least 2.", field="maxParticipants")
     most = min(asked.max_participants, conversation.MOST_PARTICIPANTS)
-    conversation.check_roster(asked.participants, most)
+    conversation.check_roster(asked.participants, most=most)
     services, tenant = request.services, request.caller.tenant
     flow = await services.host.flows.newest(tenant, THREAD)
     command = StartRun(

@@ -1,6 +1,9 @@
 """Approvals: one answer or a quorum of them, by whoever is eligible, recorded with their names."""
 
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
 
 from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, Forbidden
@@ -38,14 +41,14 @@ def answer(run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer
     value = _answer_of(given.value, found.data["actions"])
     _check_eligible(found.data, (given.who.principal, *given.who.names), given.who.admin)
     if value["action"] == "ask":
-        return [_question(run, node, value, given)]
+        return [_question(node, found, value, given)]
     by = _voter(value, given.who)
     events = []
     if value["action"] in ("accept", "edit-accept", "reject"):
         votes = {**found.votes, by: value["action"]}
         reached = _outcome(found.data, votes)
         if int(found.data.get("requiredApprovals", 1)) > 1:
-            events.append(_voted(node.id, by, value, found.data, votes))
+            events.append(_voted(node.id, by, value, found, votes))
         if reached is None:
             return events
         value = {**value, "action": reached if reached == "reject" else value["action"]}
@@ -61,7 +64,8 @@ def _answer_of(value: Any, actions: list[str]) -> dict[str, Any]:
             "An approval is answered with an object: {action, …}.", field="resumeValue"
         )
     answer = dict(value)
-    if "action" not in answer and answer.get("decision") in LEGACY:
+    older = answer.get("decision")
+    if "action" not in answer and isinstance(older, str) and older in LEGACY:
         answer["action"] = LEGACY[answer.pop("decision")]
         if answer["action"] == "reject" and answer.get("feedback"):
             answer["action"] = "refine"
@@ -76,15 +80,29 @@ def _answer_of(value: Any, actions: list[str]) -> dict[str, Any]:
     return answer
 
 
+class _Feedback(Struct, rename="camel"):
+    """What is to be refined; the protocol says the types."""
+
+    scope: Literal["whole", "section", "items"]
+    section_path: str = ""
+    item_ids: list[str] = []
+    tags: list[str] = []
+    text: str = ""
+
+
 def _check_parts(answer: dict[str, Any]) -> None:
-    feedback = answer.get("refineFeedback")
-    if answer["action"] == "refine" and (
-        not isinstance(feedback, dict) or feedback.get("scope") not in ("whole", "section", "items")
-    ):
-        raise BadRequest(
-            "To refine, say what: refineFeedback {scope: whole|section|items, text}.",
-            field="refineFeedback",
-        )
+    for key in ("comment", "feedback"):
+        if not isinstance(answer.get(key, ""), str):
+            raise BadRequest(f"{key} must be a text.", field=key)
+    if answer["action"] == "refine" or "refineFeedback" in answer:
+        try:
+            msgspec.convert(answer.get("refineFeedback"), _Feedback)
+        except msgspec.ValidationError as error:
+            raise BadRequest(
+                "To refine, say what: refineFeedback {scope: whole|section|items, text}."
+                f" ({error})",
+                field="refineFeedback",
+            ) from None
     if answer["action"] == "edit-accept" and "editedArtifactData" not in answer:
         raise BadRequest(
             "To accept an edit, send it: editedArtifactData.", field="editedArtifactData"
@@ -118,9 +136,7 @@ def _received(node_id: str, answer: dict[str, Any], by: str, at: int) -> NewEven
 def _voter(value: dict[str, Any], who: Speaker) -> str:
     """Whose vote it is. Only an administrator's key may vote in another's name."""
     named = value.get("voter")
-    if isinstance(named, str) and named and (who.admin or named in who.names):
-        return named
-    return who.principal
+    return named if who.admin and isinstance(named, str) and named else who.principal
 
 
 def _outcome(data: dict[str, Any], votes: dict[str, str]) -> str | None:
@@ -135,21 +151,21 @@ def _outcome(data: dict[str, Any], votes: dict[str, str]) -> str | None:
 
 
 def _voted(
-    node_id: str, by: str, value: dict[str, Any], data: dict[str, Any], votes: dict[str, str]
+    node_id: str, by: str, value: dict[str, Any], found: Interrupt, votes: dict[str, str]
 ) -> NewEvent:
     """One vote of a quorum, recorded with its name."""
     if value["action"] == "reject":
         payload: dict[str, Any] = {"gateId": node_id, "principal": by}
         if isinstance(value.get("comment"), str):
             payload["reason"] = value["comment"]
-        return NewEvent("approval.rejected", payload, node_id)
+        return NewEvent("approval.rejected", payload, node_id, cause=found.seq)
     granted = sum(action in ("accept", "edit-accept") for action in votes.values())
-    progress = {"granted": granted, "required": int(data.get("requiredApprovals", 1))}
+    progress = {"granted": granted, "required": int(found.data.get("requiredApprovals", 1))}
     payload = {"gateId": node_id, "principal": by, "quorumProgress": progress}
-    return NewEvent("approval.granted", payload, node_id)
+    return NewEvent("approval.granted", payload, node_id, cause=found.seq)
 
 
-def _question(run: Run, node: FlowNode, value: dict[str, Any], given: Answer) -> NewEvent:
+def _question(node: FlowNode, found: Interrupt, value: dict[str, Any], given: Answer) -> NewEvent:
     """A question does not end the wait; it is kept beside the gate."""
     entry = {
         "question": value.get("question", value.get("comment")),
@@ -163,13 +179,13 @@ def _question(run: Run, node: FlowNode, value: dict[str, Any], given: Answer) ->
         "writtenAt": iso(given.at * 1000),
         "nodeId": node.id,
     }
-    return NewEvent("channel.written", payload, node.id)
+    return NewEvent("channel.written", payload, node.id, cause=found.seq)
 
 
 def _approved(run: Run, flow: Flow, node: FlowNode, value: dict[str, Any], at: int) -> NewEvent:
-    """A rejection ends the node badly unless an edge takes it."""
+    """What is no acceptance ends the node badly unless an edge takes it."""
     action = value["action"]
-    if action == "reject" and not _has_port(flow, node, "reject"):
+    if action in ("reject", "refine") and not _has_port(flow, node, action):
         message = value.get("comment") or value.get("feedback") or "The approval was rejected."
         error = NodeError(code="approval_rejected", message=str(message), retryable=False)
         return failed(run, node, error)

@@ -14,7 +14,7 @@ from moot.core.nodework import finish, variable_events
 from moot.core.outcomes import ChildSpec, Failed, Kind, NodeError
 from moot.core.run import NodeState, Run
 from moot.core.starting import Limits, StartRun
-from moot.core.status import NodeStatus
+from moot.core.status import GOING, NodeStatus
 
 
 class ChildEnded(Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class ChildWaits(Struct, frozen=True, kw_only=True):
 def child_waits(run: Run, told: ChildWaits) -> list[NewEvent]:
     """The parent shows how its child waits; what it already shows is not said again."""
     state = _waiting(run, told.node_id)
-    if state is None or state.child != told.child_run:
+    if state is None or state.child != told.child_run or told.status not in GOING:
         return []
     if run.mirrored.get(told.node_id, "running") == told.status:
         return []

@@ -24,9 +24,9 @@ def _answers_of(value: Any, questions: list[dict[str, Any]]) -> dict[str, Any]:
     given = value.get("answers") if isinstance(value, dict) else None
     if isinstance(given, list):
         given = {
-            item.get("id"): item.get("answer")
+            item["id"]: item["answer"]
             for item in given
-            if isinstance(item, dict) and "answer" in item
+            if isinstance(item, dict) and isinstance(item.get("id"), str) and "answer" in item
         }
     if not isinstance(given, dict):
         raise BadRequest("Answer with {answers: {<question id>: …}}.", field="answers")

@@ -4,14 +4,16 @@ The server writes index, time and sender; text never decides who spoke. A refuse
 consumed: the interrupt stays open and nothing is appended.
 """
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.core import schemas, thread
 from moot.core.errors import (
     BadRequest,
     InterruptAlreadyResolved,
+    InterruptNotFound,
     NotYourName,
     ParticipantMuted,
     ParticipantNotInvited,
@@ -30,6 +32,8 @@ from moot.core.waiting import Conversation
 MOST_PARTICIPANTS = 32
 LONGEST_NAME = 256
 ROLES = ("user", "agent", "system")
+#: the last millisecond that has a name: the year 9999
+LATEST = 253_402_300_799_999
 MESSAGE_ROLES = {"agent": "assistant", "user": "user", "system": "system"}
 
 
@@ -42,19 +46,39 @@ class Speaker(Struct, frozen=True):
 
     @property
     def person(self) -> str:
-        """The name of the human behind the key, when a turn names none."""
+        """Who speaks when nobody is named: the human behind the key, if there is one. The key of
+        an agent is no person's."""
         for name in self.names:
             if thread.is_person(name):
                 return name
-        return "user" if self.admin else f"user:{self.principal}"
+        if self.admin:
+            return "user"
+        return self.names[0] if self.names else f"user:{self.principal}"
+
+
+class _Model(Struct, forbid_unknown_fields=True):
+    provider: str
+    model: str
+
+
+class AgentRef(Struct, rename="camel"):
+    """What a turn may say about the agent that produced it; more is carried along."""
+
+    agent_id: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
+    agent_sharing: Literal["isolated", "shared", "shared:%shared%"] | UnsetType = UNSET
+    memory_ref: str | UnsetType = UNSET
+    model: _Model | UnsetType = UNSET
 
 
 def conversation_id(run: Run, node_id: str, attempt: int) -> str:
     return f"{run.run_id}:{node_id}:{attempt}"
 
 
-def check_roster(participants: Any, most: int = MOST_PARTICIPANTS) -> None:
-    """Raises when a closed roster is not one: two or more members, each once, not too many."""
+def check_roster(
+    participants: Any, owner: str | None = None, most: int = MOST_PARTICIPANTS
+) -> None:
+    """Raises when a closed roster is not one: two or more members, each once, not too many, and
+    who opens the conversation among them."""
     if not isinstance(participants, list) or not all(_member(item) for item in participants):
         raise BadRequest("participants must be a list of {agentId}.", field="participants")
     names = [item["agentId"] for item in participants]
@@ -67,6 +91,10 @@ def check_roster(participants: Any, most: int = MOST_PARTICIPANTS) -> None:
             f"A roster has at most {most} participants, this one has {len(names)}.",
             maxParticipants=most,
             participants=len(names),
+        )
+    if owner is not None and owner not in names:
+        raise SpeakerNotParticipant(
+            "Who opens a conversation is on its roster.", speakerId=owner, roster=names
         )
 
 
@@ -192,8 +220,10 @@ def _check_shape(talk: Conversation, said: Any) -> None:
             raise BadRequest(
                 f"{key} must have 1 to {LONGEST_NAME} characters.", field=f"turn.{key}"
             )
-    if not isinstance(said.get("ts", 0), int) or said.get("ts", 0) < 0:
+    at = said.get("ts", 0)
+    if type(at) is not int or not 0 <= at <= LATEST:
         raise BadRequest("ts must be milliseconds since the epoch.", field="turn.ts")
+    _check_names(talk, said)
     index = said.get("turnIndex", talk.turns + 1)
     if index != talk.turns + 1 or isinstance(index, bool):
         raise BadRequest(
@@ -205,6 +235,18 @@ def _check_shape(talk: Conversation, said: Any) -> None:
         raise BadRequest("System turns are written by the host.", field="turn.role")
 
 
+def _check_names(talk: Conversation, said: dict[str, Any]) -> None:
+    """Message ids of the host's own naming are the host's; an agent is described as published."""
+    own = f"{talk.conversation_id}:"
+    name, expected = said.get("messageId", ""), f"{own}{talk.turns + 1}:{said.get('role', 'user')}"
+    if name.startswith(own) and name != expected:
+        raise BadRequest(f"This turn would be {expected}.", field="turn.messageId")
+    try:
+        msgspec.convert(said.get("agent", {}), AgentRef)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"agent does not fit: {error}", field="turn.agent") from None
+
+
 def _speaker(said: dict[str, Any], role: str, who: Speaker) -> str:
     """Identity is structural: the key decides, the body may only repeat it."""
     if role == "agent":
@@ -213,8 +255,12 @@ def _speaker(said: dict[str, Any], role: str, who: Speaker) -> str:
             raise SpeakerMissing("An agent's turn names its speaker: speakerId.")
         if said.get("from", speaker) != speaker:
             raise BadRequest("from and speakerId differ.", field="turn.from")
+        if thread.is_person(speaker):
+            raise BadRequest("A person's turn has role 'user'.", field="turn.role")
     else:
         speaker = said.get("from", who.person)
+        if "from" not in said and not thread.is_person(speaker):
+            raise NotYourName("user", list(who.names))
         if not thread.is_person(speaker):
             raise BadRequest("A user's turn comes from 'user' or 'user:<name>'.", field="turn.from")
         if speaker == who.person:
@@ -233,7 +279,7 @@ def _check_roster(talk: Conversation, speaker: str) -> None:
                 conversationId=talk.conversation_id,
                 roster=talk.roster,
             )
-    elif talk.by_invitation and speaker not in talk.state.members:
+    elif talk.state.by_invitation and speaker not in talk.state.members:
         raise ParticipantNotInvited(
             "Speaker has not been invited to this conversation.",
             speakerId=speaker,
@@ -333,7 +379,9 @@ def _echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any]) -> list[Ne
 
 
 def must_be_open(talk: Conversation | None, run: Run, node_id: str) -> Conversation:
-    if talk is None or not talk.open:
+    if talk is None:
+        raise InterruptNotFound(run.run_id, node_id)
+    if not talk.open:
         raise InterruptAlreadyResolved(
             "The conversation is closed.", runId=run.run_id, nodeId=node_id
         )

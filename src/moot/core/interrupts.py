@@ -6,6 +6,8 @@ are one decision, so that a crash cannot come between them.
 
 from typing import Any
 
+from msgspec import UNSET
+
 from moot.core import approvals, clarifications, conversation, schemas, talking
 from moot.core.errors import (
     BadRequest,
@@ -20,7 +22,7 @@ from moot.core.errors import (
 )
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
-from moot.core.graph import PortProblem, call_of
+from moot.core.graph import PortProblem, call_of, same
 from moot.core.ids import derived_id
 from moot.core.nodework import finish
 from moot.core.outcomes import Failed, GateSpec, NodeError
@@ -128,15 +130,16 @@ def _open_interrupt(run: Run, given: Answer) -> Interrupt:
 def _too_late(run: Run, node_id: str) -> MootError:
     winner = run.answered.get(node_id)
     if winner is not None:
-        details = {"resolvedBy": winner.by, "resolvedAt": iso(winner.at * 1000)}
+        details = {"resolvedAt": iso(winner.at * 1000)}
+        if winner.by:
+            details["resolvedBy"] = winner.by
         if winner.action is not None:
             details["action"] = winner.action
-        return InterruptAlreadyResolved(
-            f"Already answered by {winner.by}.", runId=run.run_id, nodeId=node_id, **details
-        )
+        happened = f"Already answered by {winner.by}." if winner.by else "It ran out of time."
+        return InterruptAlreadyResolved(happened, runId=run.run_id, nodeId=node_id, **details)
     state = run.nodes.get(node_id)
     if run.status is Status.CANCELLED and state is not None:
-        if run.parent_run is not None:
+        if run.with_parent:
             return InterruptGone("The run was cancelled with its parent.", runId=run.run_id)
         return InterruptCancelled("The run was cancelled while it waited.", runId=run.run_id)
     if run.terminal and state is not None:
@@ -152,7 +155,7 @@ def _external(
     wanted = found.data["correlation"]
     if not isinstance(given.value, dict):
         raise BadRequest("An external event is an object.", field="resumeValue")
-    wrong = [key for key, value in wanted.items() if given.value.get(key) != value]
+    wrong = [key for key, value in wanted.items() if not same(given.value.get(key, UNSET), value)]
     if wrong:
         raise CorrelationMismatch(
             f"The event does not match in {', '.join(wrong)}.", mismatched=wrong

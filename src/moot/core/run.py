@@ -22,7 +22,7 @@ from moot.core.status import (
 )
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 2
+FOLD_VERSION = 3
 
 
 class NodeState(Struct, omit_defaults=True):
@@ -90,6 +90,8 @@ class Run(Struct):
     depth: int = 0
     #: the run this one was made from, where and how
     forked_from: dict[str, Any] | None = None
+    #: the run was cancelled because its parent ended
+    with_parent: bool = False
     #: child run -> its status when it ended, or None while it lives
     children: dict[str, str | None] = {}
     #: node -> how the child it waits for waits itself
@@ -155,17 +157,21 @@ def apply(run: Run, event: Event, at: int | None = None) -> None:
     run.updated_at = at
 
 
+def _standing(run: Run) -> Status:
+    """A run that goes on waits when every node that holds it open waits."""
+    if len(run.active) <= len(run.interrupts) + len(run.mirrored):
+        for asked in run.interrupts.values():
+            return WAITS.get(asked.kind, Status.WAITING_INPUT)
+        for status in run.mirrored.values():
+            return Status(status)
+    return Status.RUNNING
+
+
 def _restate(run: Run, at: int) -> None:
-    """A run waits when every node that holds it open waits. Waiting time is not active time."""
+    """Waiting time is not active time."""
     if run.status not in GOING:
         return
-    status = Status.RUNNING
-    if len(run.active) <= len(run.interrupts) + len(run.mirrored):
-        first = next(iter(run.interrupts.values()), None)
-        if first is not None:
-            status = WAITS.get(first.kind, Status.WAITING_INPUT)
-        elif run.mirrored:
-            status = Status(next(iter(run.mirrored.values())))
+    status = _standing(run)
     if status is Status.RUNNING and run.status is not Status.RUNNING:
         run.active_since = at
     elif status is not Status.RUNNING and run.status is Status.RUNNING:
@@ -206,6 +212,7 @@ def _ended(run: Run, event: Event, at: int) -> None:
     run.ended_at = at
     run.outputs = event.payload.get("outputs", run.outputs)
     run.error = event.payload.get("error", run.error)
+    run.with_parent = "parentRunId" in event.payload
     run.pause = None
     run.active = {}
     run.interrupts = {}
@@ -215,7 +222,8 @@ def _ended(run: Run, event: Event, at: int) -> None:
 
 
 def _paused(run: Run, event: Event, at: int) -> None:
-    run.active_ms += max(0, at - run.active_since)
+    if _standing(run) is Status.RUNNING:  # a pause may have drained while the rest waits
+        run.active_ms += max(0, at - run.active_since)
     run.paused_at = at
     run.pause = None
     for node_id in run.active:
@@ -286,6 +294,7 @@ def _node_retried(run: Run, event: Event, at: int) -> None:
         if node.child is not None and event.hints is not UNSET:
             run.children[node.child] = event.hints.get("childStatus")
         node.child = None
+        run.mirrored.pop(_node_id(event), None)
 
 
 def _dispatched(run: Run, event: Event, at: int) -> None:

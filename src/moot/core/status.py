@@ -41,7 +41,7 @@ WAITS: dict[str, Status] = {
 #: event type -> (statuses it may be recorded in, status afterwards)
 TRANSITIONS: dict[str, tuple[frozenset[Status], Status]] = {
     "run.started": (frozenset({Status.PENDING}), Status.RUNNING),
-    "run.paused": (frozenset({Status.RUNNING}), Status.PAUSED),
+    "run.paused": (GOING, Status.PAUSED),
     "run.resumed": (frozenset({Status.PAUSED}), Status.RUNNING),
     "run.completed": (frozenset({Status.RUNNING}), Status.COMPLETED),
     "run.failed": (LIVE, Status.FAILED),

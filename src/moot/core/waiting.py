@@ -59,8 +59,6 @@ class Conversation(Struct, omit_defaults=True):
     roster: list[str] | None = None
     schema: dict[str, Any] | None = None
     owner: str | None = None
-    #: only who was invited may speak for an agent; else anybody may
-    by_invitation: bool = False
     #: people a turn was addressed to who have not spoken since: person -> index of that turn
     asked: dict[str, int] = {}
     state: thread.ThreadState = field(default_factory=thread.ThreadState)
@@ -124,8 +122,8 @@ def _opened(run: "Run", event: Event, at: int) -> None:
         roster=None if members is None else [member.get("agentId", "") for member in members],
         schema=said.get("schema"),
         owner=said.get("agentId"),
-        by_invitation=run.workflow_id == THREAD,
     )
+    run.conversations[node_id].state.by_invitation = run.workflow_id == THREAD
     _heard(run.conversations[node_id], said.get("initialTurn", {}), event.sequence)
 
 
@@ -140,7 +138,7 @@ def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int) -> N
     conversation.last_seq = sequence
     speaker, to = turn.get("from", ""), turn.get("to")
     conversation.asked.pop(speaker, None)
-    if speaker.startswith("user"):
+    if thread.is_person(speaker):
         conversation.asked.pop("user", None)
     if to is not None and thread.is_person(to):
         conversation.asked[to] = conversation.turns
@@ -167,7 +165,6 @@ def _joined(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
         thread.joined(found.state, event.payload, at)
-        found.by_invitation = True
         found.last_seq = event.sequence
 
 

@@ -4,14 +4,14 @@ from typing import Any
 
 from moot.core import conversation
 from moot.core.outcomes import Call, ConversationSpec, GateSpec, Kind, NodeType
-from moot.engine.nodes.approval_gate import check_timeout
+from moot.engine.nodes import gate_config
 
 
 def _gate(call: Call) -> GateSpec:
     config = call.config
     participants = _given(call, "participants")
     if participants is not None:
-        conversation.check_roster(participants)
+        conversation.check_roster(participants, config.get("agentId"))
     opening = _given(call, "question", "prompt")
     spec = ConversationSpec(
         opening=opening,
@@ -42,17 +42,6 @@ def _given(call: Call, name: str, in_config: str | None = None) -> Any:
     return call.inputs.get(name, call.run_inputs.get(name, call.config.get(in_config or name)))
 
 
-def _check(config: dict[str, Any]) -> str | None:
-    """A roster that is too large is refused when a run is created, not here (council fixtures)."""
-    count = config.get("turnCount", 1)
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        return "turnCount must be a whole number from 1"
-    if config.get("lifecycle", "open-exchange-close") != "open-exchange-close":
-        return "lifecycle must be open-exchange-close, or left out"
-    members = config.get("participants", [])
-    if not isinstance(members, list) or not all(isinstance(item, dict) for item in members):
-        return "participants must be a list of {agentId}"
-    return check_timeout(config)
-
-
-TYPE = NodeType(type_id="core.conversationGate", kind=Kind.GATE, gate=_gate, check=_check)
+TYPE = NodeType(
+    type_id="core.conversationGate", kind=Kind.GATE, gate=_gate, check=gate_config.conversation
+)
