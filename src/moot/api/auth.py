@@ -52,20 +52,22 @@ class Keyring:
         if header is None:
             raise Unauthenticated("Send a key: Authorization: Bearer <key>.")
         name = _name_in(header)
-        key = self._known.get(name) or await self._find(name)
+        return self.good(self._known.get(name) or await self._find(name))
+
+    def good(self, key: Key) -> Key:
+        """The key itself, unless it is not to be used any more."""
         if key.revoked_at is not None:
             raise KeyRevoked("This key has been revoked; create another one.")
         if key.expires_at is not None and key.expires_at <= self._clock.millis():
             raise KeyExpired("This key has expired; create another one.")
         return key
 
-    def known(self, header: str) -> str | None:
-        """The hash of a key that has been looked up before; nothing is waited for."""
+    def known(self, header: str) -> Key | None:
+        """A key that has been looked up before, good or not; nothing is waited for."""
         try:
-            name = _name_in(header)
+            return self._known.get(_name_in(header))
         except Unauthenticated:
             return None
-        return name if name in self._known else None
 
     async def _find(self, name: str) -> Key:
         generation = self._generation

@@ -35,6 +35,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 )
 
 
+Row = tuple[re.Pattern[str], dict[str, Endpoint]]
+
+
 class Router:
     """Exact paths by look-up, the others by pattern; literal verbs win over plain ids."""
 
@@ -46,17 +49,20 @@ class Router:
         for endpoint in endpoints:
             table = patterns if "{" in endpoint.path else self._exact
             table.setdefault(endpoint.path, {})[endpoint.method] = endpoint
-        self._patterns: list[tuple[re.Pattern[str], dict[str, Endpoint]]] = [
-            (pattern_of(path), methods)
-            for path, methods in sorted(patterns.items(), key=lambda item: _rank(item[0]))
-        ]
+        #: slashes, and whether there is a colon -> what may fit: a parameter holds no slash, and
+        #: a path without a colon names no verb
+        self._patterns: dict[tuple[int, bool], list[Row]] = {}
+        for path in sorted(patterns, key=_rank):
+            for colon in {":" in path, True}:
+                rows = self._patterns.setdefault((path.count("/"), colon), [])
+                rows.append((pattern_of(path), patterns[path]))
 
     def find(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]] | None:
         """The methods of a path and its parameters."""
         methods = self._exact.get(path)
         if methods is not None:
             return methods, {}
-        for pattern, found in self._patterns:
+        for pattern, found in self._patterns.get((path.count("/"), ":" in path), ()):
             match = pattern.fullmatch(path)
             if match is not None:
                 return found, match.groupdict()

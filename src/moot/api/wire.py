@@ -79,14 +79,12 @@ class Request:
         self.largest: int | None = None
         self.receipts: Callable[[Reply], Receipt] | None = None
         #: the answer, made from the state the command led to, not from what came after
-        self.made = Reply()
+        self.made: Reply
         self._body: bytes | None = None
         self._query: dict[str, str] | None = None
-        self._headers: dict[bytes, bytes] | None = None
+        self._headers: dict[bytes, bytes] = dict(scope["headers"])
 
     def header(self, name: str) -> str | None:
-        if self._headers is None:
-            self._headers = dict(self.scope["headers"])
         value = self._headers.get(name.encode())
         return None if value is None else value.decode("latin-1")
 

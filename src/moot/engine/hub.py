@@ -7,18 +7,19 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from moot.core.events import MESSAGES, TERMINAL_TYPES, UPDATES
 
 MODES = ("values", "updates", "messages", "debug")
 
 
-class Published:
+class Published(Struct, frozen=True, gc=False):
     """One committed event on its way out."""
 
-    __slots__ = ("body", "sequence", "type")
-
-    def __init__(self, sequence: int, type_: str, body: bytes) -> None:
-        self.sequence, self.type, self.body = sequence, type_, body
+    sequence: int
+    type: str
+    body: bytes
 
     @property
     def terminal(self) -> bool:
