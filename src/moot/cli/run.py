@@ -52,6 +52,7 @@ def run() -> None:
 @click.option("-w/-q", "--watch/--no-watch", default=None, help="Show events [on a terminal].")
 @click.option("-d", "--detach", is_flag=True, help="Start it and do not wait for its end.")
 @click.option("--timeout", type=click.FloatRange(min=0), help="Wait at most so many seconds.")
+@click.option("--wait", "stay", is_flag=True, help="Stay while it waits for a person.")
 @talks
 def start(
     options: Options,
@@ -60,9 +61,12 @@ def start(
     tags: tuple[str, ...],
     watch: bool | None,
     detach: bool,
-    timeout: float | None,
+    **how: Any,
 ) -> Exit:
-    """Start a run of FLOW (a workflow's id, or a file) and wait for its end."""
+    """Start a run of FLOW (a workflow's id, or a file) and wait for its end.
+
+    When only a person can help it on, it says with which command, and exits 4.
+    """
     from moot.cli.flows import registered
 
     api = to_write(options)
@@ -75,7 +79,7 @@ def start(
         _show_created(options, created)
         return Exit.OK
     watching = output.on_terminal() if watch is None else watch
-    return _follow(options, api, created["runId"], -1, timeout, not watching)
+    return _follow(options, api, created["runId"], quiet=not watching, **how)
 
 
 def _warn_of_unknown(api: Api, body: dict[str, Any]) -> None:
@@ -122,17 +126,16 @@ def _show_created(options: Options, created: dict[str, Any]) -> None:
         click.echo(created["runId"])
 
 
-def _follow(
-    options: Options, api: Api, run_id: str, after: int, timeout: float | None, quiet: bool
-) -> Exit:
+def _follow(options: Options, api: Api, run_id: str, quiet: bool = False, **how: Any) -> Exit:
     """Events while they come, then how it ended; quiet shows the end only."""
+    from moot.cli.questions import waiting_line
     from moot.cli.watching import Follower, show_end
 
     follower = Follower(api, Client(place(options)), run_id, options.json)
     if not quiet and not options.json:
         click.echo(click.style(run_id, bold=True))
     try:
-        end = follower.follow(after, timeout, quiet)
+        end = follower.follow(quiet=quiet, **how)
     except KeyboardInterrupt:
         click.echo(f"\nThe run goes on. Follow it with: moot run tail {run_id}", err=True)
         raise
@@ -142,7 +145,7 @@ def _follow(
     elif not options.json:
         show_end(found, quiet)
     if end is Exit.WAITING:
-        click.echo(f"{run_id} waits for a person.", err=True)
+        click.echo(waiting_line(api, run_id), err=True)
     return end
 
 
@@ -213,9 +216,10 @@ def show(options: Options, run_id: str) -> None:
 @click.option("--after", type=int, default=-1, help="Only events after this sequence.")
 @click.option("--no-follow", is_flag=True, help="Stop at the last event there is.")
 @click.option("--timeout", type=click.FloatRange(min=0), help="Follow at most so many seconds.")
+@click.option("--wait", "stay", is_flag=True, help="Stay while it waits for a person.")
 @talks
-def tail(options: Options, run_id: str, after: int, no_follow: bool, timeout: float | None) -> Exit:
-    """Show a run's events, and go on as they happen until it ends."""
+def tail(options: Options, run_id: str, after: int, no_follow: bool, **how: Any) -> Exit:
+    """Show a run's events, and go on as they happen until it ends or waits for a person."""
     from moot.cli.runs import show_events
 
     api = to_read(options)
@@ -224,7 +228,7 @@ def tail(options: Options, run_id: str, after: int, no_follow: bool, timeout: fl
     if no_follow or api.offline:
         show_events(api, Client(place(options)), run_id, after, options.json)
         return Exit.OK
-    return _follow(options, api, run_id, after, timeout, quiet=False)
+    return _follow(options, api, run_id, after=after, **how)
 
 
 @run.command()
