@@ -18,11 +18,12 @@ from moot.cli.inbox import inbox
 from moot.cli.key import key
 from moot.cli.run import run
 from moot.cli.serve import serve
+from moot.cli.thread import thread
 from moot.cli.trouble import Exit, Trouble
 
 COMMANDS = (
-    demo, serve, dev, run, inbox, approve, reject, answer, flow, key, db, doctor, api, openapi,
-    version,
+    demo, serve, dev, run, inbox, approve, reject, answer, thread, flow, key, db, doctor, api,
+    openapi, version,
 )  # fmt: skip
 
 

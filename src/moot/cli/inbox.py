@@ -12,7 +12,8 @@ from moot.cli.options import Options, talks
 from moot.cli.questions import INBOX, MOST, WORDS
 from moot.cli.watching import PATIENCE, RETRY
 
-COLUMNS = ("#", "KIND", "AGE", "DUE", "RUN", "ASKED BY", "ACTIONS", "QUESTION")
+#: columns of a terminal on which who asks and what can be done is shown, too
+WIDE = 120
 #: seconds the server may wait for news before it answers
 WAIT = 25
 
@@ -38,26 +39,30 @@ def inbox(options: Options, watch: bool) -> None:
 
 
 def _show(found: list[Numbered], heading: bool) -> None:
-    rows = (_row(number, item) for number, item in found)
-    output.table(COLUMNS, rows, empty="Nothing waits for a person.", heading=heading)
+    """The question comes last: on a narrow terminal the last column gives way."""
+    import shutil
+
+    wide = not output.on_terminal() or shutil.get_terminal_size().columns >= WIDE
+    columns = ("#", "KIND", "AGE", "RUN", *(("ASKED BY", "ACTIONS") if wide else ()), "QUESTION")
+    rows = (_row(number, item, wide) for number, item in found)
+    output.table(columns, rows, empty="Nothing waits for a person.", heading=heading)
 
 
-def _row(number: int, item: dict[str, Any]) -> list[Any]:
+def _row(number: int, item: dict[str, Any], wide: bool) -> list[Any]:
     actions = " ".join(WORDS.get(action, action) for action in item["actions"])
     return [
-        number, item["kind"], _age(item["since"]), _due(item.get("deadline")),
-        output.short(item["runId"]), item["askedBy"], actions, item["question"],
+        number, item["kind"], *_times(item["since"], item.get("deadline")),
+        output.short(item["runId"]), *((item["askedBy"], actions) if wide else ()),
+        item["question"],
     ]  # fmt: skip
 
 
-def _age(since: str) -> str:
-    return output.age(since) if output.on_terminal() else since
-
-
-def _due(deadline: str | None) -> str | None:
-    if deadline is None or not output.on_terminal():
-        return deadline
-    return f"in {output.left(deadline)}"
+def _times(since: str, deadline: str | None) -> list[str | None]:
+    """Two columns for programs, one for people."""
+    if not output.on_terminal():
+        return [since, deadline]
+    due = f", due in {output.left(deadline)}" if deadline else ""
+    return [f"{output.age(since)}{due}"]
 
 
 def _watch(options: Options) -> None:

@@ -17,6 +17,11 @@ UNSAFE = {code: "\ufffd" for span in (
     range(0x20), range(0x7F, 0xA0), range(0x202A, 0x202F), range(0x2066, 0x206A)
 ) for code in span}  # fmt: skip
 
+#: between columns; what the last one keeps on a narrow terminal, and what any keeps
+GAP = 2
+LEAST = 12
+NARROW = 3
+
 MARKS = {
     "completed": ("✓", "green"),
     "failed": ("✗", "red"),
@@ -61,22 +66,25 @@ def table(
 
 
 def _pretty(columns: Sequence[str], rows: list[list[str]], heading: bool) -> None:
-    """Where the terminal is too narrow, the last column gives way."""
+    """Where the terminal is too narrow, the last column gives way, and then the widest."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    console = Console(highlight=False)
+    *widths, last = (max(map(len, cells)) for cells in zip(columns, *rows, strict=True))
+    room = console.width - GAP * len(widths)
+    while sum(widths) + min(last, LEAST) > room and max(widths) > NARROW:
+        widths[widths.index(max(widths))] -= 1
+    rest = max(NARROW, room - sum(widths))
     drawn = Table(
-        box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", show_header=heading
+        box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim", show_header=heading
     )
-    *fixed, last = columns
-    for number, column in enumerate(fixed):
-        width = max(len(column), *(len(row[number]) for row in rows))
-        drawn.add_column(column, overflow="ellipsis", no_wrap=True, min_width=min(width, 40))
-    drawn.add_column(last, overflow="ellipsis", no_wrap=True)
+    for column, width in zip(columns, (*widths, rest), strict=True):
+        drawn.add_column(column, overflow="ellipsis", no_wrap=True, max_width=width)
     for row in rows:
         drawn.add_row(*(Text(value, style=_style(value)) for value in row))
-    Console(highlight=False).print(drawn)
+    console.print(drawn)
 
 
 def _cell(value: Any) -> str:

@@ -8,8 +8,10 @@ from moot.cli import output
 from moot.cli.client import Api, Client, path_of, to_read, to_write
 from moot.cli.inputs import gather
 from moot.cli.options import Options, place, talks
+from moot.cli.questions import waiting_line
 from moot.cli.runs import resolve, status_in_list
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.watching import FOR_A_PERSON, Follower, show_end
 
 EPILOG = "A workflow that is called like one of these commands: moot run start FLOW."
 
@@ -128,9 +130,6 @@ def _show_created(options: Options, created: dict[str, Any]) -> None:
 
 def _follow(options: Options, api: Api, run_id: str, quiet: bool = False, **how: Any) -> Exit:
     """Events while they come, then how it ended; quiet shows the end only."""
-    from moot.cli.questions import waiting_line
-    from moot.cli.watching import Follower, show_end
-
     follower = Follower(api, Client(place(options)), run_id, options.json)
     if not quiet and not options.json:
         click.echo(click.style(run_id, bold=True))
@@ -207,8 +206,10 @@ def show(options: Options, run_id: str) -> None:
     found = api.get(path_of("v1", "runs", resolve(api, run_id)))
     if options.json:
         output.show_json(found)
-    else:
-        show_run(found, why_cancelled(api, found))
+        return
+    show_run(found, why_cancelled(api, found))
+    if found["status"] in FOR_A_PERSON:
+        click.echo(waiting_line(api, found["runId"]), err=True)
 
 
 @run.command()
