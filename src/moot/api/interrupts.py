@@ -13,10 +13,15 @@ from moot.api.wire import Endpoint, Reply, Request
 from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, Forbidden, InterruptNotFound, MessageIdConflict
 from moot.core.events import iso
+from moot.core.inbox import question
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.waiting import Interrupt
+from moot.engine.hub import inbox_of
 from moot.store.protocol import InboxRow, Key, Receipt
+
+#: seconds; shorter than what proxies usually give a silent connection
+LONGEST_WAIT = 30
 
 
 class Resolve(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -147,20 +152,27 @@ async def inspect(request: Request) -> Reply:
     if found is None or found.interrupt_id != ticket.interrupt_id:
         await _explain(request, ticket)
         raise InterruptNotFound(ticket.run_id, ticket.node_id)
+    body = {
+        **_asked(ticket.run_id, ticket.node_id, found),
+        "expiresAt": iso(ticket.expires_at * 1000),
+        "intent": ticket.intent,
+    }
+    return Reply(body, 200, {"Cache-Control": "no-store"})
+
+
+def _asked(run_id: str, node_id: str, found: Interrupt) -> dict[str, Any]:
     body: dict[str, Any] = {
         "kind": found.kind,
         "key": found.key,
         "data": found.data,
-        "runId": ticket.run_id,
-        "nodeId": ticket.node_id,
+        "runId": run_id,
+        "nodeId": node_id,
         "interruptId": found.interrupt_id,
         "requestedAt": iso(found.requested_at * 1000),
-        "expiresAt": iso(ticket.expires_at * 1000),
-        "intent": ticket.intent,
     }
     if found.resume_schema is not None:
         body["resumeSchema"] = found.resume_schema
-    return Reply(body, 200, {"Cache-Control": "no-store"})
+    return body
 
 
 async def by_token(request: Request) -> Reply:
@@ -229,12 +241,51 @@ def _token(
     return tokens.mint(services.token_secret, ticket)
 
 
-# -- the inbox ---------------------------------------------------------------------------------
+# -- what waits --------------------------------------------------------------------------------
+
+
+async def of_run(request: Request) -> Reply:
+    """Every open question of a run, and who has answered the others."""
+    run = (await request.services.host.view(request.caller.tenant, request.params["run_id"])).run
+    asked = [_open(run, node_id, found) for node_id, found in run.interrupts.items()]
+    answered = [
+        {"nodeId": node_id, "by": last.by, "at": iso(last.at * 1000), "action": last.action}
+        for node_id, last in run.answered.items()
+        if node_id not in run.interrupts
+    ]
+    body = {"runId": run.run_id, "status": run.status.value, "open": asked, "answered": answered}
+    return Reply(body, 200, {"Cache-Control": "no-store"})
+
+
+def _open(run: Run, node_id: str, found: Interrupt) -> dict[str, Any]:
+    item = question(run, node_id, found)
+    body = {
+        **_asked(run.run_id, node_id, found),
+        "question": item.question,
+        "actions": item.actions,
+        "askedBy": item.asked_by,
+    }
+    if found.votes:
+        body["votes"] = found.votes
+    if found.due is not None:
+        body["deadline"] = iso(found.due * 1000)
+    return body
 
 
 async def inbox(request: Request) -> Reply:
+    """With ``wait``, no sooner than the inbox differs from the revision the caller knows."""
     limit = request.integer("limit", 100, 1, 1000)
-    rows, revision = await request.services.store.inbox(request.caller.tenant, limit)
+    known = request.integer("revision", -1, -1, 2**53)
+    wait = request.integer("wait", 0, 0, LONGEST_WAIT)
+    tenant, store, hub = request.caller.tenant, request.services.store, request.services.host.hub
+    reader = hub.subscribe(inbox_of(tenant))  # before reading: no change is missed in between
+    try:
+        rows, revision = await store.inbox(tenant, limit)
+        if wait and revision == known:
+            await reader.wait(wait)
+            rows, revision = await store.inbox(tenant, limit)
+    finally:
+        hub.unsubscribe(inbox_of(tenant), reader)
     return Reply({"items": [_item(row) for row in rows], "revision": revision})
 
 
@@ -275,7 +326,16 @@ ENDPOINTS = (
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/inbox", call=inbox, scope="runs:read",
-        summary="Everything that waits for a person",
-        query={"limit": ({"type": "integer", "minimum": 1, "maximum": 1000}, "rows at most")},
+        summary="Everything that waits for a person, longest first",
+        query={
+            "limit": ({"type": "integer", "minimum": 1, "maximum": 1000}, "rows at most"),
+            "revision": ({"type": "integer", "minimum": -1}, "the revision already known"),
+            "wait": ({"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT},
+                     "seconds to wait for another revision"),
+        },
+    ),
+    Endpoint(
+        method="GET", path="/v1/host/moot/runs/{run_id}/interrupts", call=of_run,
+        scope="runs:read", summary="What a run waits for, and who has answered", errors=(404,),
     ),
 )  # fmt: skip

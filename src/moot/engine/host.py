@@ -28,7 +28,7 @@ from moot.engine.activities import Activities
 from moot.engine.faults import FaultPoint, Faults
 from moot.engine.flows import Flows
 from moot.engine.head import Head
-from moot.engine.hub import Hub
+from moot.engine.hub import Hub, inbox_of
 from moot.engine.metrics import Metrics
 from moot.engine.runs import Runs, complete
 from moot.engine.speech import Speeches
@@ -185,6 +185,8 @@ class Host:
             head.settle()
             self.hub.publish(run_id, turn.published[run_id])
             self.metrics.count(turn.published[run_id])
+        for tenant in turn.inboxes:
+            self.hub.ring(inbox_of(tenant))
         for run_id, head in turn.heads.items():
             self._tend(head, owed[run_id], run_id in turn.unfinished)
 

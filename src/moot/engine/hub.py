@@ -113,8 +113,13 @@ class Subscription:
         return bool(self.waiting or self.lagging or self.closed)
 
 
+def inbox_of(tenant: str) -> str:
+    """The name under which to listen to a tenant's inbox; no run is called so."""
+    return f"inbox {tenant}"
+
+
 class Hub:
-    """Who listens to which run."""
+    """Who listens to which run, or to an inbox."""
 
     def __init__(self, backlog: int = 256) -> None:
         self._backlog = backlog
@@ -146,6 +151,12 @@ class Hub:
         for reader in self._readers.get(run_id, ()):
             if reader.spoken:
                 reader.put(frame)
+
+    def ring(self, name: str) -> None:
+        """Something changed that is read from the store: whoever waits for it looks again."""
+        for reader in self._readers.get(name, ()):
+            reader.lagging = True
+            reader.wake()
 
     def close(self) -> None:
         """End every stream: servers hang on open ones otherwise."""

@@ -59,6 +59,8 @@ class Turn:
         self._ended: dict[str, list[str]] = {}
         #: runs that could go on at once but have filled this batch
         self.unfinished: set[str] = set()
+        #: tenants whose inbox this changes
+        self.inboxes: set[str] = set()
         self._size = 0
         #: what one decision causes happens at one time
         self._now = clock.micros()
@@ -243,6 +245,7 @@ class Turn:
         rows = inbox_rows(head.run)
         if rows != head.asks:
             head.asks = append.inbox = rows
+            self.inboxes.add(append.tenant)
 
     def _maybe_snapshot(self, head: Head, append: Append) -> None:
         if head.run.next_sequence - head.snapshot_at >= SNAPSHOT_EVERY:
