@@ -34,6 +34,8 @@ LONGEST_NAME = 256
 ROLES = ("user", "agent", "system")
 #: the last millisecond that has a name: the year 9999
 LATEST = 253_402_300_799_999
+#: what a turn may name, besides what it says
+NAMES = ("messageId", "from", "to", "speakerId", "groupId")
 MESSAGE_ROLES = {"agent": "assistant", "user": "user", "system": "system"}
 
 
@@ -212,37 +214,46 @@ def floor(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> tu
 def _check_shape(talk: Conversation, said: Any) -> None:
     if not isinstance(said, dict) or "content" not in said:
         raise BadRequest("A turn is an object with content.", field="turn.content")
-    if said.get("role", "user") not in ROLES:
+    role = said.get("role", "user")
+    if role not in ROLES:
         raise BadRequest(f"role must be one of {', '.join(ROLES)}.", field="turn.role")
-    for key in ("messageId", "from", "to", "speakerId", "groupId"):
-        value = said.get(key, "x")
-        if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_NAME:
-            raise BadRequest(
-                f"{key} must have 1 to {LONGEST_NAME} characters.", field=f"turn.{key}"
-            )
-    at = said.get("ts", 0)
-    if type(at) is not int or not 0 <= at <= LATEST:
+    for key in NAMES:
+        if key in said:
+            _check_name(key, said[key])
+    if "ts" in said and (type(said["ts"]) is not int or not 0 <= said["ts"] <= LATEST):
         raise BadRequest("ts must be milliseconds since the epoch.", field="turn.ts")
     _check_names(talk, said)
-    index = said.get("turnIndex", talk.turns + 1)
+    if "turnIndex" in said:
+        _check_index(talk, said["turnIndex"])
+    if role == "system":
+        raise BadRequest("System turns are written by the host.", field="turn.role")
+
+
+def _check_name(key: str, value: Any) -> None:
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_NAME:
+        raise BadRequest(f"{key} must have 1 to {LONGEST_NAME} characters.", field=f"turn.{key}")
+
+
+def _check_index(talk: Conversation, index: Any) -> None:
     if index != talk.turns + 1 or isinstance(index, bool):
         raise BadRequest(
             f"The next turn has index {talk.turns + 1}; leave turnIndex out.",
             field="turn.turnIndex",
             expected=talk.turns + 1,
         )
-    if said.get("role") == "system":
-        raise BadRequest("System turns are written by the host.", field="turn.role")
 
 
 def _check_names(talk: Conversation, said: dict[str, Any]) -> None:
     """Message ids of the host's own naming are the host's; an agent is described as published."""
-    own = f"{talk.conversation_id}:"
-    name, expected = said.get("messageId", ""), f"{own}{talk.turns + 1}:{said.get('role', 'user')}"
-    if name.startswith(own) and name != expected:
-        raise BadRequest(f"This turn would be {expected}.", field="turn.messageId")
+    if "messageId" in said:
+        own = f"{talk.conversation_id}:"
+        expected = f"{own}{talk.turns + 1}:{said.get('role', 'user')}"
+        if said["messageId"].startswith(own) and said["messageId"] != expected:
+            raise BadRequest(f"This turn would be {expected}.", field="turn.messageId")
+    if "agent" not in said:
+        return
     try:
-        msgspec.convert(said.get("agent", {}), AgentRef)
+        msgspec.convert(said["agent"], AgentRef)
     except msgspec.ValidationError as error:
         raise BadRequest(f"agent does not fit: {error}", field="turn.agent") from None
 

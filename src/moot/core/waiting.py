@@ -137,9 +137,10 @@ def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int) -> N
     conversation.turns = turn.get("turnIndex", conversation.turns)
     conversation.last_seq = sequence
     speaker, to = turn.get("from", ""), turn.get("to")
-    conversation.asked.pop(speaker, None)
-    if thread.is_person(speaker):
-        conversation.asked.pop("user", None)
+    if conversation.asked:
+        conversation.asked.pop(speaker, None)
+        if thread.is_person(speaker):
+            conversation.asked.pop("user", None)
     if to is not None and thread.is_person(to):
         conversation.asked[to] = conversation.turns
     thread.heard(conversation.state, speaker)
