@@ -18,6 +18,7 @@ from moot.core.events import NewEvent
 from moot.core.flow import Flow
 from moot.core.run import Run
 from moot.core.status import Status
+from moot.core.turn_shape import LONGEST_NAME
 from moot.core.waiting import Conversation
 
 #: controls that only a person may use; the others are open to every participant
@@ -110,7 +111,7 @@ def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
 def _participant(asked: Any, word: str) -> str:
     """``{"participant_id": "id"}`` or a bare id."""
     name = asked.get("participant_id") if isinstance(asked, dict) else asked
-    if not isinstance(name, str) or not 1 <= len(name) <= conversation.LONGEST_NAME:
+    if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
         raise BadRequest(f"{word} needs a participant_id.", field=f"{word}.participant_id")
     return thread.full_name(name)
 
