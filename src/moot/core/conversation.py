@@ -30,6 +30,8 @@ from moot.core.waiting import Conversation
 
 MOST_PARTICIPANTS = 32
 LONGEST_NAME = 256
+#: the last millisecond of the year 9999
+LATEST = 253_402_300_799_999
 ROLES = ("user", "agent", "system")
 MESSAGE_ROLES = {"agent": "assistant", "user": "user", "system": "system"}
 
@@ -131,7 +133,7 @@ def turn_of(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> 
     if talk.schema is not None and (found := schemas.problems(talk.schema, said["content"])):
         raise BadRequest(f"The turn does not fit the conversation: {found[0]}", fields=found)
     index = talk.turns + 1
-    turn = _turn(talk.conversation_id, index, role, speaker, said["content"], at)
+    turn = _turn(talk.conversation_id, index, role, speaker, said["content"], at, talk.group_id)
     for key in ("messageId", "ts", "to", "groupId", "agent", "meta"):
         if key in said:
             turn[key] = said[key]
@@ -150,8 +152,16 @@ def _check_shape(talk: Conversation, said: Any) -> None:
             raise BadRequest(
                 f"{key} must have 1 to {LONGEST_NAME} characters.", field=f"turn.{key}"
             )
-    if not isinstance(said.get("ts", 0), int) or said.get("ts", 0) < 0:
+    moment = said.get("ts", 0)
+    if type(moment) is not int or not 0 <= moment <= LATEST:
         raise BadRequest("ts must be milliseconds since the epoch.", field="turn.ts")
+    if said.get("role") == "system":
+        raise BadRequest("System turns are written by the host.", field="turn.role")
+    _check_place(talk, said)
+
+
+def _check_place(talk: Conversation, said: dict[str, Any]) -> None:
+    """The index is the next one; the ids that the host makes are nobody else's."""
     index = said.get("turnIndex", talk.turns + 1)
     if index != talk.turns + 1 or isinstance(index, bool):
         raise BadRequest(
@@ -159,8 +169,12 @@ def _check_shape(talk: Conversation, said: Any) -> None:
             field="turn.turnIndex",
             expected=talk.turns + 1,
         )
-    if said.get("role") == "system":
-        raise BadRequest("System turns are written by the host.", field="turn.role")
+    name, prefix = said.get("messageId", ""), f"{talk.conversation_id}:"
+    own = f"{prefix}{talk.turns + 1}:{said.get('role', 'user')}"
+    if name.startswith(prefix) and name != own:
+        raise BadRequest(
+            f"The host calls this turn {own}; leave messageId out.", field="turn.messageId"
+        )
 
 
 def _speaker(said: dict[str, Any], role: str, who: Speaker) -> str:
@@ -216,7 +230,7 @@ def _check_floor(talk: Conversation, speaker: str, role: str, at: int) -> None:
 
 
 def exchanged(
-    run: Run, flow: Flow, node: FlowNode, talk: Conversation, turn: dict[str, Any]
+    run: Run, flow: Flow, node: FlowNode, talk: Conversation, turn: dict[str, Any], at: int
 ) -> list[NewEvent]:
     payload = {
         "conversationId": talk.conversation_id,
@@ -224,17 +238,25 @@ def exchanged(
         "turn": turn,
     }
     event = NewEvent("conversation.exchanged", payload, node.id, cause=talk.last_seq)
-    return [event, *_echo(run, flow, node, turn)]
+    return [event, *_echo(run, flow, node, turn, at)]
 
 
-def closed(talk: Conversation, node: FlowNode, turn: dict[str, Any], outcome: Any) -> NewEvent:
+def closed(
+    talk: Conversation,
+    node: FlowNode,
+    turn: dict[str, Any],
+    outcome: Any,
+    cause: int | None = None,
+) -> NewEvent:
+    """``cause`` is the last turn, when it belongs to the same decision."""
     payload = {
         "conversationId": talk.conversation_id,
         "turnIndex": turn["turnIndex"],
         "finalTurn": turn,
         "outcome": outcome,
     }
-    return NewEvent("conversation.closed", payload, node.id, cause=talk.last_seq)
+    last = talk.last_seq if cause is None else cause
+    return NewEvent("conversation.closed", payload, node.id, cause=last)
 
 
 def system_turn(talk: Conversation, content: str, at: int, ahead: int = 1) -> dict[str, Any]:
@@ -249,13 +271,16 @@ def mocked(
     name = conversation_id(run, node.id, run.nodes[node.id].attempt)
     speaker = spec.participants[0]["agentId"] if spec.participants else spec.owner or "host:mock"
     events: list[NewEvent] = []
+    opened_seq = last = run.next_sequence + 2  # asked, suspended, opened: the same decision
     for index in range(1, 2 * (spec.mock_turns or 1) + 1):
         person = index % 2 == 1
         role, who = ("user", "user") if person else ("agent", speaker)
         turn = _turn(name, index, role, who, f"mock turn {index}", index, spec.group_id)
         payload = {"conversationId": name, "turnIndex": index, "turn": turn}
-        events.append(NewEvent("conversation.exchanged", payload, node.id))
-        events += _echo(run, flow, node, turn)
+        here = opened_seq + 1 + len(events)
+        events.append(NewEvent("conversation.exchanged", payload, node.id, cause=last))
+        events += _echo(run, flow, node, turn, index)
+        last = here
     index = 2 * (spec.mock_turns or 1) + 1
     final = _turn(name, index, "system", "system", "mock close", index)
     payload = {
@@ -264,7 +289,7 @@ def mocked(
         "finalTurn": final,
         "outcome": "mock close",
     }
-    return [*events, NewEvent("conversation.closed", payload, node.id)], final
+    return [*events, NewEvent("conversation.closed", payload, node.id, cause=last)], final
 
 
 def channel_of(flow: Flow, wanted: str | None) -> str | None:
@@ -275,7 +300,7 @@ def channel_of(flow: Flow, wanted: str | None) -> str | None:
     return None
 
 
-def _echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any]) -> list[NewEvent]:
+def _echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any], at: int) -> list[NewEvent]:
     name = channel_of(flow, node.definition.config.get("channel"))
     if name is None:
         return []
@@ -288,7 +313,7 @@ def _echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any]) -> list[Ne
     if "speakerId" in turn:
         message["agentId"] = turn["speakerId"]
     return write_events(
-        run, flow, node, (ChannelWrite(channel=name, value=message, turn=True),), turn["ts"]
+        run, flow, node, (ChannelWrite(channel=name, value=message, turn=True),), at
     )
 
 
