@@ -13,7 +13,7 @@ def _gate(call: Call) -> GateSpec:
         "participants", call.run_inputs.get("participants", config.get("participants"))
     )
     if participants is not None:
-        conversation.check_roster(participants, config.get("agentId"))
+        conversation.check_roster(participants)
     opening = call.inputs.get("question", call.run_inputs.get("question", config.get("prompt")))
     spec = ConversationSpec(
         opening=opening,
