@@ -142,3 +142,134 @@ def inbox(log: list[Event]) -> list[Row]:
 def _interrupt(log: list[Event], node_id: str) -> str:
     waits = [e for e in log if e.type == "node.suspended" and node_of(e) == node_id]
     return str(waits[-1].payload["interruptId"]) if waits else ""
+
+
+def votes(log: list[Event], node_id: str) -> dict[str, str]:
+    """The last vote of each voter."""
+    words = {"approval.granted": "accept", "approval.rejected": "reject"}
+    return {
+        event.payload["principal"]: words[event.type]
+        for event in log
+        if event.type in words and event.payload["gateId"] == node_id
+    }
+
+
+# -- threads -------------------------------------------------------------------------------------
+
+
+class Thread:
+    """What the controls of a conversation come to, each rule written down again (N.1)."""
+
+    def __init__(self) -> None:
+        self.paused = self.discussion = self.mentions = self.invited_auto = False
+        self.muted: dict[str, int] = {}
+        self.prodded: list[str] = []
+        self.done: list[str] = []
+        self.ttl_until: int | None = None
+        self.members: dict[str, dict[str, Any]] = {}
+        self.ever_invited = False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Thread) and vars(self) == vars(other)
+
+    def __repr__(self) -> str:
+        return f"Thread({vars(self)})"
+
+
+def thread_shown(state: Any) -> Thread:
+    """The core's state of a thread in the words used here."""
+    shown = Thread()
+    shown.paused, shown.discussion = state.paused, state.discussion
+    shown.mentions, shown.invited_auto = state.allow_agent_mentions, state.invited_auto
+    shown.muted, shown.ttl_until = dict(state.muted), state.ttl_until
+    shown.prodded, shown.done = list(state.prodded), list(state.done)
+    shown.members = {name: member.profile for name, member in state.members.items()}
+    shown.ever_invited = state.by_invitation
+    return shown
+
+
+def turn_of(event: Event) -> dict[str, Any] | None:
+    said = event.payload
+    found = said.get("initialTurn") or said.get("turn") or said.get("finalTurn")
+    return found if event.type.startswith("conversation.") else None
+
+
+def thread(log: list[Event], node_id: str = "convo") -> Thread:
+    found = Thread()
+    for event in log:
+        if node_of(event) != node_id:
+            continue
+        said, at = event.payload, millis(event.timestamp)
+        if event.type in ("conversation.opened", "conversation.exchanged"):
+            speaker = (turn_of(event) or {})["from"]
+            found.prodded = [name for name in found.prodded if name != speaker]
+            found.done = [name for name in found.done if name != speaker]
+        elif event.type == "moot.participant.joined":
+            before = found.members.get(said["participantId"], {})
+            found.members[said["participantId"]] = {**before, **said["profile"]}
+            found.ever_invited = True
+        elif event.type == "moot.participant.left":
+            del found.members[said["participantId"]]
+        elif event.type == "moot.thread.control":
+            _steer(found, said["content"], said["from"], at)
+    return found
+
+
+def _steer(found: Thread, content: dict[str, Any], sender: str, at: int) -> None:
+    for name in _names(content.get("mute")):
+        seconds = content["mute"].get("seconds") if isinstance(content["mute"], dict) else None
+        found.muted[name] = at + int(seconds * 1000) if _is_time(seconds) else 0
+    for name in _names(content.get("unmute")):
+        found.muted.pop(name, None)
+    found.paused = _flag(content, "pause", found.paused)
+    for name in _names(content.get("prod")):
+        if name not in found.prodded:
+            found.prodded.append(name)
+    if "prod" in content:
+        found.done = [name for name in found.done if name not in found.prodded]
+    if content.get("done") is True and sender not in found.done:
+        found.done.append(sender)
+    if _is_time(content.get("ttl_seconds")):
+        found.ttl_until = at + int(content["ttl_seconds"] * 1000)
+    nobody = object()
+    on: Any = _flag(content, "discussion", nobody)
+    if on is not nobody:
+        said = content["discussion"]
+        asked_for = said.get("allow_agent_mentions") if isinstance(said, dict) else None
+        found.discussion, found.mentions = on, asked_for if asked_for in (True, False) else on
+    found.invited_auto = _flag(content, "invited_auto", found.invited_auto)
+
+
+def _names(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        value = value.get("targets")
+    many = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return [name for name in many if isinstance(name, str)]
+
+
+def _flag(content: dict[str, Any], word: str, otherwise: Any) -> Any:
+    value = content.get(word)
+    if isinstance(value, dict):
+        value = value.get("on", True)
+    return value if value is True or value is False else otherwise
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value <= 100 * 365 * 24 * 3600
+
+
+def muted(found: Thread, name: str, event: Event) -> bool:
+    """At the event's own time; a turn is judged a moment before it is recorded."""
+    until = found.muted.get(name)
+    return until is not None and (until == 0 or millis(event.timestamp) < until)
+
+
+def may_speak(log: list[Event], event: Event, speaker: str) -> bool:
+    """Whether the roster let an agent speak at that point of the log."""
+    opening = event if event.type == "conversation.opened" else None
+    opened = opening or next(each for each in log if each.type == "conversation.opened")
+    roster = opened.payload.get("participants")
+    if roster is not None:
+        return speaker in [member["agentId"] for member in roster]
+    now = thread(log)
+    return speaker in now.members or not now.ever_invited

@@ -1,5 +1,6 @@
 """Conversations: order and causes, turns, speakers, rosters, closing (protocol I and J)."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -429,4 +430,10 @@ def test_a_host_under_trial_talks_to_itself_and_says_the_same_in_every_run() -> 
     messages = [[e.payload["value"] for e in life.told("channel.written")]
                 for life in (first, second)]  # fmt: skip
     assert messages[0] == messages[1] and len(messages[0]) == 4
-    assert [e.payload["turnIndex"] for e in first.told("conversation.exchanged")] == [1, 2, 3, 4]
+    turns = [*first.told("conversation.opened"), *first.told("conversation.exchanged"),
+             *first.told("conversation.closed")]  # fmt: skip
+    assert [e.payload.get("turnIndex", 0) for e in turns] == [0, 1, 2, 3, 4, 5]
+    for before, after in pairwise(turns):
+        assert caused_by(first, after) == before
+    resolved = first.told("interrupt.resolved")[0]
+    assert caused_by(first, resolved).type == "interrupt.requested"

@@ -109,7 +109,8 @@ def test_the_nodes_and_workflows_of_the_page_really_compile(tmp_path: Path) -> N
     from moot.core.definition import parse
 
     names = [compile_flow(parse(body), types, digest(body)).definition.id for body in found]
-    assert names == ["order", "careful", "shop", "greet"]
+    waiting = ["release", "trip", "order-paid", "council"]
+    assert names == ["order", "careful", *waiting, "shop", "greet"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -126,6 +127,22 @@ def test_no_page_names_a_place_of_one_machine(page: Path) -> None:
     assert "pypi.org" not in text
 
 
+#: workflow -> the node that waits, and what it is answered with, one after another
+ANSWERS: dict[str, tuple[str, list[Any]]] = {
+    "release": ("ok", [{"action": "accept", "voter": name} for name in ("user:ann", "user:bob")]),
+    "trip": ("ask", [{"answers": {"where": "Oslo", "days": 3}}]),
+    "order-paid": ("paid", [{"status": "paid", "amount": 20}]),
+    "council": (
+        "talk",
+        [
+            {"content": "What do you say?"},
+            {"role": "agent", "speakerId": "host:cfo", "content": "June."},
+            {"operation": "close", "outcome": "June"},
+        ],
+    ),
+}
+
+
 def test_the_workflows_of_the_page_really_run(server: Callable[..., Any], tmp_path: Path) -> None:
     page = DOCS / "workflows.md"
     (tmp_path / "nodes.py").write_text(blocks(page, "python")[0])
@@ -135,11 +152,16 @@ def test_the_workflows_of_the_page_really_run(server: Callable[..., Any], tmp_pa
     (tmp_path / "flows" / "greet.json").write_text(blocks(page, "json")[0])
     shutil.copy(ROOT / "examples" / "flows" / "hello.yaml", tmp_path / "flows")
     host = server("--nodes", "nodes.py", "--workflows", "flows", folder=tmp_path)
-    asked = {"order": {"customer": "Ada", "amount": 250}, "careful": {}, "shop": {}, "greet": {}}
     outputs = {}
-    for name, inputs in asked.items():
+    for name in ("order", "careful", "shop", "greet", *ANSWERS):
+        inputs = {"customer": "Ada", "amount": 250} if name == "order" else {}
         body = {"workflowId": name, "inputs": inputs}
         run_id = host.request("POST", "/v1/runs", body)[1]["runId"]
+        node, answers = ANSWERS.get(name, ("", []))
+        for value in answers:
+            path = f"/v1/runs/{run_id}/interrupts/{node}"
+            status, said, _ = host.request("POST", path, {"resumeValue": value})
+            assert status == 200, said
         host.request("GET", f"/v1/runs/{run_id}/events")
         found = host.request("GET", f"/v1/runs/{run_id}")[1]
         assert found["status"] == "completed", found
@@ -148,3 +170,7 @@ def test_the_workflows_of_the_page_really_run(server: Callable[..., Any], tmp_pa
     assert outputs["careful"] == {"said": "Hello, Ada!"}
     assert outputs["shop"] == {"vat": 19.0, "charged": 100, "said": "THANK YOU!!"}
     assert outputs["greet"] == {"greeting": "Hello, world"}
+    assert outputs["release"] == {"released": True}
+    assert outputs["trip"] == {"where": "Oslo", "days": 3}
+    assert outputs["order-paid"] == {"amount": 20}
+    assert outputs["council"] == {"outcome": "June"}

@@ -90,10 +90,9 @@ def check_rosters(flow: Flow, inputs: dict[str, Any]) -> None:
     """A roster that cannot be is refused before a run exists."""
     for node in flow.nodes.values():
         if node.type.type_id == "core.conversationGate":
-            config = node.definition.config
-            asked = inputs.get("participants", config.get("participants"))
+            asked = inputs.get("participants", node.definition.config.get("participants"))
             if asked is not None:
-                conversation.check_roster(asked, config.get("agentId"))
+                conversation.check_roster(asked)
 
 
 def _check_shape(asked: CreateRun) -> None:

@@ -56,11 +56,8 @@ def conversation_id(run: Run, node_id: str, attempt: int) -> str:
     return f"{run.run_id}:{node_id}:{attempt}"
 
 
-def check_roster(
-    participants: Any, owner: str | None = None, most: int = MOST_PARTICIPANTS
-) -> None:
-    """Raises when a closed roster is not one: two or more members, each once, not too many, and
-    who opens the conversation among them."""
+def check_roster(participants: Any, most: int = MOST_PARTICIPANTS) -> None:
+    """Raises when a closed roster is not one: two or more members, each once, not too many."""
     if not isinstance(participants, list) or not all(_member(item) for item in participants):
         raise BadRequest("participants must be a list of {agentId}.", field="participants")
     names = [item["agentId"] for item in participants]
@@ -73,10 +70,6 @@ def check_roster(
             f"A roster has at most {most} participants, this one has {len(names)}.",
             maxParticipants=most,
             participants=len(names),
-        )
-    if owner is not None and owner not in names:
-        raise SpeakerNotParticipant(
-            "Who opens a conversation is on its roster.", speakerId=owner, roster=names
         )
 
 
@@ -171,7 +164,7 @@ def turn_of(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> 
     if talk.schema is not None and (found := schemas.problems(talk.schema, said["content"])):
         raise BadRequest(f"The turn does not fit the conversation: {found[0]}", fields=found)
     index = talk.turns + 1
-    turn = _turn(talk.conversation_id, index, role, speaker, said["content"], at)
+    turn = _turn(talk.conversation_id, index, role, speaker, said["content"], at, talk.group_id)
     for key in ("messageId", "ts", "groupId", "agent", "meta"):
         if key in said:
             turn[key] = said[key]
@@ -246,7 +239,7 @@ def _check_floor(talk: Conversation, speaker: str, role: str, at: int) -> None:
 
 
 def exchanged(
-    run: Run, flow: Flow, node: FlowNode, talk: Conversation, turn: dict[str, Any]
+    run: Run, flow: Flow, node: FlowNode, talk: Conversation, turn: dict[str, Any], at: int
 ) -> list[NewEvent]:
     payload = {
         "conversationId": talk.conversation_id,
@@ -254,17 +247,25 @@ def exchanged(
         "turn": turn,
     }
     event = NewEvent("conversation.exchanged", payload, node.id, cause=talk.last_seq)
-    return [event, *_echo(run, flow, node, turn)]
+    return [event, *_echo(run, flow, node, turn, at)]
 
 
-def closed(talk: Conversation, node: FlowNode, turn: dict[str, Any], outcome: Any) -> NewEvent:
+def closed(
+    talk: Conversation,
+    node: FlowNode,
+    turn: dict[str, Any],
+    outcome: Any,
+    cause: int | None = None,
+) -> NewEvent:
+    """``cause`` is the last turn, when it belongs to the same decision."""
     payload = {
         "conversationId": talk.conversation_id,
         "turnIndex": turn["turnIndex"],
         "finalTurn": turn,
         "outcome": outcome,
     }
-    return NewEvent("conversation.closed", payload, node.id, cause=talk.last_seq)
+    last = talk.last_seq if cause is None else cause
+    return NewEvent("conversation.closed", payload, node.id, cause=last)
 
 
 def system_turn(talk: Conversation, content: str, at: int, ahead: int = 1) -> dict[str, Any]:
@@ -279,13 +280,16 @@ def mocked(
     name = conversation_id(run, node.id, run.nodes[node.id].attempt)
     speaker = spec.participants[0]["agentId"] if spec.participants else spec.owner or "host:mock"
     events: list[NewEvent] = []
+    opened_seq = last = run.next_sequence + 2  # asked, suspended, opened: the same decision
     for index in range(1, 2 * (spec.mock_turns or 1) + 1):
         person = index % 2 == 1
         role, who = ("user", "user") if person else ("agent", speaker)
         turn = _turn(name, index, role, who, f"mock turn {index}", index, spec.group_id)
         payload = {"conversationId": name, "turnIndex": index, "turn": turn}
-        events.append(NewEvent("conversation.exchanged", payload, node.id))
-        events += _echo(run, flow, node, turn)
+        here = opened_seq + 1 + len(events)
+        events.append(NewEvent("conversation.exchanged", payload, node.id, cause=last))
+        events += _echo(run, flow, node, turn, index)
+        last = here
     index = 2 * (spec.mock_turns or 1) + 1
     final = _turn(name, index, "system", "system", "mock close", index)
     payload = {
@@ -294,7 +298,7 @@ def mocked(
         "finalTurn": final,
         "outcome": "mock close",
     }
-    return [*events, NewEvent("conversation.closed", payload, node.id)], final
+    return [*events, NewEvent("conversation.closed", payload, node.id, cause=last)], final
 
 
 def channel_of(flow: Flow, wanted: str | None) -> str | None:
@@ -305,7 +309,7 @@ def channel_of(flow: Flow, wanted: str | None) -> str | None:
     return None
 
 
-def _echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any]) -> list[NewEvent]:
+def _echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any], at: int) -> list[NewEvent]:
     name = channel_of(flow, node.definition.config.get("channel"))
     if name is None:
         return []
@@ -318,7 +322,7 @@ def _echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any]) -> list[Ne
     if "speakerId" in turn:
         message["agentId"] = turn["speakerId"]
     return write_events(
-        run, flow, node, (ChannelWrite(channel=name, value=message, turn=True),), turn["ts"]
+        run, flow, node, (ChannelWrite(channel=name, value=message, turn=True),), at
     )
 
 

@@ -33,13 +33,16 @@ def talk(run: Run, flow: Flow, node: FlowNode, given: Answer) -> list[NewEvent]:
     said = _said(given.value)
     if said.operation == "close":
         decisions.check({"decision": said.outcome} if said.decided else said.outcome, found)
-        return _closing(run, node, found, _final_turn(found, said.turn, given), said.outcome, given)
+        final = _final_turn(found, said.turn, given)
+        closed = conversation.closed(found, node, final, said.outcome)
+        return _closing(run, node, found, closed, given)
     turn = conversation.turn_of(found, said.turn, given.who, given.at)
-    events = conversation.exchanged(run, flow, node, found, turn)
+    events = conversation.exchanged(run, flow, node, found, turn, given.at)
     limit = close_after(node)
     if limit is not None and turn["turnIndex"] >= limit:
         final = conversation.system_turn(found, "All turns have been taken.", given.at, ahead=2)
-        events += _closing(run, node, found, final, turn["content"], given)
+        closed = conversation.closed(found, node, final, turn["content"], run.next_sequence)
+        events += _closing(run, node, found, closed, given)
     return events
 
 
@@ -73,11 +76,12 @@ def _final_turn(found: Conversation, said: Any, given: Answer) -> dict[str, Any]
 
 
 def _closing(
-    run: Run, node: FlowNode, found: Conversation, turn: dict[str, Any], outcome: Any, given: Answer
+    run: Run, node: FlowNode, found: Conversation, closed: NewEvent, given: Answer
 ) -> list[NewEvent]:
-    outputs = conversation.outputs(found, turn["turnIndex"], outcome)
+    outcome = closed.payload["outcome"]
+    outputs = conversation.outputs(found, closed.payload["turnIndex"], outcome)
     return [
-        conversation.closed(found, node, turn, outcome),
+        closed,
         *ended(node, run.interrupts[node.id], given, outcome, []),
         completed(run, node, outputs, given.at),
     ]
@@ -103,7 +107,7 @@ def by_itself(
     outputs = {"outcome": outcome, "turnCount": turn["turnIndex"]}
     return [
         *said,
-        NewEvent("interrupt.resolved", resolved, node.id),
+        NewEvent("interrupt.resolved", resolved, node.id, cause=run.next_sequence),
         NewEvent("node.resumed", resumed, node.id),
         completed(run, node, outputs, at),
     ]

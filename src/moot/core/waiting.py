@@ -51,6 +51,7 @@ class Conversation(Struct, omit_defaults=True):
     node_id: str
     opened_at: int
     opened_seq: int
+    #: the newest turn, or the close
     last_seq: int
     #: index of the newest turn; the opening one is 0
     turns: int = 0
@@ -59,6 +60,7 @@ class Conversation(Struct, omit_defaults=True):
     roster: list[str] | None = None
     schema: dict[str, Any] | None = None
     owner: str | None = None
+    group_id: str | None = None
     #: people a turn was addressed to who have not spoken since: person -> index of that turn
     asked: dict[str, int] = {}
     state: thread.ThreadState = field(default_factory=thread.ThreadState)
@@ -122,6 +124,7 @@ def _opened(run: "Run", event: Event, at: int) -> None:
         roster=None if members is None else [member.get("agentId", "") for member in members],
         schema=said.get("schema"),
         owner=said.get("agentId"),
+        group_id=said.get("initialTurn", {}).get("groupId"),
     )
     run.conversations[node_id].state.by_invitation = run.workflow_id == THREAD
     _heard(run.conversations[node_id], said.get("initialTurn", {}), event.sequence)
@@ -159,21 +162,18 @@ def _controlled(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
         thread.control(found.state, event.payload, at)
-        found.last_seq = event.sequence
 
 
 def _joined(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
         thread.joined(found.state, event.payload, at)
-        found.last_seq = event.sequence
 
 
 def _left(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
         thread.left(found.state, event.payload)
-        found.last_seq = event.sequence
 
 
 def _node(event: Event) -> str:

@@ -11,7 +11,7 @@ def _gate(call: Call) -> GateSpec:
     config = call.config
     participants = _given(call, "participants")
     if participants is not None:
-        conversation.check_roster(participants, config.get("agentId"))
+        conversation.check_roster(participants)
     opening = _given(call, "question", "prompt")
     spec = ConversationSpec(
         opening=opening,
