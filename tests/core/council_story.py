@@ -60,7 +60,14 @@ def turns(draw: st.DrawFn) -> dict[str, Any]:
     return turn
 
 
-controls = st.dictionaries(st.sampled_from(WORDS), st.sampled_from(NOISE), max_size=2)
+#: what makes sense, and what may not
+controls = st.one_of(
+    st.sampled_from(
+        [{"invite": "host:bot"}, {"uninvite": "host:bot"}, {"mute": ["host:cfo", "host:bot"]},
+         {"unmute": ["host:cfo", "host:bot"]}, {"pause": True}, {"pause": False}, {"done": True}]
+    ),
+    st.dictionaries(st.sampled_from(WORDS), st.sampled_from(NOISE), max_size=2),
+)  # fmt: skip
 
 #: a decision or another outcome, and whether there is a last turn
 closes = st.builds(
