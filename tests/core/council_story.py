@@ -36,7 +36,8 @@ WORDS = (
 
 keys = st.sampled_from(list(KEYS.values()))
 names = st.sampled_from(NAMES)
-members = st.sampled_from(NAMES[:4])
+members = st.sampled_from(NAMES[:5])
+people = st.sampled_from(("user", "user:ada"))
 
 
 @st.composite
@@ -48,7 +49,7 @@ def turns(draw: st.DrawFn) -> dict[str, Any]:
     elif draw(st.booleans()):
         turn |= {"role": draw(st.sampled_from(["user", "user", "system"])), "from": draw(names)}
     if draw(st.booleans()):
-        turn["to"] = draw(names)
+        turn["to"] = draw(st.one_of(people, names))
     if draw(st.integers(0, 5)) == 0:
         turn["turnIndex"] = draw(st.integers(0, 3))
     if draw(st.integers(0, 5)) == 0:
@@ -59,7 +60,14 @@ def turns(draw: st.DrawFn) -> dict[str, Any]:
     return turn
 
 
-controls = st.dictionaries(st.sampled_from(WORDS), st.sampled_from(NOISE), max_size=2)
+#: what makes sense, and what may not
+controls = st.one_of(
+    st.sampled_from(
+        [{"invite": "host:bot"}, {"uninvite": "host:bot"}, {"mute": ["host:cfo", "host:bot"]},
+         {"unmute": ["host:cfo", "host:bot"]}, {"pause": True}, {"pause": False}, {"done": True}]
+    ),
+    st.dictionaries(st.sampled_from(WORDS), st.sampled_from(NOISE), max_size=2),
+)  # fmt: skip
 
 #: a decision or another outcome, and whether there is a last turn
 closes = st.builds(

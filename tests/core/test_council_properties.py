@@ -18,13 +18,11 @@ from moot.core.status import Status
 stories = st.lists(moves, max_size=40)
 
 
-def lived(body: dict[str, Any], story: list[Move]) -> Council:
+def lived(body: dict[str, Any], story: list[Move]) -> Life:
     council = Council(body)
     for move in story:
         council.happen(move)
-        check(council.life)
-    check_log(council.world, council.life)
-    return council
+    return council.life
 
 
 def check(life: Life) -> None:
@@ -44,7 +42,11 @@ def check(life: Life) -> None:
 def test_status_inbox_and_thread_are_what_the_log_says_at_every_step(
     body: dict[str, Any], story: list[Move]
 ) -> None:
-    lived(body, story)
+    council = Council(body)
+    for move in story:
+        council.happen(move)
+        check(council.life)
+    check_log(council.world, council.life)
 
 
 @examples(200)
@@ -52,7 +54,7 @@ def test_status_inbox_and_thread_are_what_the_log_says_at_every_step(
 def test_turns_are_numbered_without_gaps_and_each_is_caused_by_the_one_before(
     body: dict[str, Any], story: list[Move]
 ) -> None:
-    life = lived(body, story).life
+    life = lived(body, story)
     found = naive.turns(life.log)
     assert [turn["turnIndex"] for turn in found] == list(range(len(found)))
     events = [event for event in life.log if event.type.startswith("conversation.")]
@@ -69,7 +71,7 @@ def test_turns_are_numbered_without_gaps_and_each_is_caused_by_the_one_before(
 def test_every_agents_turn_was_its_keys_and_the_rosters_to_take(
     body: dict[str, Any], story: list[Move]
 ) -> None:
-    life = lived(body, story).life
+    life = lived(body, story)
     for number, event in enumerate(life.log):
         turn = naive.turn_of(event)
         if turn is None:
@@ -96,7 +98,7 @@ def check_key(turn: dict[str, Any]) -> None:
 def test_nothing_carries_the_conversation_after_its_close(
     body: dict[str, Any], story: list[Move]
 ) -> None:
-    life = lived(body, story).life
+    life = lived(body, story)
     closes = life.told("conversation.closed")
     assert len(closes) <= 1
     for event in life.log[closes[0].sequence + 1 :] if closes else []:
@@ -109,7 +111,7 @@ def test_nothing_carries_the_conversation_after_its_close(
 def test_the_fold_of_what_was_written_is_the_state_wherever_it_is_cut(
     body: dict[str, Any], story: list[Move], data: st.DataObject
 ) -> None:
-    life = lived(body, story).life
+    life = lived(body, story)
     written = [decode(encode(event)) for event in life.log]
     assert fold(life.run.run_id, written).conversations == life.run.conversations
     cut = data.draw(st.integers(1, len(written)))
@@ -122,7 +124,7 @@ def test_the_fold_of_what_was_written_is_the_state_wherever_it_is_cut(
 @examples(150)
 @given(councils(), stories)
 def test_only_running_counts_as_active_time(body: dict[str, Any], story: list[Move]) -> None:
-    life = lived(body, story).life
+    life = lived(body, story)
     spent = naive.active_ms(life.log)
     if life.run.status is not Status.RUNNING and not life.run.terminal:
         assert life.run.active_ms == spent
@@ -136,7 +138,7 @@ def vote_events(life: Life) -> list[Event]:
 @examples(150)
 @given(councils(), stories)
 def test_a_quorum_needs_as_many_keys_as_it_says(body: dict[str, Any], story: list[Move]) -> None:
-    life = lived(body, story).life
+    life = lived(body, story)
     for event in life.told("approval.received"):
         said = event.payload
         if event.node_id == "ok" and said["action"] in ("accept", "edit-accept"):

@@ -246,7 +246,7 @@ def exchanged(
         "turnIndex": turn["turnIndex"],
         "turn": turn,
     }
-    event = NewEvent("conversation.exchanged", payload, node.id, cause=talk.last_seq)
+    event = NewEvent("conversation.exchanged", payload, node.id, cause=talk.turn_seq)
     return [event, *_echo(run, flow, node, turn, at)]
 
 
@@ -264,7 +264,7 @@ def closed(
         "finalTurn": turn,
         "outcome": outcome,
     }
-    last = talk.last_seq if cause is None else cause
+    last = talk.turn_seq if cause is None else cause
     return NewEvent("conversation.closed", payload, node.id, cause=last)
 
 

@@ -51,10 +51,11 @@ class Conversation(Struct, omit_defaults=True):
     node_id: str
     opened_at: int
     opened_seq: int
-    #: the newest turn, or the close
     last_seq: int
     #: index of the newest turn; the opening one is 0
     turns: int = 0
+    #: where that turn is in the log: the next one is caused by it, whatever was steered between
+    turn_seq: int = 0
     open: bool = True
     #: agents that may speak, when the roster is closed
     roster: list[str] | None = None
@@ -138,7 +139,7 @@ def _exchanged(run: "Run", event: Event, at: int) -> None:
 
 def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int) -> None:
     conversation.turns = turn.get("turnIndex", conversation.turns)
-    conversation.last_seq = sequence
+    conversation.last_seq = conversation.turn_seq = sequence
     speaker, to = turn.get("from", ""), turn.get("to")
     if conversation.asked:
         conversation.asked.pop(speaker, None)
@@ -162,18 +163,21 @@ def _controlled(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
         thread.control(found.state, event.payload, at)
+        found.last_seq = event.sequence
 
 
 def _joined(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
         thread.joined(found.state, event.payload, at)
+        found.last_seq = event.sequence
 
 
 def _left(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
         thread.left(found.state, event.payload)
+        found.last_seq = event.sequence
 
 
 def _node(event: Event) -> str:
