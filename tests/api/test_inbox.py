@@ -94,7 +94,7 @@ async def test_a_host_that_stops_keeps_nobody_waiting(desk: Desk) -> None:
 
 async def test_another_tenants_questions_wake_nobody_here(desk: Desk) -> None:
     made = await desk("POST", "/v1/host/moot/keys", {"name": "x", "tenant": "other"})
-    stranger = Desk(desk.services, f"Bearer {made.body['secret']}")
+    stranger = Desk(desk.services, f"Bearer {made.body['key']}")
     waiting = stranger.waiting("revision=0&wait=30")
     run_id = await desk.begin()
     await asyncio.sleep(0.1)

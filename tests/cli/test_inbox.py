@@ -51,22 +51,10 @@ def test_a_terminal_gets_a_table_that_keeps_number_and_question_when_it_is_narro
 
 
 def test_what_is_asked_cannot_draw_on_the_screen(moot: Cli) -> None:
-    flow = {
-        "id": "sly",
-        "name": "sly",
-        "version": "1.0.0",
-        "nodes": [
-            {
-                "id": "gate",
-                "name": "gate",
-                "typeId": "core.approvalGate",
-                "config": {"title": "Delete all\x1b[2K\rKeep all\u202e?"},
-            }
-        ],
-        "edges": [],
-    }
-    (moot.folder / "sly.json").write_text(json.dumps(flow))
-    done = moot("run", "sly.json")
+    title = r'"Delete all\e[2K\rKeep all\u202e?"'
+    step = f"{{id: gate, node: core.approvalGate, config: {{title: {title}}}}}"
+    (moot.folder / "sly.yaml").write_text(f"workflow: sly\nsteps: [{step}]")
+    done = moot("run", "sly.yaml")
     assert done.code == 4, done.err
     for said in (done.err, moot("inbox").out, moot.on_terminal("inbox", columns=160).out):
         assert "Delete all\ufffd[2K Keep all" in said

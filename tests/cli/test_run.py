@@ -172,7 +172,10 @@ def test_the_list_is_filtered_and_paged(moot: Cli) -> None:
         moot("run", "hello", "-d")
     rows = [line.split("\t") for line in moot("run", "list", "--flow", "hello", "-n", 2).lines()]
     assert [row[1] for row in rows] == ["hello", "hello"]
-    assert json.loads(moot("run", "list", "--status", "waiting", "--json").out) == []
+    assert (
+        json.loads(moot("run", "list", "--flow", "hello", "--status", "waiting", "--json").out)
+        == []
+    )
     assert "is not a status" in moot("run", "list", "--status", "sleepy").err
 
 
