@@ -51,6 +51,7 @@ async def create(request: Request) -> Reply:
     command = StartRun(
         tenant=request.caller.tenant,
         principal=request.caller.id,
+        person=interrupts.speaker(request).person,
         at=services.clock.millis(),
         limits=host.limits,
         inputs=asked.inputs,
@@ -82,8 +83,9 @@ def _created(run: Run) -> Reply:
 async def read(request: Request) -> Reply:
     services = request.services
     head = await services.host.whole(request.caller.tenant, request.params["run_id"])
-    question = interrupts.open_question(services, head.run)
-    tag = snapshot.etag(head.run, services.clock.millis() if question else 0)
+    question = interrupts.open_question(services, head.run, request.caller)
+    intent = question["intent"] if question is not None else ""
+    tag = snapshot.etag(head.run, intent, services.clock.millis())
     if not head.run.children and question is None:
         return _conditional(request, tag, snapshot.encoded(head))
     shown = snapshot.snapshot(head)

@@ -1,6 +1,9 @@
 """Approvals: one answer or a quorum of them, by whoever is eligible, recorded with their names."""
 
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
 
 from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, Forbidden
@@ -77,15 +80,29 @@ def _answer_of(value: Any, actions: list[str]) -> dict[str, Any]:
     return answer
 
 
+class _Feedback(Struct, rename="camel"):
+    """What is to be refined; the protocol says the types."""
+
+    scope: Literal["whole", "section", "items"]
+    section_path: str = ""
+    item_ids: list[str] = []
+    tags: list[str] = []
+    text: str = ""
+
+
 def _check_parts(answer: dict[str, Any]) -> None:
-    feedback = answer.get("refineFeedback")
-    if answer["action"] == "refine" and (
-        not isinstance(feedback, dict) or feedback.get("scope") not in ("whole", "section", "items")
-    ):
-        raise BadRequest(
-            "To refine, say what: refineFeedback {scope: whole|section|items, text}.",
-            field="refineFeedback",
-        )
+    for key in ("comment", "feedback"):
+        if not isinstance(answer.get(key, ""), str):
+            raise BadRequest(f"{key} must be a text.", field=key)
+    if answer["action"] == "refine" or "refineFeedback" in answer:
+        try:
+            msgspec.convert(answer.get("refineFeedback"), _Feedback)
+        except msgspec.ValidationError as error:
+            raise BadRequest(
+                "To refine, say what: refineFeedback {scope: whole|section|items, text}."
+                f" ({error})",
+                field="refineFeedback",
+            ) from None
     if answer["action"] == "edit-accept" and "editedArtifactData" not in answer:
         raise BadRequest(
             "To accept an edit, send it: editedArtifactData.", field="editedArtifactData"
@@ -166,9 +183,9 @@ def _question(node: FlowNode, found: Interrupt, value: dict[str, Any], given: An
 
 
 def _approved(run: Run, flow: Flow, node: FlowNode, value: dict[str, Any], at: int) -> NewEvent:
-    """A rejection ends the node badly unless an edge takes it."""
+    """What is no acceptance ends the node badly unless an edge takes it."""
     action = value["action"]
-    if action == "reject" and not _has_port(flow, node, "reject"):
+    if action in ("reject", "refine") and not _has_port(flow, node, action):
         message = value.get("comment") or value.get("feedback") or "The approval was rejected."
         error = NodeError(code="approval_rejected", message=str(message), retryable=False)
         return failed(run, node, error)

@@ -108,6 +108,7 @@ def spawn(
     assert spec is not None
     return StartRun(
         tenant=run.tenant,
+        person=run.person,
         principal=run.principal,
         at=at,
         limits=limits,

@@ -4,9 +4,10 @@ The server writes index, time and sender; text never decides who spoke. A refuse
 consumed: the interrupt stays open and nothing is appended.
 """
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.core import schemas, thread
 from moot.core.errors import (
@@ -30,9 +31,11 @@ from moot.core.waiting import Conversation
 
 MOST_PARTICIPANTS = 32
 LONGEST_NAME = 256
-#: the last millisecond of the year 9999
-LATEST = 253_402_300_799_999
 ROLES = ("user", "agent", "system")
+#: the last millisecond that has a name: the year 9999
+LATEST = 253_402_300_799_999
+#: what a turn may name, besides what it says
+NAMES = ("messageId", "from", "to", "speakerId", "groupId")
 MESSAGE_ROLES = {"agent": "assistant", "user": "user", "system": "system"}
 
 
@@ -45,19 +48,39 @@ class Speaker(Struct, frozen=True):
 
     @property
     def person(self) -> str:
-        """The name of the human behind the key, when a turn names none."""
+        """Who speaks when nobody is named: the human behind the key, if there is one. The key of
+        an agent is no person's."""
         for name in self.names:
             if thread.is_person(name):
                 return name
-        return "user" if self.admin else f"user:{self.principal}"
+        if self.admin:
+            return "user"
+        return self.names[0] if self.names else f"user:{self.principal}"
+
+
+class _Model(Struct, forbid_unknown_fields=True):
+    provider: str
+    model: str
+
+
+class AgentRef(Struct, rename="camel"):
+    """What a turn may say about the agent that produced it; more is carried along."""
+
+    agent_id: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
+    agent_sharing: Literal["isolated", "shared", "shared:%shared%"] | UnsetType = UNSET
+    memory_ref: str | UnsetType = UNSET
+    model: _Model | UnsetType = UNSET
 
 
 def conversation_id(run: Run, node_id: str, attempt: int) -> str:
     return f"{run.run_id}:{node_id}:{attempt}"
 
 
-def check_roster(participants: Any, most: int = MOST_PARTICIPANTS) -> None:
-    """Raises when a closed roster is not one: two or more members, each once, not too many."""
+def check_roster(
+    participants: Any, owner: str | None = None, most: int = MOST_PARTICIPANTS
+) -> None:
+    """Raises when a closed roster is not one: two or more members, each once, not too many, and
+    who opens the conversation among them."""
     if not isinstance(participants, list) or not all(_member(item) for item in participants):
         raise BadRequest("participants must be a list of {agentId}.", field="participants")
     names = [item["agentId"] for item in participants]
@@ -71,17 +94,30 @@ def check_roster(participants: Any, most: int = MOST_PARTICIPANTS) -> None:
             maxParticipants=most,
             participants=len(names),
         )
+    if owner is not None and owner not in names:
+        raise SpeakerNotParticipant(
+            "Who opens a conversation is on its roster.", speakerId=owner, roster=names
+        )
+
+
+def check_invited(members: Any, most: int = MOST_PARTICIPANTS) -> list[dict[str, Any]]:
+    """Those invited at the beginning: none is as good as some, but each once."""
+    if not isinstance(members, list) or not all(_member(item) for item in members):
+        raise BadRequest("invited must be a list of {agentId}.", field="invited")
+    if len({item["agentId"] for item in members}) < len(members) or len(members) > most:
+        raise BadRequest(f"At most {most} are invited, each once.", field="invited")
+    return members
 
 
 def _member(item: Any) -> bool:
     name = item.get("agentId") if isinstance(item, dict) else None
-    return isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME
+    return isinstance(name, str) and 3 <= len(name) <= LONGEST_NAME
 
 
 def opened(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> NewEvent:
     """The opening turn has index 0."""
     name = conversation_id(run, node.id, run.nodes[node.id].attempt)
-    turn = _opening(spec, name, 0 if spec.mock_turns is not None else at)
+    turn = _opening(run, spec, name, 0 if spec.mock_turns is not None else at)
     payload: dict[str, Any] = {"conversationId": name, "initialTurn": turn}
     if spec.owner is not None:
         payload["agentId"] = spec.owner
@@ -93,17 +129,43 @@ def opened(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> NewEven
     return NewEvent("conversation.opened", payload, node.id)
 
 
-def _opening(spec: ConversationSpec, name: str, at: int) -> dict[str, Any]:
-    members = spec.participants
-    may_speak = members is None or any(each["agentId"] == spec.owner for each in members)
-    owner = spec.owner if may_speak else None
-    role = "agent" if owner else "user" if spec.opening is not None else "system"
-    speaker = owner or role
+def _opening(run: Run, spec: ConversationSpec, name: str, at: int) -> dict[str, Any]:
+    """Put by the owner, where it is a member, else by the person who started the run."""
+    if spec.owner is not None and _speaks(spec, spec.owner):
+        role, speaker = "agent", spec.owner
+    elif spec.opening is not None:
+        role, speaker = "user", run.person
+    else:
+        role, speaker = "system", "system"
     content = spec.opening if spec.opening is not None else spec.title or "The floor is open."
-    return _turn(name, 0, role, speaker, content, at, spec.group_id)
+    return new_turn(name, 0, role, speaker, content, at, spec.group_id)
 
 
-def _turn(
+def _speaks(spec: ConversationSpec, name: str) -> bool:
+    members = spec.participants
+    return members is None or any(member["agentId"] == name for member in members)
+
+
+def joined(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
+    """Those who are invited from the beginning to a conversation whose roster is open."""
+    name = conversation_id(run, node.id, run.nodes[node.id].attempt)
+    return [
+        NewEvent(
+            "moot.participant.joined",
+            {
+                "conversationId": name,
+                "participantId": member["agentId"],
+                "profile": {key: value for key, value in member.items() if key != "agentId"},
+                "by": run.person,
+                "fromTurn": 1,
+            },
+            node.id,
+        )
+        for member in spec.invited
+    ]
+
+
+def new_turn(
     name: str, index: int, role: str, speaker: str, content: Any, at: int, group: str | None = None
 ) -> dict[str, Any]:
     turn: dict[str, Any] = {
@@ -125,56 +187,75 @@ def turn_of(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> 
     """The turn as it is recorded. Raises when it may not be said; the checks go in this order:
     shape, right to the name, speaker, roster, mute, pause, content."""
     _check_shape(talk, said)
+    role, speaker = floor(talk, said, who, at)
+    if talk.schema is not None and (found := schemas.problems(talk.schema, said["content"])):
+        raise BadRequest(f"The turn does not fit the conversation: {found[0]}", fields=found)
+    index = talk.turns + 1
+    turn = new_turn(talk.conversation_id, index, role, speaker, said["content"], at, talk.group_id)
+    for key in ("messageId", "ts", "groupId", "agent", "meta"):
+        if key in said:
+            turn[key] = said[key]
+    if said.get("to", "all") != "all":
+        turn["to"] = thread.full_name(said["to"])
+    turn["via"] = who.principal
+    return turn
+
+
+def floor(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> tuple[str, str]:
+    """The role and the name under which somebody speaks now. Raises when he may not."""
     role = said.get("role", "user")
     speaker = _speaker(said, role, who)
     if role == "agent":
         _check_roster(talk, speaker)
     _check_floor(talk, speaker, role, at)
-    if talk.schema is not None and (found := schemas.problems(talk.schema, said["content"])):
-        raise BadRequest(f"The turn does not fit the conversation: {found[0]}", fields=found)
-    index = talk.turns + 1
-    turn = _turn(talk.conversation_id, index, role, speaker, said["content"], at, talk.group_id)
-    for key in ("messageId", "ts", "to", "groupId", "agent", "meta"):
-        if key in said:
-            turn[key] = said[key]
-    turn["via"] = who.principal
-    return turn
+    return role, speaker
 
 
 def _check_shape(talk: Conversation, said: Any) -> None:
     if not isinstance(said, dict) or "content" not in said:
         raise BadRequest("A turn is an object with content.", field="turn.content")
-    if said.get("role", "user") not in ROLES:
+    role = said.get("role", "user")
+    if role not in ROLES:
         raise BadRequest(f"role must be one of {', '.join(ROLES)}.", field="turn.role")
-    for key in ("messageId", "from", "to", "speakerId", "groupId"):
-        value = said.get(key, "x")
-        if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_NAME:
-            raise BadRequest(
-                f"{key} must have 1 to {LONGEST_NAME} characters.", field=f"turn.{key}"
-            )
-    moment = said.get("ts", 0)
-    if type(moment) is not int or not 0 <= moment <= LATEST:
+    for key in NAMES:
+        if key in said:
+            _check_name(key, said[key])
+    if "ts" in said and (type(said["ts"]) is not int or not 0 <= said["ts"] <= LATEST):
         raise BadRequest("ts must be milliseconds since the epoch.", field="turn.ts")
-    if said.get("role") == "system":
+    _check_names(talk, said)
+    if "turnIndex" in said:
+        _check_index(talk, said["turnIndex"])
+    if role == "system":
         raise BadRequest("System turns are written by the host.", field="turn.role")
-    _check_place(talk, said)
 
 
-def _check_place(talk: Conversation, said: dict[str, Any]) -> None:
-    """The index is the next one; the ids that the host makes are nobody else's."""
-    index = said.get("turnIndex", talk.turns + 1)
+def _check_name(key: str, value: Any) -> None:
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_NAME:
+        raise BadRequest(f"{key} must have 1 to {LONGEST_NAME} characters.", field=f"turn.{key}")
+
+
+def _check_index(talk: Conversation, index: Any) -> None:
     if index != talk.turns + 1 or isinstance(index, bool):
         raise BadRequest(
             f"The next turn has index {talk.turns + 1}; leave turnIndex out.",
             field="turn.turnIndex",
             expected=talk.turns + 1,
         )
-    name, prefix = said.get("messageId", ""), f"{talk.conversation_id}:"
-    own = f"{prefix}{talk.turns + 1}:{said.get('role', 'user')}"
-    if name.startswith(prefix) and name != own:
-        raise BadRequest(
-            f"The host calls this turn {own}; leave messageId out.", field="turn.messageId"
-        )
+
+
+def _check_names(talk: Conversation, said: dict[str, Any]) -> None:
+    """Message ids of the host's own naming are the host's; an agent is described as published."""
+    if "messageId" in said:
+        own = f"{talk.conversation_id}:"
+        expected = f"{own}{talk.turns + 1}:{said.get('role', 'user')}"
+        if said["messageId"].startswith(own) and said["messageId"] != expected:
+            raise BadRequest(f"This turn would be {expected}.", field="turn.messageId")
+    if "agent" not in said:
+        return
+    try:
+        msgspec.convert(said["agent"], AgentRef)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"agent does not fit: {error}", field="turn.agent") from None
 
 
 def _speaker(said: dict[str, Any], role: str, who: Speaker) -> str:
@@ -189,6 +270,8 @@ def _speaker(said: dict[str, Any], role: str, who: Speaker) -> str:
             raise BadRequest("A person's turn has role 'user'.", field="turn.role")
     else:
         speaker = said.get("from", who.person)
+        if "from" not in said and not thread.is_person(speaker):
+            raise NotYourName("user", list(who.names))
         if not thread.is_person(speaker):
             raise BadRequest("A user's turn comes from 'user' or 'user:<name>'.", field="turn.from")
         if speaker == who.person:
@@ -238,7 +321,7 @@ def exchanged(
         "turn": turn,
     }
     event = NewEvent("conversation.exchanged", payload, node.id, cause=talk.turn_seq)
-    return [event, *_echo(run, flow, node, turn, at)]
+    return [event, *echo(run, flow, node, turn, at)]
 
 
 def closed(
@@ -261,35 +344,7 @@ def closed(
 
 def system_turn(talk: Conversation, content: str, at: int, ahead: int = 1) -> dict[str, Any]:
     """A turn by the host itself."""
-    return _turn(talk.conversation_id, talk.turns + ahead, "system", "system", content, at)
-
-
-def mocked(
-    run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec
-) -> tuple[list[NewEvent], dict[str, Any]]:
-    """Pairs of a user's and an agent's turn, and the close; the final turn besides."""
-    name = conversation_id(run, node.id, run.nodes[node.id].attempt)
-    speaker = spec.participants[0]["agentId"] if spec.participants else spec.owner or "host:mock"
-    events: list[NewEvent] = []
-    opened_seq = last = run.next_sequence + 2  # asked, suspended, opened: the same decision
-    for index in range(1, 2 * (spec.mock_turns or 1) + 1):
-        person = index % 2 == 1
-        role, who = ("user", "user") if person else ("agent", speaker)
-        turn = _turn(name, index, role, who, f"mock turn {index}", index, spec.group_id)
-        payload = {"conversationId": name, "turnIndex": index, "turn": turn}
-        here = opened_seq + 1 + len(events)
-        events.append(NewEvent("conversation.exchanged", payload, node.id, cause=last))
-        events += _echo(run, flow, node, turn, index)
-        last = here
-    index = 2 * (spec.mock_turns or 1) + 1
-    final = _turn(name, index, "system", "system", "mock close", index)
-    payload = {
-        "conversationId": name,
-        "turnIndex": index,
-        "finalTurn": final,
-        "outcome": "mock close",
-    }
-    return [*events, NewEvent("conversation.closed", payload, node.id, cause=last)], final
+    return new_turn(talk.conversation_id, talk.turns + ahead, "system", "system", content, at)
 
 
 def channel_of(flow: Flow, wanted: str | None) -> str | None:
@@ -300,7 +355,7 @@ def channel_of(flow: Flow, wanted: str | None) -> str | None:
     return None
 
 
-def _echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any], at: int) -> list[NewEvent]:
+def echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any], at: int) -> list[NewEvent]:
     name = channel_of(flow, node.definition.config.get("channel"))
     if name is None:
         return []

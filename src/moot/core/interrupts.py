@@ -96,7 +96,8 @@ def _announced(
         payload = {"nodeId": node.id, "interruptId": name, "questions": spec.data["questions"]}
         return [NewEvent("clarification.requested", payload, node.id)]
     if spec.conversation is not None:
-        return [conversation.opened(run, node, spec.conversation, at)]
+        opened = conversation.opened(run, node, spec.conversation, at)
+        return [opened, *conversation.joined(run, node, spec.conversation)]
     return []
 
 

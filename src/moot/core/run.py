@@ -61,6 +61,8 @@ class Run(Struct):
     workflow_id: str = ""
     definition: str = ""
     principal: str = ""
+    #: who speaks when the run's own question is put
+    person: str = "user"
     engine_version: str = ""
     started_at: int = 0
     ended_at: int = 0
@@ -86,6 +88,8 @@ class Run(Struct):
     parent_run: str | None = None
     parent_node: str | None = None
     depth: int = 0
+    #: the run this one was made from, where and how
+    forked_from: dict[str, Any] | None = None
     #: the run was cancelled because its parent ended
     with_parent: bool = False
     #: child run -> its status when it ended, or None while it lives
@@ -105,6 +109,11 @@ class Run(Struct):
     @property
     def terminal(self) -> bool:
         return self.status in TERMINAL
+
+    @property
+    def replayed(self) -> bool:
+        """Whether it only says again what another run was told: nothing may be done for it."""
+        return self.forked_from is not None and self.forked_from.get("mode") == "replay"
 
     @property
     def going(self) -> bool:
@@ -173,8 +182,9 @@ def _restate(run: Run, at: int) -> None:
 def _started(run: Run, event: Event, at: int) -> None:
     said = event.payload
     owner = said.get("owner", {})
-    run.tenant = owner.get("tenant", "")
+    run.tenant = run.tenant or owner.get("tenant", "")
     run.principal = owner.get("principal", "")
+    run.person = said.get("person", "user")
     run.workflow_id = said.get("workflowId", "")
     run.definition = said.get("definition", "")
     run.engine_version = said.get("engineVersion", "")
@@ -195,6 +205,7 @@ def _started(run: Run, event: Event, at: int) -> None:
     run.parent_run = said.get("parentRunId")
     run.parent_node = said.get("parentNodeId")
     run.depth = said.get("depth", 0)
+    run.forked_from = said.get("forkedFrom")
 
 
 def _ended(run: Run, event: Event, at: int) -> None:

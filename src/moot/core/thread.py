@@ -42,6 +42,11 @@ def is_person(name: str) -> bool:
     return name == "user" or name.startswith("user:")
 
 
+def full_name(name: str) -> str:
+    """A short name means an agent of this host."""
+    return name if ":" in name or name in ("user", "system") else f"host:{name}"
+
+
 def is_muted(state: ThreadState, name: str, at: int) -> bool:
     until = state.muted.get(name)
     return until is not None and (until == 0 or at < until)
@@ -135,7 +140,9 @@ def targets(value: Any) -> list[str]:
     found = value.get("targets") if isinstance(value, dict) else value
     if isinstance(found, str):
         found = [found]
-    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+    if not isinstance(found, list):
+        return []
+    return [full_name(name) for name in found if isinstance(name, str)]
 
 
 def _on(value: Any) -> bool | None:

@@ -112,7 +112,7 @@ def _participant(asked: Any, word: str) -> str:
     name = asked.get("participant_id") if isinstance(asked, dict) else asked
     if not isinstance(name, str) or not 1 <= len(name) <= conversation.LONGEST_NAME:
         raise BadRequest(f"{word} needs a participant_id.", field=f"{word}.participant_id")
-    return name
+    return thread.full_name(name)
 
 
 def _event(type_: str, payload: dict[str, Any], given: Control, talk: Conversation) -> NewEvent:
