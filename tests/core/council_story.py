@@ -60,14 +60,18 @@ def turns(draw: st.DrawFn) -> dict[str, Any]:
     return turn
 
 
-#: what makes sense, and what may not
-controls = st.one_of(
-    st.sampled_from(
-        [{"invite": "host:bot"}, {"uninvite": "host:bot"}, {"mute": ["host:cfo", "host:bot"]},
-         {"unmute": ["host:cfo", "host:bot"]}, {"pause": True}, {"pause": False}, {"done": True}]
-    ),
-    st.dictionaries(st.sampled_from(WORDS), st.sampled_from(NOISE), max_size=2),
+#: turns that anybody on the roster may take
+sound = st.builds(
+    lambda speaker, to: {"role": "agent", "speakerId": speaker, "content": "x", **to},
+    members, st.sampled_from([{}, {"to": "user"}, {"to": "user:ada"}]),
 )  # fmt: skip
+#: controls that make sense, and any others
+sensible = st.sampled_from(
+    [{"invite": "host:bot"}, {"invite": "host:cfo"}, {"uninvite": "host:bot"},
+     {"uninvite": "host:cfo"}, {"mute": ["host:cfo", "host:bot"]}, {"prod": ["host:bot"]},
+     {"unmute": ["host:cfo", "host:bot"]}, {"pause": True}, {"pause": False}, {"pause": False}]
+)  # fmt: skip
+controls = st.dictionaries(st.sampled_from(WORDS), st.sampled_from(NOISE), max_size=2)
 
 #: a decision or another outcome, and whether there is a last turn
 closes = st.builds(
@@ -83,14 +87,18 @@ closes = st.builds(
 moves = st.one_of(
     st.tuples(st.just("say"), keys, turns(), st.just(0)),
     st.tuples(st.just("say"), st.just(CHAIR), turns(), st.just(0)),
+    st.tuples(st.just("say"), st.just(CHAIR), sound, st.just(0)),
+    st.tuples(st.just("say"), st.just(ADA), st.just({"content": "hm"}), st.just(0)),
     st.tuples(st.just("steer"), keys, st.tuples(controls, st.one_of(st.none(), names)), st.just(0)),
     st.tuples(st.just("steer"), st.just(CHAIR), st.tuples(controls, st.none()), st.just(0)),
+    st.tuples(st.just("steer"), st.just(CHAIR), st.tuples(sensible, st.none()), st.just(0)),
     st.tuples(st.just("answer"), keys, st.sampled_from(ANSWERS), st.integers(0, 4)),
     st.tuples(st.just("wake"), keys, st.none(), st.sampled_from([0, 1, 20, 1000])),
-    st.tuples(st.just("run"), keys, st.none(), st.integers(0, 9)),
-    st.tuples(st.just("close"), keys, closes, st.integers(0, 2)),
+    st.tuples(st.just("run"), keys, st.none(), st.integers(0, 24)),
+    st.tuples(st.just("close"), keys, closes, st.integers(0, 9)),
 )
 Move = tuple[str, Speaker, Any, int]
+stories = st.lists(moves, min_size=10, max_size=50)
 
 QUESTIONS = {
     "ok": node("ok", "core.approvalGate", config={
@@ -112,11 +120,11 @@ def councils(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         config["participants"] = ROSTER
     if draw(st.booleans()):
-        config["agentId"] = draw(st.sampled_from(["host:chair", "host:outsider"]))
-    if draw(st.integers(0, 3)) == 0:
+        config["agentId"] = draw(st.sampled_from(["host:chair"] * 5 + ["host:outsider"]))
+    if draw(st.integers(0, 7)) == 0:
         config |= {"lifecycle": "open-exchange-close", "turnCount": draw(st.integers(1, 3))}
     if draw(st.integers(0, 3)) == 0:
-        config["timeoutMs"] = 500
+        config["timeoutMs"] = 5000
     if draw(st.integers(0, 3)) == 0:
         config["schema"] = {"type": ["string", "null"]}
     beside = draw(st.lists(st.sampled_from(sorted(QUESTIONS)), unique=True))
@@ -154,10 +162,10 @@ class Council:
         world, life = self.world, self.life
         if number == 0:
             world.take(life, CancelRun(world.at))
-        elif number < 3:
-            policy = "immediate" if number == 1 else "drain-current-node"
+        elif number < 6:
+            policy = "immediate" if number < 3 else "drain-current-node"
             world.refused(life, PauseRun(world.at, policy))
-        elif number < 7:
+        elif number < 20:
             world.refused(life, ResumeRun(world.at))
         elif any(node_id == "work" for node_id, _ in world.owed(life).activities):
             world.finish(life, "work")

@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 import naive
-from council_story import KEYS, Council, Move, councils, moves
+from council_story import KEYS, Council, Move, councils, stories
 from hypothesis import given
 from hypothesis import strategies as st
 from invariants import check_log, inbox_of
@@ -14,8 +14,6 @@ from simulator import Life, state, state_back
 from moot.core.events import Event, decode, encode
 from moot.core.run import apply, fold
 from moot.core.status import Status
-
-stories = st.lists(moves, max_size=40)
 
 
 def lived(body: dict[str, Any], story: list[Move]) -> Life:
@@ -37,7 +35,7 @@ def check(life: Life) -> None:
         assert talk.open == (not run.terminal and "conversation.closed" not in life.types)
 
 
-@examples(400)
+@examples(100)
 @given(councils(), stories)
 def test_status_inbox_and_thread_are_what_the_log_says_at_every_step(
     body: dict[str, Any], story: list[Move]
@@ -49,7 +47,7 @@ def test_status_inbox_and_thread_are_what_the_log_says_at_every_step(
     check_log(council.world, council.life)
 
 
-@examples(200)
+@examples(60)
 @given(councils(), stories)
 def test_turns_are_numbered_without_gaps_and_each_is_caused_by_the_one_before(
     body: dict[str, Any], story: list[Move]
@@ -66,7 +64,7 @@ def test_turns_are_numbered_without_gaps_and_each_is_caused_by_the_one_before(
     assert len(set(host_made)) == len(host_made), "two turns have one id of the host"
 
 
-@examples(200)
+@examples(60)
 @given(councils(), stories)
 def test_every_agents_turn_was_its_keys_and_the_rosters_to_take(
     body: dict[str, Any], story: list[Move]
@@ -93,7 +91,7 @@ def check_key(turn: dict[str, Any]) -> None:
     assert naive.is_person(turn["from"]) == (turn["role"] == "user")
 
 
-@examples(200)
+@examples(60)
 @given(councils(), stories)
 def test_nothing_carries_the_conversation_after_its_close(
     body: dict[str, Any], story: list[Move]
@@ -106,7 +104,7 @@ def test_nothing_carries_the_conversation_after_its_close(
         assert event.type not in ("moot.thread.control", "moot.participant.joined")
 
 
-@examples(200)
+@examples(60)
 @given(councils(), stories, st.data())
 def test_the_fold_of_what_was_written_is_the_state_wherever_it_is_cut(
     body: dict[str, Any], story: list[Move], data: st.DataObject
@@ -121,7 +119,7 @@ def test_the_fold_of_what_was_written_is_the_state_wherever_it_is_cut(
     assert state(run) == state(life.run)
 
 
-@examples(150)
+@examples(60)
 @given(councils(), stories)
 def test_only_running_counts_as_active_time(body: dict[str, Any], story: list[Move]) -> None:
     life = lived(body, story)
@@ -135,7 +133,7 @@ def vote_events(life: Life) -> list[Event]:
     return [*life.told("approval.granted"), *life.told("approval.rejected")]
 
 
-@examples(150)
+@examples(60)
 @given(councils(), stories)
 def test_a_quorum_needs_as_many_keys_as_it_says(body: dict[str, Any], story: list[Move]) -> None:
     life = lived(body, story)

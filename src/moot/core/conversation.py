@@ -111,7 +111,7 @@ def _opening(run: Run, spec: ConversationSpec, name: str, at: int) -> dict[str, 
     else:
         role, speaker = "system", "system"
     content = spec.opening if spec.opening is not None else spec.title or "The floor is open."
-    return _turn(name, 0, role, speaker, content, at, spec.group_id)
+    return new_turn(name, 0, role, speaker, content, at, spec.group_id)
 
 
 def _speaks(spec: ConversationSpec, name: str) -> bool:
@@ -138,7 +138,7 @@ def joined(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
     ]
 
 
-def _turn(
+def new_turn(
     name: str, index: int, role: str, speaker: str, content: Any, at: int, group: str | None = None
 ) -> dict[str, Any]:
     turn: dict[str, Any] = {
@@ -164,7 +164,7 @@ def turn_of(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> 
     if talk.schema is not None and (found := schemas.problems(talk.schema, said["content"])):
         raise BadRequest(f"The turn does not fit the conversation: {found[0]}", fields=found)
     index = talk.turns + 1
-    turn = _turn(talk.conversation_id, index, role, speaker, said["content"], at, talk.group_id)
+    turn = new_turn(talk.conversation_id, index, role, speaker, said["content"], at, talk.group_id)
     for key in ("messageId", "ts", "groupId", "agent", "meta"):
         if key in said:
             turn[key] = said[key]
@@ -247,7 +247,7 @@ def exchanged(
         "turn": turn,
     }
     event = NewEvent("conversation.exchanged", payload, node.id, cause=talk.turn_seq)
-    return [event, *_echo(run, flow, node, turn, at)]
+    return [event, *echo(run, flow, node, turn, at)]
 
 
 def closed(
@@ -270,35 +270,7 @@ def closed(
 
 def system_turn(talk: Conversation, content: str, at: int, ahead: int = 1) -> dict[str, Any]:
     """A turn by the host itself."""
-    return _turn(talk.conversation_id, talk.turns + ahead, "system", "system", content, at)
-
-
-def mocked(
-    run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec
-) -> tuple[list[NewEvent], dict[str, Any]]:
-    """Pairs of a user's and an agent's turn, and the close; the final turn besides."""
-    name = conversation_id(run, node.id, run.nodes[node.id].attempt)
-    speaker = spec.participants[0]["agentId"] if spec.participants else spec.owner or "host:mock"
-    events: list[NewEvent] = []
-    opened_seq = last = run.next_sequence + 2  # asked, suspended, opened: the same decision
-    for index in range(1, 2 * (spec.mock_turns or 1) + 1):
-        person = index % 2 == 1
-        role, who = ("user", "user") if person else ("agent", speaker)
-        turn = _turn(name, index, role, who, f"mock turn {index}", index, spec.group_id)
-        payload = {"conversationId": name, "turnIndex": index, "turn": turn}
-        here = opened_seq + 1 + len(events)
-        events.append(NewEvent("conversation.exchanged", payload, node.id, cause=last))
-        events += _echo(run, flow, node, turn, index)
-        last = here
-    index = 2 * (spec.mock_turns or 1) + 1
-    final = _turn(name, index, "system", "system", "mock close", index)
-    payload = {
-        "conversationId": name,
-        "turnIndex": index,
-        "finalTurn": final,
-        "outcome": "mock close",
-    }
-    return [*events, NewEvent("conversation.closed", payload, node.id, cause=last)], final
+    return new_turn(talk.conversation_id, talk.turns + ahead, "system", "system", content, at)
 
 
 def channel_of(flow: Flow, wanted: str | None) -> str | None:
@@ -309,7 +281,7 @@ def channel_of(flow: Flow, wanted: str | None) -> str | None:
     return None
 
 
-def _echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any], at: int) -> list[NewEvent]:
+def echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any], at: int) -> list[NewEvent]:
     name = channel_of(flow, node.definition.config.get("channel"))
     if name is None:
         return []

@@ -92,7 +92,7 @@ def by_itself(
 ) -> list[NewEvent]:
     """A host under trial talks to itself: no person, no model, and nothing of this run or this
     hour in what is said, so that a replay says the same."""
-    said, turn = conversation.mocked(run, flow, node, spec)
+    said, turn = _mocked(run, flow, node, spec)
     name = derived_id("int_", run.run_id, node.id, str(run.nodes[node.id].attempt))
     outcome = turn["content"]
     resolved = {
@@ -111,3 +111,34 @@ def by_itself(
         NewEvent("node.resumed", resumed, node.id),
         completed(run, node, outputs, at),
     ]
+
+
+def _mocked(
+    run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec
+) -> tuple[list[NewEvent], dict[str, Any]]:
+    """Pairs of a user's and an agent's turn, and the close; the final turn besides."""
+    name = conversation.conversation_id(run, node.id, run.nodes[node.id].attempt)
+    speaker = spec.participants[0]["agentId"] if spec.participants else spec.owner or "host:mock"
+    events: list[NewEvent] = []
+    last = run.next_sequence + 2  # asked, suspended, opened: the same decision
+    first = last + 1 + len(spec.invited)
+    for index in range(1, 2 * (spec.mock_turns or 1) + 1):
+        person = index % 2 == 1
+        role, who = ("user", "user") if person else ("agent", speaker)
+        turn = conversation.new_turn(
+            name, index, role, who, f"mock turn {index}", index, spec.group_id
+        )
+        payload = {"conversationId": name, "turnIndex": index, "turn": turn}
+        here = first + len(events)
+        events.append(NewEvent("conversation.exchanged", payload, node.id, cause=last))
+        events += conversation.echo(run, flow, node, turn, index)
+        last = here
+    index = 2 * (spec.mock_turns or 1) + 1
+    final = conversation.new_turn(name, index, "system", "system", "mock close", index)
+    payload = {
+        "conversationId": name,
+        "turnIndex": index,
+        "finalTurn": final,
+        "outcome": "mock close",
+    }
+    return [*events, NewEvent("conversation.closed", payload, node.id, cause=last)], final
