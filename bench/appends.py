@@ -49,8 +49,8 @@ def _grown(lab: Lab, lengths: tuple[int, ...]) -> Figures:
 
 async def _one_run(file: str, lengths: list[int]) -> Figures:
     from moot.clock import SystemClock
-    from moot.core.commands import Emit
     from moot.core.events import NewEvent
+    from moot.core.nodework import Emit
     from moot.core.outcomes import Kind, NodeType
     from moot.core.run import Run
     from moot.core.starting import Limits, StartRun

@@ -6,7 +6,8 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Coroutine
-from time import perf_counter
+from itertools import cycle
+from time import perf_counter, perf_counter_ns
 from typing import Any, cast
 
 import uvloop
@@ -57,6 +58,42 @@ def _rate(took: list[float], elapsed: float) -> Result:
         "p50": _percentile(took, 0.5) * 1000,
         "p99": _percentile(took, 0.99) * 1000,
     }
+
+
+# -- turns into conversations --------------------------------------------------------------------
+
+NUMBER = b"#" * 20
+
+
+def _turns_script(asks: list[bytes], until: float, most: int, took: list[float]) -> Script:
+    """A body may have a place for a number, of which each turn of all drivers gets another one."""
+    for ask in cycle(asks):
+        if (started := perf_counter()) >= until or len(took) >= most:
+            return
+        yield ask.replace(NUMBER, b"%020d" % perf_counter_ns())
+        took.append(perf_counter() - started)
+
+
+async def turns(
+    port: int,
+    key: str,
+    clients: int,
+    seconds: float,
+    paths: list[str],
+    bodies: list[str],
+    most: int = 10**9,
+) -> Result:
+    """Clients share the paths among them; each says all bodies, one after the other."""
+    took: list[float] = []
+    started = perf_counter()
+    scripts = []
+    for client in range(clients):
+        path, first = paths[client % len(paths)], client % len(bodies)
+        said = [*bodies[first:], *bodies[:first]]
+        asks = [request("POST", path, key, body.encode()) for body in said]
+        scripts.append(_turns_script(asks, started + seconds, most, took))
+    await play(port, scripts)
+    return _rate(took, perf_counter() - started)
 
 
 # -- reads ---------------------------------------------------------------------------------------
@@ -162,6 +199,7 @@ async def fan_out(port: int, key: str, subscribers: int, body: str, path: str) -
 
 SCENARIOS: dict[str, Callable[..., Coroutine[Any, Any, Result]]] = {
     "runs": runs,
+    "turns": turns,
     "reads": reads,
     "latency": latency,
     "fan_out": fan_out,

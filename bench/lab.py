@@ -132,6 +132,17 @@ def of(rounds: list[Figures], name: str) -> list[float]:
     return [figures[name] for figures in rounds]
 
 
+def cpu_per(rounds: list[Figures], what: str) -> list[float]:
+    """Server CPU in µs for each of what was counted."""
+    return [figures["cpu"] / figures[what] * 1e6 for figures in rounds]
+
+
+def events_of(server: Server, run_id: str) -> list[bytes]:
+    """The run's log, as far as one answer goes, in the form it is stored."""
+    log = server.call("GET", f"/v1/runs/{run_id}/events/poll?timeout=0")
+    return [json.dumps(event, separators=(",", ":")).encode() for event in log["events"]]
+
+
 def workflow(workflow_id: str, nodes: list[dict[str, Any]]) -> dict[str, Any]:
     """Nodes that follow one another."""
     edges = [

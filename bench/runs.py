@@ -3,7 +3,7 @@
 import json
 
 from bench.bare import Sample
-from bench.lab import Figures, Lab, Server, node, of, register
+from bench.lab import Lab, Server, cpu_per, events_of, node, of, register
 from bench.table import Row, row
 
 CLIENTS = (64, 16, 1)
@@ -27,10 +27,9 @@ def measure(lab: Lab) -> list[Row]:
 def sample_of(moot: Server) -> Sample:
     """What a noop run writes and answers, for the bare server to do the same."""
     created = moot.call("POST", "/v1/runs", {"workflowId": "bench-noop", "inputs": {}})
-    log = moot.call("GET", f"/v1/runs/{created['runId']}/events/poll?timeout=0")
     return Sample(
         database="",
-        run_events=[json.dumps(event, separators=(",", ":")).encode() for event in log["events"]],
+        run_events=events_of(moot, created["runId"]),
         created=json.dumps(created, separators=(",", ":")).encode(),
         snapshot=moot.body(f"/v1/runs/{created['runId']}"),
     )
@@ -46,13 +45,10 @@ def _at(lab: Lab, moot: Server, bare: Server, clients: int) -> list[Row]:
     found = [rates]
     if clients == max(CLIENTS):
         found.append(row("  share of bare", "ratio", [rates.ratio or 0.0], goal=ENOUGH_OF_BARE))
+    cost, bare_cost = cpu_per(ours, "count"), cpu_per(theirs, "count")
     return [
         *found,
-        row("  server CPU per run", "µs", _cpu(ours), _cpu(theirs), better="less"),
+        row("  server CPU per run", "µs", cost, bare_cost, better="less"),
         row("  p50", "ms", of(ours, "p50"), of(theirs, "p50"), better="less"),
         row("  p99", "ms", of(ours, "p99"), of(theirs, "p99"), better="less"),
     ]
-
-
-def _cpu(rounds: list[Figures]) -> list[float]:
-    return [figures["cpu"] / figures["count"] * 1e6 for figures in rounds]

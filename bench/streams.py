@@ -3,7 +3,7 @@
 import json
 
 from bench.bare import Sample
-from bench.lab import ROOT, Figures, Lab, Server, node, of, register
+from bench.lab import ROOT, Lab, Server, cpu_per, events_of, node, of, register
 from bench.table import Row, row
 
 SUBSCRIBERS = 50
@@ -29,9 +29,9 @@ def _latency(lab: Lab, moot: Server) -> list[Row]:
     bare = lab.bare(
         Sample(
             database="",
-            run_events=_events(moot, run_id)[:2],
+            run_events=events_of(moot, run_id)[:2],
             created=json.dumps({"runId": run_id}, separators=(",", ":")).encode(),
-            pause_event=_events(moot, run_id)[-1],
+            pause_event=events_of(moot, run_id)[-1],
         )
     )
     asked = {"count": 100 if lab.quick else 300, "body": body}
@@ -76,15 +76,12 @@ def _fan_out(
         )
     finally:
         bare.stop()
+    cost, bare_cost = cpu_per(ours, "deliveries"), cpu_per(theirs, "deliveries")
     name = f"{SUBSCRIBERS} readers of {workflow_id.removeprefix('bench-')}"
     return [
         row(name, "deliveries/s", of(ours, "rate"), of(theirs, "rate"), goal=goal),
-        row("  server CPU per delivery", "µs", _cpu(ours), _cpu(theirs), better="less"),
+        row("  server CPU per delivery", "µs", cost, bare_cost, better="less"),
     ]
-
-
-def _cpu(rounds: list[Figures]) -> list[float]:
-    return [figures["cpu"] / figures["deliveries"] * 1e6 for figures in rounds]
 
 
 def _sample(moot: Server, workflow_id: str, count: int, group: int) -> Sample:
@@ -94,13 +91,8 @@ def _sample(moot: Server, workflow_id: str, count: int, group: int) -> Sample:
     return Sample(
         database="",
         created=json.dumps({"runId": run_id}, separators=(",", ":")).encode(),
-        fan_event=_events(moot, run_id)[500],
+        fan_event=events_of(moot, run_id)[500],
         fan_group=group,
         fan_groups=count // group,
         quiet_ms=QUIET_MS,
     )
-
-
-def _events(moot: Server, run_id: str) -> list[bytes]:
-    log = moot.call("GET", f"/v1/runs/{run_id}/events/poll?timeout=0")
-    return [json.dumps(event, separators=(",", ":")).encode() for event in log["events"]]

@@ -62,16 +62,13 @@ MOCK = {"mockProvider": {"id": "stream-text", "config": {
     "tokens": ["a", "b", "c", "d"], "delayMsPerToken": 4}}}  # fmt: skip
 
 
-class Client(threading.Thread):
-    """Begins runs under keys of its own, repeats itself, and cancels or pauses some of them."""
+class Caller(threading.Thread):
+    """Does ``_once`` what it does, over and over, until it is told to stop."""
 
     def __init__(self, server: ServerProcess, name: str, seed: int) -> None:
         super().__init__(name=name, daemon=True)
         self._server, self._chance = server, random.Random(seed)
         self.stopping = threading.Event()
-        #: key -> (workflow, the run that was acknowledged for it)
-        self.acknowledged: dict[str, tuple[str, str]] = {}
-        self.cancelled: set[str] = set()
         self.trouble: list[str] = []
         self.asked = self.unanswered = 0
 
@@ -81,6 +78,48 @@ class Client(threading.Thread):
                 self._once()
         except Exception as error:
             self.trouble.append(f"{type(error).__name__}: {error}")
+
+    def _once(self) -> None:
+        raise NotImplementedError
+
+    def _ask(self, method: str, path: str, body: Any = None, key: str = "") -> tuple[int, Any]:
+        """Asks until there is an answer: a dead server has given none."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            answer = self._ask_once(method, path, body, key)
+            if answer is not None:
+                return answer
+            time.sleep(0.02)
+        raise AssertionError(f"{method} {path} was not answered for a minute")
+
+    def _ask_once(
+        self, method: str, path: str, body: Any = None, key: str = ""
+    ) -> tuple[int, Any] | None:
+        """The answer, or nothing: then nobody knows what has been done."""
+        self.asked += 1
+        headers = {"Idempotency-Key": key} if key else {}
+        try:
+            status, answer, _ = self._server.request(method, path, body, headers=headers)
+        except (OSError, HTTPException):
+            self.unanswered += 1
+            return None
+        return None if status == 503 else (status, answer)
+
+    def _begin(self, key: str, body: dict[str, Any]) -> str:
+        status, answer = self._ask("POST", "/v1/runs", body, key)
+        if status != 201:
+            raise AssertionError(f"{status} {answer}")
+        return str(answer["runId"])
+
+
+class Client(Caller):
+    """Begins runs under keys of its own, repeats itself, and cancels or pauses some of them."""
+
+    def __init__(self, server: ServerProcess, name: str, seed: int) -> None:
+        super().__init__(server, name, seed)
+        #: key -> (workflow, the run that was acknowledged for it)
+        self.acknowledged: dict[str, tuple[str, str]] = {}
+        self.cancelled: set[str] = set()
 
     def _once(self) -> None:
         workflow = self._chance.choice(list(ENDS))
@@ -95,12 +134,6 @@ class Client(threading.Thread):
         if self._chance.random() < 0.15:
             self._meddle(key, run_id)
         time.sleep(self._chance.random() * 0.01)
-
-    def _begin(self, key: str, body: dict[str, Any]) -> str:
-        status, answer = self._ask("POST", "/v1/runs", body, key)
-        if status != 201:
-            raise AssertionError(f"{status} {answer}")
-        return str(answer["runId"])
 
     def _meddle(self, key: str, run_id: str) -> None:
         time.sleep(self._chance.random() * 0.02)
@@ -123,20 +156,3 @@ class Client(threading.Thread):
     def _draining(self, run_id: str) -> bool:
         _, shown = self._ask("GET", f"/v1/runs/{run_id}")
         return bool(shown.get("draining")) or shown["status"] == "paused"
-
-    def _ask(self, method: str, path: str, body: Any = None, key: str = "") -> tuple[int, Any]:
-        """Asks until there is an answer: a dead server has given none."""
-        headers = {"Idempotency-Key": key} if key else {}
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            self.asked += 1
-            try:
-                status, answer, _ = self._server.request(method, path, body, headers=headers)
-            except (OSError, HTTPException):
-                self.unanswered += 1
-                time.sleep(0.02)
-                continue
-            if status != 503:
-                return status, answer
-            time.sleep(0.02)
-        raise AssertionError(f"{method} {path} was not answered for a minute")

@@ -4,10 +4,7 @@
 """
 
 import asyncio
-import os
 import random
-import subprocess
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -15,18 +12,15 @@ from pathlib import Path
 
 import pytest
 from clients import ENDS, Client, workflows
+from killing import KILLS, PATIENCE, SEED, TEST_KEY, kill_once, verify
 
 from moot.core.events import TERMINAL_TYPES, Event, decode
 from moot.core.run import Run, fold
 from moot.store.sqlite import SqliteStore
-from real_server import ServerProcess, server_environment
+from real_server import ServerProcess
 
-KILLS = int(os.environ.get("MOOT_CRASH_KILLS", "12"))
-SEED = int(os.environ.get("MOOT_CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 10**9)
 CLIENTS = 4
-TEST_KEY = "hk_test_crash_0123456789"
 NODES = Path(__file__).parent / "crash_nodes.py"
-PATIENCE = 60
 
 
 @pytest.mark.timeout(120 + 10 * KILLS)
@@ -46,7 +40,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_doubled(
         client.start()
     began = time.monotonic()
     for _ in range(KILLS):
-        _kill_once(host, chance)
+        kill_once(host, chance)
     print(f"{KILLS} kills in {time.monotonic() - began:.1f} s")
     for client in clients:
         client.stopping.set()
@@ -57,18 +51,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_doubled(
     _wait_for_the_end(host)
     assert host.stop() == 0
     asyncio.run(_check(host.database, clients, book.read_text().split("\n")))
-    _verify(host.database)
-
-
-def _kill_once(host: ServerProcess, chance: random.Random) -> None:
-    """In the middle of the work, and now and then in the middle of taking it up again."""
-    time.sleep(chance.uniform(0.02, 0.5))
-    host.kill()
-    while chance.random() < 0.2:
-        host.launch()
-        time.sleep(chance.uniform(0.1, 1.0))
-        host.kill()
-    host.start()
+    verify(host.database)
 
 
 def _wait_for_the_end(host: ServerProcess) -> None:
@@ -159,11 +142,3 @@ def _effects(runs: dict[str, Run], book: list[str]) -> None:
             assert run.error is not None and run.error["code"] == "effect_outcome_unknown"
         if run.workflow_id == "note" and run.status == "completed":
             assert lines[f"note {(run.nodes['note'].outputs or {})['noted']}"] >= 1
-
-
-def _verify(database: Path) -> None:
-    found = subprocess.run(
-        [sys.executable, "-m", "moot.cli", "db", "verify", str(database)],
-        env=server_environment(), capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert found.returncode == 0, found.stdout + found.stderr

@@ -14,11 +14,11 @@ from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, Forbidden, InterruptNotFound, MessageIdConflict
 from moot.core.events import iso
 from moot.core.inbox import question
-from moot.core.interrupts import Answer
+from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.waiting import Interrupt
 from moot.engine.hub import inbox_of
-from moot.store.protocol import InboxRow, Receipt
+from moot.store.protocol import InboxRow, Key, Receipt
 
 #: seconds; shorter than what proxies usually give a silent connection
 LONGEST_WAIT = 30
@@ -29,26 +29,34 @@ class Resolve(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
 
 
 async def by_node(request: Request) -> Reply:
+    run_id, node_id = request.params["run_id"], request.params["node_id"]
+    await request.services.host.runs.head(request.caller.tenant, run_id)  # 404 comes before 400
     asked = await request.read(Resolve)
-    return await _answer(request, request.params["node_id"], asked.resume_value)
+    given = _given(request, node_id, asked.resume_value)
+    return await _answer(request, request.caller.tenant, run_id, given)
 
 
 async def by_run(request: Request) -> Reply:
     """The seed's spelling: the value itself, or wrapped, for the one question that is open."""
+    run_id = request.params["run_id"]
+    run = (await request.services.host.view(request.caller.tenant, run_id)).run
     body = await request.read(dict)
     node_id = body.pop("nodeId", None)
     value = body.get("resumeValue", body)
-    host = request.services.host
-    run = (await host.view(request.caller.tenant, request.params["run_id"])).run
-    if node_id is None:
-        candidates = list(run.interrupts) or list(run.answered)
-        if len(candidates) != 1:
-            raise BadRequest(
-                f"{len(candidates)} questions are open; name one with nodeId.",
-                nodeIds=candidates,
-            )
-        node_id = candidates[0]
-    return await _answer(request, str(node_id), value)
+    given = _given(request, _the_one(run) if node_id is None else str(node_id), value)
+    return await _answer(request, request.caller.tenant, run_id, given)
+
+
+def _the_one(run: Run) -> str:
+    """The node whose question is meant when none is named."""
+    candidates = list(run.interrupts) or list(run.answered) or list(run.conversations)
+    if not candidates:
+        raise InterruptNotFound(run.run_id, "")
+    if len(candidates) > 1:
+        raise BadRequest(
+            f"{len(candidates)} questions are open; name one with nodeId.", nodeIds=candidates
+        )
+    return candidates[0]
 
 
 def speaker(request: Request) -> Speaker:
@@ -57,19 +65,23 @@ def speaker(request: Request) -> Speaker:
     return Speaker(key.id, tuple(key.speaks_as), key.admin)
 
 
-async def _answer(request: Request, node_id: str, value: Any) -> Reply:
-    run_id = request.params["run_id"]
-    given = Answer(
-        node_id=node_id, value=value, who=speaker(request), at=request.services.clock.millis()
-    )
-    reply = _replier(node_id)
-    name = _message_id(value)
-    if name is None:
-        run = await request.services.host.handle(
-            request.caller.tenant, run_id, given, request.recording(reply)
-        )
-        return reply(run)
-    return await _once(request, (run_id, node_id, name), given, reply)
+def _given(request: Request, node_id: str, value: Any) -> Answer:
+    at = request.services.clock.millis()
+    return Answer(node_id=node_id, value=value, who=speaker(request), at=at)
+
+
+async def _answer(request: Request, tenant: str, run_id: str, given: Answer) -> Reply:
+    """What is answered is made from the state the command led to, not from what came after."""
+    reply = _replier(given.node_id)
+    if (name := _message_id(given.value)) is not None:
+        answer = await _once(request, (tenant, run_id, name), given, reply)
+    else:
+        await request.services.host.handle(tenant, run_id, given, request.recording(reply))
+        answer = request.made
+    speech = _meta(given.value).get("speechId")
+    if isinstance(speech, str):
+        request.services.host.speeches.over(run_id, speech, request.caller.id)
+    return answer
 
 
 def _replier(node_id: str) -> Callable[[Run], Reply]:
@@ -89,22 +101,27 @@ def _replier(node_id: str) -> Callable[[Run], Reply]:
     return reply
 
 
-def _message_id(value: Any) -> str | None:
+def _turn(value: Any) -> dict[str, Any]:
     turn = value.get("turn", value) if isinstance(value, dict) else None
-    name = turn.get("messageId") if isinstance(turn, dict) else None
+    return turn if isinstance(turn, dict) else {}
+
+
+def _meta(value: Any) -> dict[str, Any]:
+    meta = _turn(value).get("meta")
+    return meta if isinstance(meta, dict) else {}
+
+
+def _message_id(value: Any) -> str | None:
+    name = _turn(value).get("messageId")
     return name if isinstance(name, str) else None
 
 
 async def _once(
-    request: Request,
-    place: tuple[str, str, str],
-    given: Answer,
-    reply: Callable[[Run], Reply],
+    request: Request, place: tuple[str, str, str], given: Answer, reply: Callable[[Run], Reply]
 ) -> Reply:
     """A message id is said once for ever: the same turn gets the first answer again."""
-    run_id, node_id, name = place
-    tenant, host = request.caller.tenant, request.services.host
-    operation = f"TURN {run_id}/{node_id}"
+    tenant, run_id, name = place
+    operation = f"TURN {run_id}/{given.node_id}"
     digest = hashlib.sha256(msgspec.json.encode(given.value, order="sorted")).hexdigest()
     async with request.services.turns.lock((tenant, operation, name)):
         kept = await request.services.store.receipt(tenant, operation, name)
@@ -114,13 +131,15 @@ async def _once(
             return Reply(kept.body, kept.status)
 
         def receipt(run: Run) -> Receipt:
-            answer = reply(run)
+            request.made = reply(run)
             return Receipt(
-                tenant=tenant, operation=operation, key=name, digest=digest, status=answer.status,
-                headers={}, body=answer.body, created_at=given.at,
+                tenant=tenant, operation=operation, key=name, digest=digest,
+                status=request.made.status, headers={}, body=request.made.body,
+                created_at=given.at,
             )  # fmt: skip
 
-        return reply(await host.handle(tenant, run_id, given, receipt))
+        await request.services.host.handle(tenant, run_id, given, receipt)
+        return request.made
 
 
 # -- signed links ------------------------------------------------------------------------------
@@ -168,8 +187,7 @@ async def by_token(request: Request) -> Reply:
         at=request.services.clock.millis(),
         interrupt_id=ticket.interrupt_id,
     )
-    run = await request.services.host.handle(ticket.tenant, ticket.run_id, given)
-    return _replier(ticket.node_id)(run)
+    return await _answer(request, ticket.tenant, ticket.run_id, given)
 
 
 async def _explain(request: Request, ticket: tokens.Ticket) -> None:
@@ -185,23 +203,32 @@ async def _ticket(request: Request) -> tokens.Ticket:
     return tokens.read(services.token_secret, request.params["token"], services.clock.millis())
 
 
-def open_question(services: Services, run: Run) -> dict[str, Any] | None:
+def open_question(services: Services, run: Run, caller: Key) -> dict[str, Any] | None:
     """The question a run is stopped at, with a fresh link to it, for its snapshot."""
     for node_id, found in run.interrupts.items():
-        token = _token(services, run, node_id, found)
+        intent = _intent(caller)
+        token = _token(services, run, node_id, found, intent)
         return {
             "nodeId": node_id,
             "interruptId": found.interrupt_id,
             "kind": found.kind,
             "data": found.data,
             "requestedAt": iso(found.requested_at * 1000),
+            "intent": intent,
             "interruptToken": token,
             "callbackUrl": f"/v1/interrupts/{token}",
         }
     return None
 
 
-def _token(services: Services, run: Run, node_id: str, found: Interrupt) -> str:
+def _intent(caller: Key) -> tokens.Intent:
+    """A link gives no more than its reader has: who may not answer gets one to look at only."""
+    return "resolve" if caller.admin or "approvals:respond" in caller.scopes else "inspect"
+
+
+def _token(
+    services: Services, run: Run, node_id: str, found: Interrupt, intent: tokens.Intent
+) -> str:
     expires = services.clock.millis() + tokens.LIFETIME_MS
     ticket = tokens.Ticket(
         tenant=run.tenant,
@@ -209,6 +236,7 @@ def _token(services: Services, run: Run, node_id: str, found: Interrupt) -> str:
         node_id=node_id,
         interrupt_id=found.interrupt_id,
         expires_at=min(expires, found.due) if found.due is not None else expires,
+        intent=intent,
     )
     return tokens.mint(services.token_secret, ticket)
 

@@ -33,7 +33,7 @@ class Item(Struct, frozen=True, kw_only=True):
 
 def items(run: Run) -> list[Item]:
     """Empty for a run that has ended: nobody needs to answer any more."""
-    if run.terminal or not run.interrupts:
+    if not run.interrupts or run.terminal:
         return []
     found = []
     for node_id, asked in run.interrupts.items():
