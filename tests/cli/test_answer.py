@@ -54,8 +54,10 @@ def test_a_rejection_ends_the_run_and_a_refinement_goes_back(moot: Cli) -> None:
     assert "too dear" in moot("run", "show", rejected).out
     refined = begun(moot, "asks")
     assert moot("reject", refined, "--refine", "cheaper").out.startswith("Sent back")
-    feedback = outputs(moot, refined, "gate")["refineFeedback"]
-    assert feedback == {"scope": "whole", "text": "cheaper"}
+    events = map(json.loads, moot("run", "tail", refined, "--no-follow", "--json").lines())
+    [received] = [event for event in events if event["type"] == "approval.received"]
+    assert received["payload"]["action"] == "refine"
+    assert received["payload"]["refineFeedback"] == {"scope": "whole", "text": "cheaper"}
 
 
 def test_a_quorum_counts_votes_and_goes_on_waiting(moot: Cli) -> None:
