@@ -1,4 +1,4 @@
-"""moot thread: what it sends and prints, against a stand-in that answers as the routes promise."""
+"""moot thread: what it sends and prints, against a stand-in for the server."""
 
 import json
 import threading
@@ -11,6 +11,7 @@ from cli_helpers import Cli
 
 RUN = "run_" + "a" * 20
 THREAD = f"{RUN}:talk:1"
+BUSY = "run_" + "c" * 20
 BASE = f"/v1/host/moot/threads/{THREAD}"
 
 
@@ -23,9 +24,11 @@ class StandIn(BaseHTTPRequestHandler):
         self._note()
         if self.path.startswith(f"{BASE}/export?format="):
             self._answer(200, f"minutes as {self.path.partition('=')[2]}\n".encode())
-        elif self.path.startswith(f"/v1/runs/{RUN}/events/poll?lastSequence=-1"):
-            said = {"type": "conversation.opened", "payload": {"conversationId": THREAD}}
-            self._json(200, {"events": [said], "lastEventSeq": 3, "isComplete": True})
+        elif self.path == f"/v1/host/moot/threads/{RUN}":
+            self._json(200, {"threadId": THREAD, "runId": RUN, "open": True})
+        elif self.path == f"/v1/host/moot/threads/{BUSY}":
+            details = {"threadIds": [f"{BUSY}:a:1", f"{BUSY}:b:1"]}
+            self._json(400, {"error": "validation_error", "message": "x", "details": details})
         else:
             self._json(404, {"error": "not_found", "message": "There is no such thing."})
 
@@ -100,6 +103,8 @@ def test_what_is_not_there_is_not_found(moot: Talking) -> None:
     for name in (f"run_{'b' * 20}", f"run_{'b' * 20}:talk:1"):
         assert moot("thread", "export", name).code == 5
     assert moot("thread", "export", THREAD, "-f", "pdf").code == 2
+    several = moot("thread", "export", BUSY)
+    assert (several.code, f"{BUSY}:a:1, {BUSY}:b:1" in several.err) == (2, True)
 
 
 def test_a_bundle_is_sent_byte_for_byte(moot: Talking) -> None:

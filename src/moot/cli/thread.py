@@ -148,22 +148,10 @@ def find_thread(api: Api, given: str) -> str:
     run_id = resolve(api, run)
     if colon:
         return f"{run_id}:{rest}"
-    found = _threads_of(api, run_id)
-    if not found:
-        raise Trouble(f"{run_id} has no thread.", Exit.NOT_FOUND)
-    if len(found) > 1:
-        raise Trouble(f"{run_id} has several threads: {', '.join(found)}.", Exit.USAGE)
-    return found[0]
-
-
-def _threads_of(api: Api, run_id: str) -> list[str]:
-    """Open or closed: the log names them all."""
-    found, after = [], -1
-    while True:
-        path = path_of("v1", "runs", run_id, "events", "poll")
-        page = api.get(path, lastSequence=after, timeout=0)
-        opened = (event for event in page["events"] if event["type"] == "conversation.opened")
-        found += [str(event["payload"]["conversationId"]) for event in opened]
-        if not page["events"] or page["isComplete"]:
-            return found
-        after = page["lastEventSeq"]
+    try:
+        return str(api.get(_path(run_id))["threadId"])
+    except Trouble as trouble:
+        if several := trouble.details.get("threadIds"):
+            said = f"{run_id} has several threads: {', '.join(several)}."
+            raise Trouble(said, Exit.USAGE) from trouble
+        raise

@@ -1,0 +1,89 @@
+"""moot thread against a real server: a council is closed, written down, and taken elsewhere."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_helpers import SERVER_ARGUMENTS, Cli, begun, write_flows
+
+from real_server import ServerProcess, server_environment
+
+DECISION = (
+    "--decision", "Pilot +8 %", "--vote", "user:bo=yes", "--vote", "user:cy=no",
+    "--dissent", "user:cy=too early", "--cite", "1", "--action", "bo: measure churn",
+)  # fmt: skip
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Cli]:
+    """Another server."""
+    write_flows(tmp_path)
+    server = ServerProcess(tmp_path, SERVER_ARGUMENTS, server_environment())
+    yield Cli(tmp_path)
+    server.stop()
+
+
+@pytest.fixture
+def run_id(moot: Cli) -> str:
+    """A conversation in which something was said."""
+    found = begun(moot, "talks")
+    assert moot("answer", found, "We raise prices.", "--as", "bo").code == 0
+    return found
+
+
+def test_a_decision_closes_the_thread_and_stands_in_its_minutes(moot: Cli, run_id: str) -> None:
+    done = moot("thread", "close", run_id, *DECISION)
+    assert done.code == 0, done.err
+    assert f"{run_id}:talk:1 closed with the decision" in done.out
+    assert moot("run", "tail", run_id).code == 0
+    minutes = moot("thread", "export", f"{run_id}:talk:1").out
+    for said in ("What now?", "We raise prices.", "Pilot +8 %", "too early", "measure churn"):
+        assert said in minutes
+    assert moot("thread", "export", run_id, "-f", "html").out.startswith("<!doctype html>")
+    told = json.loads(moot("thread", "export", run_id[:14], "--json").out)
+    assert told == json.loads(moot("thread", "export", "@last", "-f", "json").out)
+
+
+def test_a_thread_is_closed_without_a_word_and_only_once(moot: Cli, run_id: str) -> None:
+    answer = json.loads(moot("thread", "close", run_id, "--json").out)
+    assert (answer["threadId"], answer["open"]) == (f"{run_id}:talk:1", False)
+    again = moot("thread", "close", run_id)
+    assert (again.code, "closed" in again.err) == (1, True)
+
+
+def test_a_turn_that_is_not_there_cannot_be_cited(moot: Cli, run_id: str) -> None:
+    done = moot("thread", "close", run_id, "--decision", "x", "--cite", 99)
+    assert (done.code, "no turn 99" in done.err) == (1, True)
+
+
+def test_a_bundle_brings_the_thread_to_another_server_once(
+    moot: Cli, elsewhere: Cli, run_id: str
+) -> None:
+    assert moot("thread", "close", run_id, *DECISION).code == 0
+    bundle = elsewhere.folder / "talk.moot.jsonl"
+    assert moot("thread", "export", run_id, "-f", "bundle", "-o", bundle).code == 0
+    brought = elsewhere("thread", "import", bundle)
+    assert (brought.code, brought.out) == (0, f"{run_id}:talk:1\n")
+    assert elsewhere("thread", "export", run_id).out == moot("thread", "export", run_id).out
+    again = elsewhere("thread", "import", bundle)
+    assert again.code == 1
+    assert again.err.startswith("error: ")
+    bundle.write_text(bundle.read_text().replace("We raise", "We lower"))
+    assert elsewhere("thread", "import", bundle).code == 1
+
+
+def test_minutes_are_read_from_the_file_while_no_server_runs(
+    moot: Cli, run_id: str, tmp_path: Path
+) -> None:
+    assert moot("db", "backup", tmp_path / "moot.db").code == 0
+    done = Cli(tmp_path)("thread", "export", run_id)
+    assert (done.code, "We raise prices." in done.out) == (0, True)
+    assert done.err == "No server runs; reading moot.db itself.\n"
+    assert Cli(tmp_path)("thread", "close", run_id).code == 6
+
+
+def test_a_run_that_has_no_thread_is_not_found(moot: Cli) -> None:
+    [run_id] = moot("run", "hello", "-d").lines()
+    assert moot("thread", "export", run_id).code == 5
+    assert moot("thread", "export", f"{run_id}:talk:1").code == 5
