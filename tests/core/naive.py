@@ -146,7 +146,7 @@ def _interrupt(log: list[Event], node_id: str) -> str:
 
 def votes(log: list[Event], node_id: str) -> dict[str, str]:
     """The last vote of each voter."""
-    words = {"approval.granted": "accept", "approval.rejected": "reject"}
+    words = {"moot.approval.granted": "accept", "moot.approval.rejected": "reject"}
     return {
         event.payload["principal"]: words[event.type]
         for event in log
@@ -244,7 +244,8 @@ def _names(value: Any) -> list[str]:
     if isinstance(value, dict):
         value = value.get("targets")
     many = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    return [name for name in many if isinstance(name, str)]
+    short = [name for name in many if isinstance(name, str) and name]
+    return [name if ":" in name or name in ("user", "system") else f"host:{name}" for name in short]
 
 
 def _flag(content: dict[str, Any], word: str, otherwise: Any) -> Any:

@@ -144,20 +144,20 @@ def vote(world: World, life: Life, action: str, voter: str) -> list[str]:
 
 def test_a_quorum_is_reached_by_the_last_distinct_acceptance() -> None:
     world, life = approval(requiredApprovals=3)
-    assert vote(world, life, "accept", "ada") == ["approval.granted"]
-    assert vote(world, life, "accept", "bob") == ["approval.granted"]
+    assert vote(world, life, "accept", "ada") == ["moot.approval.granted"]
+    assert vote(world, life, "accept", "bob") == ["moot.approval.granted"]
     assert life.run.status is Status.WAITING_APPROVAL
     assert vote(world, life, "accept", "cyd") == [
-        "approval.granted", "interrupt.resolved", "approval.received", "node.resumed",
+        "moot.approval.granted", "interrupt.resolved", "approval.received", "node.resumed",
         "node.completed", "run.completed",
     ]  # fmt: skip
-    votes = [event.payload for event in life.told("approval.granted")]
+    votes = [event.payload for event in life.told("moot.approval.granted")]
     assert [each["principal"] for each in votes] == ["ada", "bob", "cyd"]
     assert votes[-1] == {
         "gateId": "ok", "principal": "cyd", "quorumProgress": {"granted": 3, "required": 3}
     }  # fmt: skip
     assert life.told("approval.received")[0].payload["decidedBy"] == "cyd"
-    granted = life.told("approval.granted")
+    granted = life.told("moot.approval.granted")
     assert {caused_by(life, event).type for event in granted} == {"interrupt.requested"}
 
 
@@ -177,9 +177,9 @@ def test_the_first_rejection_is_a_veto_by_default() -> None:
     world, life = approval(requiredApprovals=3)
     vote(world, life, "accept", "ada")
     found = vote(world, life, "reject", "bob")
-    assert found[:3] == ["approval.rejected", "interrupt.resolved", "approval.received"]
+    assert found[:3] == ["moot.approval.rejected", "interrupt.resolved", "approval.received"]
     assert life.run.status is Status.FAILED
-    assert life.told("approval.rejected")[0].payload == {"gateId": "ok", "principal": "bob"}
+    assert life.told("moot.approval.rejected")[0].payload == {"gateId": "ok", "principal": "bob"}
 
 
 @pytest.mark.parametrize(("needed", "rejections"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
@@ -195,7 +195,7 @@ def test_with_a_majority_policy_more_than_half_must_reject(needed: int, rejectio
 def test_a_reason_is_kept_with_the_vote() -> None:
     world, life = approval(requiredApprovals=2, rejectionPolicy="majority")
     world.answer(life, "ok", {"action": "reject", "comment": "too soon"}, ADA)
-    assert life.told("approval.rejected")[0].payload == {
+    assert life.told("moot.approval.rejected")[0].payload == {
         "gateId": "ok", "principal": "key_ada", "reason": "too soon"
     }  # fmt: skip
 

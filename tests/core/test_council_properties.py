@@ -130,7 +130,7 @@ def test_only_running_counts_as_active_time(body: dict[str, Any], story: list[Mo
 
 
 def vote_events(life: Life) -> list[Event]:
-    return [*life.told("approval.granted"), *life.told("approval.rejected")]
+    return [*life.told("moot.approval.granted"), *life.told("moot.approval.rejected")]
 
 
 @examples(60)

@@ -459,13 +459,17 @@ def test_quorum_waits_for_the_third_accept(api: Api) -> None:
     run_id = waiting(api, "conformance-interrupt-quorum", "waiting-approval", "gate")
     for number, voter in enumerate(("a", "b"), 1):
         assert vote(api, run_id, "accept", voter) == "waiting-approval"
-        progress = of(api, run_id, "approval.granted")[-1]["quorumProgress"]
+        progress = of(api, run_id, "moot.approval.granted")[-1]["quorumProgress"]
         assert progress == {"granted": number, "required": 3}
     assert "node.resumed" not in api.types(run_id)
     vote(api, run_id, "accept", "c")
     assert api.until(run_id)["status"] == "completed"
     well_formed(api, run_id)
-    assert [said["principal"] for said in of(api, run_id, "approval.granted")] == ["a", "b", "c"]
+    assert [said["principal"] for said in of(api, run_id, "moot.approval.granted")] == [
+        "a",
+        "b",
+        "c",
+    ]
 
 
 def test_quorum_ends_with_the_majority_against(api: Api) -> None:

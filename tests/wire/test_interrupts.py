@@ -342,7 +342,7 @@ def test_one_veto_ends_a_quorum(api: Api) -> None:
     answered(resolve(two, run_id, {"action": "reject", "comment": "no"}))
     found = api.until(run_id)
     assert (found["status"], found["error"]["code"]) == ("failed", "approval_rejected")
-    assert of(api, run_id, "approval.rejected")[0]["reason"] == "no"
+    assert of(api, run_id, "moot.approval.rejected")[0]["reason"] == "no"
     refused(resolve(one, run_id, ACCEPT), 409, "interrupt_already_resolved")
 
 
@@ -360,7 +360,7 @@ def test_a_voter_has_one_vote_and_may_change_it(api: Api) -> None:
     run_id = asked(api, approval(requiredApprovals=2, rejectionPolicy="majority"))
     for action in ("accept", "accept", "reject", "accept", "reject"):
         assert answered(resolve(one, run_id, {"action": action}))["status"] == "waiting-approval"
-    assert [said["quorumProgress"]["granted"] for said in of(api, run_id, "approval.granted")] == [
+    assert [said["quorumProgress"]["granted"] for said in of(api, run_id, "moot.approval.granted")] == [
         1, 1, 1,
     ]  # fmt: skip
     answered(resolve(two, run_id, ACCEPT))
@@ -376,7 +376,7 @@ def test_nobody_votes_in_anothers_name(api: Api, live: Api) -> None:
     for voter in ("somebody", "somebody-else", "key_x", "", 1, None):
         body = answered(resolve(live, run_id, {**ACCEPT, "voter": voter}))
         assert body["status"] == "waiting-approval"
-    assert len({said["principal"] for said in of(api, run_id, "approval.granted")}) == 1
+    assert len({said["principal"] for said in of(api, run_id, "moot.approval.granted")}) == 1
 
 
 def test_a_link_is_one_voter(api: Api) -> None:
@@ -394,7 +394,9 @@ def test_votes_at_once_are_all_counted(api: Api) -> None:
         answers = list(pool.map(lambda caller: resolve(caller, run_id, ACCEPT), callers))
     assert [answer.status_code for answer in answers] == [200] * 8
     assert api.until(run_id)["status"] == "completed"
-    granted = [said["quorumProgress"]["granted"] for said in of(api, run_id, "approval.granted")]
+    granted = [
+        said["quorumProgress"]["granted"] for said in of(api, run_id, "moot.approval.granted")
+    ]
     assert granted == list(range(1, 9))
 
 

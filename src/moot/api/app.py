@@ -69,7 +69,7 @@ class App:
                 return await self._idempotency.answer(request, endpoint), endpoint
             return await endpoint.call(request), endpoint
         except MootError as refusal:
-            return refused(refusal), endpoint
+            return refused(refusal, self.services), endpoint
         except Exception:
             correlation = self.services.clock.new_id("err_")
             log.exception("A request failed", extra={"action": "http.failed", "id": correlation})
@@ -77,7 +77,7 @@ class App:
                 "The server made a mistake; its log has the details under this id.",
                 correlationId=correlation,
             )
-            return refused(failure), endpoint
+            return refused(failure, self.services), endpoint
 
     def _spend(self, request: Request, header: str | None) -> Key | None:
         """Only a key that is known has a share of its own: made-up ones share their address'."""

@@ -201,4 +201,11 @@ SEAMS = (
         "Speak in it",
         council_seams.Exchange,
     ),
+    _seam(
+        "POST",
+        "governance/approval-gate",
+        council_seams.approval_gate,
+        "Try a gate",
+        council_seams.Gate,
+    ),
 )

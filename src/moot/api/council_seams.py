@@ -1,13 +1,15 @@
 """Seams for councils of a host under trial: the same runs and commands as everybody's."""
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from moot.api import interrupts
-from moot.api.wire import Reply, Request
+from moot.api.wire import Reply, Request, encode
 from moot.core import conversation
-from moot.core.errors import BadRequest, NotFound
+from moot.core.conversation import Speaker
+from moot.core.errors import BadRequest, Forbidden, NotFound
 from moot.core.resolving import Answer
 from moot.core.starting import StartRun
 from moot.core.waiting import THREAD
@@ -20,6 +22,12 @@ class Open(Struct, frozen=True, rename="camel"):
     conversation_id: Name
     participants: list[dict[str, Any]]
     max_participants: int = conversation.MOST_PARTICIPANTS
+
+
+class Gate(Struct, frozen=True):
+    scenario: str
+    principal: Name
+    reason: str = ""
 
 
 class Exchange(Struct, frozen=True, rename="camel"):
@@ -63,3 +71,61 @@ async def exchange(request: Request) -> Reply:
     )
     await services.host.handle(tenant, run_id, given)
     return Reply({"conversationId": asked.conversation_id, "accepted": True})
+
+
+#: who may approve the gate below
+APPROVER = "conformance-owner-principal"
+
+GATE = {
+    "id": "conformance-governance-gate",
+    "name": "Governance gate",
+    "version": "1.0",
+    "nodes": [
+        {
+            "id": "gate",
+            "typeId": "core.approvalGate",
+            "name": "Gate",
+            "position": {"x": 0, "y": 0},
+            "config": {
+                "title": "Publish",
+                "requiredApprovals": 2,
+                "approversList": [APPROVER],
+                "overrideBypassesQuorum": True,
+            },
+            "inputs": {},
+        }
+    ],
+    "edges": [],
+    "triggers": [],
+    "variables": [],
+    "metadata": {},
+    "settings": {},
+}
+
+
+async def approval_gate(request: Request) -> Reply:
+    """A gate that one principal may pass: another one tries, or its owner overrides it."""
+    asked = await request.read(Gate)
+    services, tenant = request.services, request.caller.tenant
+    flow = await services.host.flows.register(tenant, encode(GATE))
+    command = StartRun(
+        tenant=tenant,
+        principal=request.caller.id,
+        at=services.clock.millis(),
+        limits=services.host.limits,
+    )
+    run_id = (await services.host.create(flow, command)).run_id
+    overrides = asked.scenario == "override"
+    value: dict[str, Any] = {"action": "accept"}
+    if overrides:
+        value |= {"override": True, "reason": asked.reason}
+    who = Speaker(asked.principal, (), admin=overrides and asked.principal == APPROVER)
+    given = Answer(node_id="gate", value=value, who=who, at=services.clock.millis())
+    with suppress(Forbidden):
+        await services.host.handle(tenant, run_id, given)
+    head = await services.host.view(tenant, run_id)
+    body: dict[str, Any] = {"runId": run_id, "released": "gate" not in head.run.interrupts}
+    for event in await services.host.runs.log(head):
+        if event.type == "approval.overridden":
+            body["event"] = {"type": event.type, "payload": event.payload}
+    return Reply(body)

@@ -13,6 +13,7 @@ import logging
 import msgspec
 
 from moot.api import dialect
+from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request, Stream
 from moot.core.errors import (
     BadRequest,
@@ -89,7 +90,7 @@ async def _first(
         reply = await endpoint.call(request)
     except MootError as refusal:
         written = False
-        reply = refused(refusal)
+        reply = refused(refusal, request.services)
     unknown = endpoint.public and isinstance(reply, Reply) and reply.status == 404
     if isinstance(reply, Reply) and _final(reply) and not written and not unknown:
         await _keep(request, receipt_of(reply))
@@ -141,9 +142,9 @@ async def _digest(request: Request) -> str:
     return hashlib.sha256(place + b"\0" + body).hexdigest()
 
 
-def refused(refusal: MootError) -> Reply:
+def refused(refusal: MootError, services: Services) -> Reply:
     """The one place where a refusal becomes an answer."""
-    code, details = dialect.spoken(refusal)
+    code, details = dialect.spoken(refusal, services.settings.council_error_codes)
     body: dict[str, object] = {"error": code, "message": refusal.message}
     if details:
         body["details"] = details

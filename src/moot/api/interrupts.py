@@ -230,7 +230,7 @@ def _intent(caller: Key) -> tokens.Intent:
 def _token(
     services: Services, run: Run, node_id: str, found: Interrupt, intent: tokens.Intent
 ) -> str:
-    expires = services.clock.millis() + tokens.LIFETIME_MS
+    expires = found.requested_at + tokens.LIFETIME_MS
     ticket = tokens.Ticket(
         tenant=run.tenant,
         run_id=run.run_id,

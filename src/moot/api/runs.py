@@ -85,7 +85,7 @@ async def read(request: Request) -> Reply:
     head = await services.host.whole(request.caller.tenant, request.params["run_id"])
     question = interrupts.open_question(services, head.run, request.caller)
     intent = question["intent"] if question is not None else ""
-    tag = snapshot.etag(head.run, intent, services.clock.millis())
+    tag = snapshot.etag(head.run, intent)
     if not head.run.children and question is None:
         return _conditional(request, tag, snapshot.encoded(head))
     shown = snapshot.snapshot(head)

@@ -55,10 +55,10 @@ def encoded(head: Head) -> bytes:
     return head.cached[1]
 
 
-def etag(run: Run, intent: str = "", at: int = 0) -> str:
+def etag(run: Run, intent: str = "") -> str:
     """Strong: the log decides everything a snapshot says, but for the link to an open question,
-    which depends on its reader and must be fresh: it changes the tag every ten minutes."""
-    link = f".{intent}{at // 600_000}" if intent else ""
+    which depends on its reader."""
+    link = f".{intent}" if intent else ""
     return f'"{run.run_id}.{run.next_sequence}{link}"'
 
 

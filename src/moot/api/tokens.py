@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from moot.core.errors import InterruptExpired, InterruptNotFound
 
-LIFETIME_MS = 30 * 60 * 1000
+#: of a question without a deadline: a link lives as long as what it leads to
+LIFETIME_MS = 10 * 365 * 24 * 3_600_000
 SECRET_NAME = "interrupt-tokens"
 Intent = Literal["resolve", "inspect"]
 

@@ -39,14 +39,21 @@ def requested(node: FlowNode, spec: GateSpec, name: str) -> NewEvent:
 
 def answer(run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer) -> list[NewEvent]:
     value = _answer_of(given.value, found.data["actions"])
-    _check_eligible(found.data, (given.who.principal, *given.who.names), given.who.admin)
+    by = _voter(value, given.who)
+    overrides = _overrides(value, given.who)
+    if not overrides:
+        _check_eligible(found.data, by, given.who)
     if value["action"] == "ask":
         return [_question(node, found, value, given)]
-    by = _voter(value, given.who)
     events = []
+    if overrides:
+        payload = {"gateId": node.id, "principal": by, "reason": value["reason"]}
+        events.append(NewEvent("approval.overridden", payload, node.id, cause=found.seq))
     if value["action"] in ("accept", "edit-accept", "reject"):
         votes = {**found.votes, by: value["action"]}
         reached = _outcome(found.data, votes)
+        if overrides and found.data.get("overrideBypassesQuorum") is True:
+            reached = value["action"]
         if int(found.data.get("requiredApprovals", 1)) > 1:
             events.append(_voted(node.id, by, value, found, votes))
         if reached is None:
@@ -113,11 +120,25 @@ def _check_parts(answer: dict[str, Any]) -> None:
         raise BadRequest("To ask, send the question.", field="question")
 
 
-def _check_eligible(data: dict[str, Any], names: tuple[str, ...], admin: bool) -> None:
+def _check_eligible(data: dict[str, Any], by: str, who: Speaker) -> None:
     """The host decides who may approve, before the engine sees the value."""
-    listed = [*data.get("approversList", []), *data.get("audience", {}).get("subjects", [])]
-    if listed and not admin and not set(listed).intersection(names):
-        raise Forbidden("You are not among the approvers of this gate.", approversList=listed)
+    listed = data.get("approversList", [])
+    if listed and not {by, who.principal, *who.names}.intersection(listed):
+        way_out = " Override it: {override: true, reason}." if who.admin else ""
+        raise Forbidden(
+            f"You are not among the approvers of this gate.{way_out}", approversList=listed
+        )
+
+
+def _overrides(value: dict[str, Any], who: Speaker) -> bool:
+    """An administrator may set aside who is to approve, and says why."""
+    if value.get("override") is not True:
+        return False
+    if not who.admin:
+        raise Forbidden("Only an administrator's key overrides a gate.")
+    if not isinstance(value.get("reason"), str) or not value["reason"]:
+        raise BadRequest("To override, say why: reason.", field="reason")
+    return True
 
 
 def _received(node_id: str, answer: dict[str, Any], by: str, at: int) -> NewEvent:
@@ -158,11 +179,11 @@ def _voted(
         payload: dict[str, Any] = {"gateId": node_id, "principal": by}
         if isinstance(value.get("comment"), str):
             payload["reason"] = value["comment"]
-        return NewEvent("approval.rejected", payload, node_id, cause=found.seq)
+        return NewEvent("moot.approval.rejected", payload, node_id, cause=found.seq)
     granted = sum(action in ("accept", "edit-accept") for action in votes.values())
     progress = {"granted": granted, "required": int(found.data.get("requiredApprovals", 1))}
     payload = {"gateId": node_id, "principal": by, "quorumProgress": progress}
-    return NewEvent("approval.granted", payload, node_id, cause=found.seq)
+    return NewEvent("moot.approval.granted", payload, node_id, cause=found.seq)
 
 
 def _question(node: FlowNode, found: Interrupt, value: dict[str, Any], given: Answer) -> NewEvent:

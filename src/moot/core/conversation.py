@@ -281,7 +281,16 @@ def channel_of(flow: Flow, wanted: str | None) -> str | None:
     return None
 
 
+def own_echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any], at: int) -> list[NewEvent]:
+    """Of a turn that opens or ends the conversation: a full channel keeps nobody from that."""
+    try:
+        return echo(run, flow, node, turn, at)
+    except BadRequest:
+        return []
+
+
 def echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any], at: int) -> list[NewEvent]:
+    """The turn on the channel of messages, if there is one."""
     name = channel_of(flow, node.definition.config.get("channel"))
     if name is None:
         return []

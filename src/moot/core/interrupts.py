@@ -96,8 +96,7 @@ def _announced(
         payload = {"nodeId": node.id, "interruptId": name, "questions": spec.data["questions"]}
         return [NewEvent("clarification.requested", payload, node.id)]
     if spec.conversation is not None:
-        opened = conversation.opened(run, node, spec.conversation, at)
-        return [opened, *conversation.joined(run, node, spec.conversation)]
+        return talking.opened(run, flow, node, spec.conversation, at)
     return []
 
 
@@ -184,7 +183,7 @@ ANSWERS = {
 }
 
 
-def expired(run: Run, node: FlowNode, found: Interrupt, at: int) -> list[NewEvent]:
+def expired(run: Run, flow: Flow, node: FlowNode, found: Interrupt, at: int) -> list[NewEvent]:
     """Nobody answered in time. Nothing is ever approved by waiting."""
     resolved = {
         "nodeId": node.id,
@@ -199,6 +198,7 @@ def expired(run: Run, node: FlowNode, found: Interrupt, at: int) -> list[NewEven
     if found.kind.startswith("conversation.") and talk is not None and talk.open:
         turn = conversation.system_turn(talk, "The conversation timed out.", at)
         events.append(conversation.closed(talk, node, turn, None))
+        events += conversation.own_echo(run, flow, node, turn, at)
     events.append(NewEvent("interrupt.resolved", resolved, node.id, cause=found.seq))
     if found.kind == "approval":
         payload = {"nodeId": node.id, "action": "timeout", "decidedAt": iso(at * 1000)}

@@ -35,14 +35,14 @@ def talk(run: Run, flow: Flow, node: FlowNode, given: Answer) -> list[NewEvent]:
         decisions.check({"decision": said.outcome} if said.decided else said.outcome, found)
         final = _final_turn(found, said.turn, given)
         closed = conversation.closed(found, node, final, said.outcome)
-        return _closing(run, node, found, closed, given)
+        return _closing(run, flow, node, found, closed, given)
     turn = conversation.turn_of(found, said.turn, given.who, given.at)
     events = conversation.exchanged(run, flow, node, found, turn, given.at)
     limit = close_after(node)
     if limit is not None and turn["turnIndex"] >= limit:
         final = conversation.system_turn(found, "All turns have been taken.", given.at, ahead=2)
         closed = conversation.closed(found, node, final, turn["content"], run.next_sequence)
-        events += _closing(run, node, found, closed, given)
+        events += _closing(run, flow, node, found, closed, given)
     return events
 
 
@@ -76,15 +76,24 @@ def _final_turn(found: Conversation, said: Any, given: Answer) -> dict[str, Any]
 
 
 def _closing(
-    run: Run, node: FlowNode, found: Conversation, closed: NewEvent, given: Answer
+    run: Run, flow: Flow, node: FlowNode, found: Conversation, closed: NewEvent, given: Answer
 ) -> list[NewEvent]:
-    outcome = closed.payload["outcome"]
+    outcome, final = closed.payload["outcome"], closed.payload["finalTurn"]
     outputs = conversation.outputs(found, closed.payload["turnIndex"], outcome)
     return [
         closed,
+        *conversation.own_echo(run, flow, node, final, given.at),
         *ended(node, run.interrupts[node.id], given, outcome, []),
         completed(run, node, outputs, given.at),
     ]
+
+
+def opened(run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec, at: int) -> list[NewEvent]:
+    """The first turn, and who is invited from the beginning."""
+    event = conversation.opened(run, node, spec, at)
+    turn = event.payload["initialTurn"]
+    said = conversation.own_echo(run, flow, node, turn, turn["ts"])
+    return [event, *said, *conversation.joined(run, node, spec)]
 
 
 def by_itself(
@@ -121,7 +130,7 @@ def _mocked(
     speaker = spec.participants[0]["agentId"] if spec.participants else spec.owner or "host:mock"
     events: list[NewEvent] = []
     last = run.next_sequence + 2  # asked, suspended, opened: the same decision
-    first = last + 1 + len(spec.invited)
+    first = last + len(opened(run, flow, node, spec, 0))
     for index in range(1, 2 * (spec.mock_turns or 1) + 1):
         person = index % 2 == 1
         role, who = ("user", "user") if person else ("agent", speaker)
@@ -141,4 +150,5 @@ def _mocked(
         "finalTurn": final,
         "outcome": "mock close",
     }
-    return [*events, NewEvent("conversation.closed", payload, node.id, cause=last)], final
+    events.append(NewEvent("conversation.closed", payload, node.id, cause=last))
+    return [*events, *conversation.own_echo(run, flow, node, final, index)], final

@@ -142,7 +142,7 @@ def targets(value: Any) -> list[str]:
         found = [found]
     if not isinstance(found, list):
         return []
-    return [full_name(name) for name in found if isinstance(name, str)]
+    return [full_name(name) for name in found if isinstance(name, str) and name]
 
 
 def _on(value: Any) -> bool | None:

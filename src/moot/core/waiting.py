@@ -93,7 +93,7 @@ def _suspended(run: "Run", event: Event, at: int) -> None:
 def _voted(run: "Run", event: Event, at: int) -> None:
     found = run.interrupts.get(event.payload.get("gateId", ""))
     if found is not None:
-        action = "accept" if event.type == "approval.granted" else "reject"
+        action = "accept" if event.type == "moot.approval.granted" else "reject"
         found.votes[event.payload.get("principal", "")] = action
 
 
@@ -187,8 +187,8 @@ def _node(event: Event) -> str:
 HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
     "interrupt.requested": _requested,
     "node.suspended": _suspended,
-    "approval.granted": _voted,
-    "approval.rejected": _voted,
+    "moot.approval.granted": _voted,
+    "moot.approval.rejected": _voted,
     "interrupt.resolved": _resolved,
     "node.resumed": _resumed,
     "conversation.opened": _opened,

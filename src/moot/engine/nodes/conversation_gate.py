@@ -8,6 +8,15 @@ from moot.engine.nodes import gate_config
 
 
 def _gate(call: Call) -> GateSpec:
+    return _asks(call, None)
+
+
+def _mocked(call: Call) -> GateSpec:
+    turns = int(call.config.get("turnCount", 1)) if call.config.get("mockAutoResume") else None
+    return _asks(call, turns)
+
+
+def _asks(call: Call, mock_turns: int | None) -> GateSpec:
     config = call.config
     participants = _given(call, "participants")
     if participants is not None:
@@ -21,7 +30,7 @@ def _gate(call: Call) -> GateSpec:
         schema=config.get("schema"),
         owner=config.get("agentId"),
         group_id=config.get("groupId"),
-        mock_turns=int(config.get("turnCount", 1)) if config.get("mockAutoResume") else None,
+        mock_turns=mock_turns,
     )
     data: dict[str, Any] = {
         "conversationId": f"{call.run_id}:{call.node_id}:{call.attempt}",
@@ -42,6 +51,15 @@ def _given(call: Call, name: str, in_config: str | None = None) -> Any:
     return call.inputs.get(name, call.run_inputs.get(name, call.config.get(in_config or name)))
 
 
-TYPE = NodeType(
-    type_id="core.conversationGate", kind=Kind.GATE, gate=_gate, check=gate_config.conversation
+def _check(config: dict[str, Any]) -> str | None:
+    if config.get("mockAutoResume"):
+        return "mockAutoResume is for a host under trial (moot serve --conformance)"
+    return gate_config.conversation(config)
+
+
+TYPE = NodeType(type_id="core.conversationGate", kind=Kind.GATE, gate=_gate, check=_check)
+
+#: on a host under trial a gate may talk to itself
+ON_TRIAL = NodeType(
+    type_id="core.conversationGate", kind=Kind.GATE, gate=_mocked, check=gate_config.conversation
 )

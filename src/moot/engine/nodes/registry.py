@@ -56,7 +56,7 @@ BUILT_IN = (
     conversation_gate.TYPE,
 )
 
-CONFORMANCE = (*conformance.TYPES, call_prompt.TYPE)
+CONFORMANCE = (*conformance.TYPES, call_prompt.TYPE, conversation_gate.ON_TRIAL)
 
 MOCK_PROVIDERS: tuple[str, ...] = tuple(mock_providers.PROVIDERS)
 
