@@ -213,16 +213,18 @@ def test_one_key_has_one_vote_whatever_names_it_goes_by() -> None:
 # -- who may -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "listed",
-    [{"approversList": ["user:ada"]}, {"audience": {"subjects": ["user:ada"]}}],
-)
-def test_only_those_listed_may_answer_or_ask(listed: dict[str, Any]) -> None:
-    world, life = approval(actions=ALL, **listed)
+def test_only_those_listed_may_answer_or_ask() -> None:
+    world, life = approval(actions=ALL, approversList=["user:ada"])
     for value in ({"action": "accept"}, {"action": "ask", "question": "?"}):
-        assert isinstance(world.refused(life, world.answering("ok", value, BOB)), Forbidden)
-        assert isinstance(world.refused(life, world.answering("ok", value, BOT)), Forbidden)
+        for who in (BOB, BOT, CHAIR):
+            assert isinstance(world.refused(life, world.answering("ok", value, who)), Forbidden)
     world.answer(life, "ok", {"action": "accept"}, ADA)
+    assert life.run.status is Status.COMPLETED
+
+
+def test_who_is_told_of_a_gate_is_not_thereby_who_may_pass_it() -> None:
+    world, life = approval(audience={"subjects": ["user:ada"]})
+    world.answer(life, "ok", {"action": "accept"}, BOB)
     assert life.run.status is Status.COMPLETED
 
 
@@ -232,7 +234,26 @@ def test_a_listed_principal_may_answer_by_its_key_alone() -> None:
     assert life.run.status is Status.COMPLETED
 
 
-def test_an_administrator_may_always_answer() -> None:
+def test_an_administrator_who_is_not_listed_overrides_and_says_why() -> None:
     world, life = approval(approversList=["user:ada"])
-    world.answer(life, "ok", {"action": "accept"}, CHAIR)
+    value = {"action": "accept", "override": True, "reason": "it burns"}
+    found = world.answer(life, "ok", value, CHAIR)
+    assert found[0].type == "approval.overridden"
+    assert found[0].payload == {"gateId": "ok", "principal": "key_chair", "reason": "it burns"}
     assert life.run.status is Status.COMPLETED
+
+
+@pytest.mark.parametrize("reason", [None, "", 5])
+def test_an_override_needs_a_reason_and_an_administrator(reason: Any) -> None:
+    world, life = approval(approversList=["user:ada"])
+    value = {"action": "accept", "override": True, "reason": reason}
+    assert isinstance(world.refused(life, world.answering("ok", value, CHAIR)), BadRequest)
+    given = {**value, "reason": "because"}
+    assert isinstance(world.refused(life, world.answering("ok", given, ADA)), Forbidden)
+
+
+@pytest.mark.parametrize("bypasses", [True, False])
+def test_an_override_is_one_vote_unless_the_gate_lets_it_bypass_the_quorum(bypasses: bool) -> None:
+    world, life = approval(requiredApprovals=2, overrideBypassesQuorum=bypasses)
+    world.answer(life, "ok", {"action": "accept", "override": True, "reason": "x"}, CHAIR)
+    assert life.run.status is (Status.COMPLETED if bypasses else Status.WAITING_APPROVAL)

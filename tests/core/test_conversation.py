@@ -216,7 +216,9 @@ def test_turns_are_written_to_the_messages_channel_at_the_servers_time() -> None
         "agentId": "host:cfo",
     }  # fmt: skip
     assert written["writtenAt"][:19] == found[1].timestamp[:19]
-    assert life.run.messages == {"conversation": 1}
+    assert life.run.messages == {"conversation": 2}
+    opening = life.told("channel.written")[0].payload["value"]
+    assert opening["messageId"].startswith("convo:0:")
 
 
 def test_the_group_of_the_conversation_is_that_of_its_turns() -> None:
@@ -371,8 +373,8 @@ def test_a_gate_with_a_lifecycle_closes_by_itself_after_its_turns() -> None:
     say(world, life, "host:cfo", "one")
     found = say(world, life, "host:cto", "two")
     assert short(found) == [
-        "conversation.exchanged", "channel.written", "conversation.closed", "interrupt.resolved",
-        "node.resumed", "node.completed", "run.completed",
+        "conversation.exchanged", "channel.written", "conversation.closed", "channel.written",
+        "interrupt.resolved", "node.resumed", "node.completed", "run.completed",
     ]  # fmt: skip
     closed = found[2]
     assert closed.payload["outcome"] == "two" and closed.payload["turnIndex"] == 3
@@ -423,13 +425,13 @@ def test_a_host_under_trial_talks_to_itself_and_says_the_same_in_every_run() -> 
     world = World()
     first, second = world.start(compiled(body)), world.start(compiled(body))
     assert first.types[3:5] == ["node.suspended", "conversation.opened"]
-    assert first.types[-5:] == [
-        "conversation.closed", "interrupt.resolved", "node.resumed", "node.completed",
-        "run.completed",
+    assert first.types[-6:] == [
+        "conversation.closed", "channel.written", "interrupt.resolved", "node.resumed",
+        "node.completed", "run.completed",
     ]  # fmt: skip
     messages = [[e.payload["value"] for e in life.told("channel.written")]
                 for life in (first, second)]  # fmt: skip
-    assert messages[0] == messages[1] and len(messages[0]) == 4
+    assert messages[0] == messages[1] and len(messages[0]) == 6
     turns = [*first.told("conversation.opened"), *first.told("conversation.exchanged"),
              *first.told("conversation.closed")]  # fmt: skip
     assert [e.payload.get("turnIndex", 0) for e in turns] == [0, 1, 2, 3, 4, 5]

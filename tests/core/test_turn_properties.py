@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from invariants import check_world
+from msgspec import UNSET
 from random_flows import SECRET, Move, Story, bodies, examples, flows_of, limits, moves
 from simulator import TENANT, Life, World, chain, compiled, node, state
 
@@ -106,7 +107,7 @@ class TurnWorld(World):
             assert life.run == life.read_back, "memory and log say different things"
             assert append.row == row_of(life.run)
             self.work[append.run_id] = append.work  # type: ignore[assignment]
-            if append.inbox is not None:
+            if append.inbox is not UNSET:
                 self.inbox[append.run_id] = append.inbox
         for _, run_id, name, value in batch.sealed:
             kept = self.sealed.setdefault(run_id, {})

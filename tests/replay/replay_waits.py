@@ -17,7 +17,7 @@ async def approvals(story: Story) -> None:
         gate("both", "approvalGate", title="Publish", requiredApprovals=2,
              rejectionPolicy="majority", actions=["accept", "reject", "ask"], timeoutMs=60_000),
         gate("text", "approvalGate", actions=["accept", "edit", "refine"]),
-        gate("last", "approvalGate"),
+        gate("last", "approvalGate", approversList=["user:ada"]),
         node("undo"),
     ]  # fmt: skip
     edges = [
@@ -30,7 +30,8 @@ async def approvals(story: Story) -> None:
     story.clock.pass_time(1000)
     await story.answer(run_id, "both", {"decision": "approved"}, ADA)
     await story.answer(run_id, "text", {"action": "edit", "editedArtifactData": {"a": 1}}, ADA)
-    await story.answer(run_id, "last", {"action": "reject", "comment": "no"})
+    value = {"action": "reject", "comment": "no", "override": True, "reason": "ada is away"}
+    await story.answer(run_id, "last", value)
     await story.wait(run_id)
 
 

@@ -465,11 +465,8 @@ def test_quorum_waits_for_the_third_accept(api: Api) -> None:
     vote(api, run_id, "accept", "c")
     assert api.until(run_id)["status"] == "completed"
     well_formed(api, run_id)
-    assert [said["principal"] for said in of(api, run_id, "moot.approval.granted")] == [
-        "a",
-        "b",
-        "c",
-    ]
+    votes = of(api, run_id, "moot.approval.granted")
+    assert [said["principal"] for said in votes] == ["a", "b", "c"]
 
 
 def test_quorum_ends_with_the_majority_against(api: Api) -> None:

@@ -360,9 +360,8 @@ def test_a_voter_has_one_vote_and_may_change_it(api: Api) -> None:
     run_id = asked(api, approval(requiredApprovals=2, rejectionPolicy="majority"))
     for action in ("accept", "accept", "reject", "accept", "reject"):
         assert answered(resolve(one, run_id, {"action": action}))["status"] == "waiting-approval"
-    assert [said["quorumProgress"]["granted"] for said in of(api, run_id, "moot.approval.granted")] == [
-        1, 1, 1,
-    ]  # fmt: skip
+    votes = of(api, run_id, "moot.approval.granted")
+    assert [said["quorumProgress"]["granted"] for said in votes] == [1, 1, 1]
     answered(resolve(two, run_id, ACCEPT))
     assert api.read(run_id)["status"] == "waiting-approval"
     answered(resolve(three, run_id, ACCEPT))
