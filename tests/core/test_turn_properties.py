@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from invariants import check_world
+from msgspec import UNSET
 from random_flows import SECRET, Move, Story, bodies, examples, flows_of, limits, moves
 from simulator import TENANT, Life, World, chain, compiled, node, state
 
@@ -18,8 +19,8 @@ from moot.core.starting import Limits, StartRun
 from moot.engine import turn as turns
 from moot.engine.flows import Flows
 from moot.engine.head import Head
-from moot.engine.turn import Turn, due_of, row_of
-from moot.store.protocol import Batch
+from moot.engine.turn import Turn, due_of, inbox_rows, row_of
+from moot.store.protocol import Batch, InboxRow
 
 
 class WorldClock:
@@ -57,6 +58,7 @@ class TurnWorld(World):
         self.heads: dict[str, Head] = {}
         self.sealed: dict[str, dict[str, bytes]] = {}
         self.work: dict[str, int | None] = {}
+        self.inbox: dict[str, list[InboxRow]] = {}
 
     def start(self, flow: Flow, **given: Any) -> Life:
         run_id = f"run{len(self.lives)}"
@@ -105,6 +107,8 @@ class TurnWorld(World):
             assert life.run == life.read_back, "memory and log say different things"
             assert append.row == row_of(life.run)
             self.work[append.run_id] = append.work  # type: ignore[assignment]
+            if append.inbox is not UNSET:
+                self.inbox[append.run_id] = append.inbox
         for _, run_id, name, value in batch.sealed:
             kept = self.sealed.setdefault(run_id, {})
             if value is None:
@@ -120,6 +124,7 @@ class TurnWorld(World):
             owed = 0 if run_id in self.unfinished else due_of(self.owed(life))
             early = not life.run.terminal and self.work[run_id] == 0  # to look in vain is no harm
             assert early or self.work[run_id] == owed
+            assert self.inbox.get(run_id, []) == inbox_rows(life.run), "a row too many or too few"
             if life.run.terminal:
                 assert run_id not in self.sealed, "an ended run forgets what was sealed"
             else:
