@@ -141,7 +141,8 @@ def test_a_runway_counts_from_its_own_event() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        {"mute": 5}, {"mute": ""}, {"mute": [""]}, {"mute": None}, {"mute": [1, None, {}]}, {"unmute": {"targets": 1}},
+        {"mute": 5}, {"mute": ""}, {"mute": [""]}, {"mute": None}, {"mute": [1, None, {}]},
+        {"unmute": {"targets": 1}},
         {"prod": {"who": "x"}}, {"ttl_seconds": -1}, {"ttl_seconds": True}, {"ttl_seconds": "10"},
         {"ttl_seconds": 1e308}, {"ttl_seconds": 10**40}, {"ttl_seconds": 0}, {"pause": "yes"},
         {"pause": 1}, {"pause": None}, {"pause": {"on": "no"}}, {"pause": ["on"]},
