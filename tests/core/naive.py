@@ -201,7 +201,7 @@ def thread(log: list[Event], node_id: str = "convo") -> Thread:
             continue
         said, at = event.payload, millis(event.timestamp)
         if event.type in ("conversation.opened", "conversation.exchanged"):
-            speaker = (turn_of(event) or {})["from"]
+            speaker = full((turn_of(event) or {})["from"])
             found.prodded = [name for name in found.prodded if name != speaker]
             found.done = [name for name in found.done if name != speaker]
         elif event.type == "moot.participant.joined":
@@ -227,8 +227,8 @@ def _steer(found: Thread, content: dict[str, Any], sender: str, at: int) -> None
             found.prodded.append(name)
     if "prod" in content:
         found.done = [name for name in found.done if name not in found.prodded]
-    if content.get("done") is True and sender not in found.done:
-        found.done.append(sender)
+    if content.get("done") is True and full(sender) not in found.done:
+        found.done.append(full(sender))
     if _is_time(content.get("ttl_seconds")):
         found.ttl_until = at + int(content["ttl_seconds"] * 1000)
     nobody = object()
@@ -244,8 +244,12 @@ def _names(value: Any) -> list[str]:
     if isinstance(value, dict):
         value = value.get("targets")
     many = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    short = [name for name in many if isinstance(name, str) and name]
-    return [name if ":" in name or name in ("user", "system") else f"host:{name}" for name in short]
+    return [full(name) for name in many if isinstance(name, str) and name]
+
+
+def full(name: str) -> str:
+    """A short name means an agent of this host."""
+    return name if ":" in name or name in ("user", "system") else f"host:{name}"
 
 
 def _flag(content: dict[str, Any], word: str, otherwise: Any) -> Any:
@@ -261,7 +265,7 @@ def _is_time(value: Any) -> bool:
 
 def muted(found: Thread, name: str, event: Event) -> bool:
     """At the event's own time; a turn is judged a moment before it is recorded."""
-    until = found.muted.get(name)
+    until = found.muted.get(full(name))
     return until is not None and (until == 0 or millis(event.timestamp) < until)
 
 
@@ -273,4 +277,4 @@ def may_speak(log: list[Event], event: Event, speaker: str) -> bool:
     if roster is not None:
         return speaker in [member["agentId"] for member in roster]
     now = thread(log)
-    return speaker in now.members or not now.ever_invited
+    return full(speaker) in now.members or not now.ever_invited

@@ -63,6 +63,24 @@ def test_mutes_add_up_and_a_mute_may_end_by_itself() -> None:
     assert world.refused(life, world.answering("convo", said("host:cfo"))) is not None
 
 
+def test_an_agent_with_a_short_name_is_steered_by_it_too() -> None:
+    """A short name means an agent of this host, whoever spells it so."""
+    world, life = council(roster=False)
+    world.control(life, {"invite": "codex"})
+    say(world, life, "codex")
+    world.control(life, {"done": True}, CHAIR, "codex")
+    assert thread(life).done == ["host:codex"]
+    world.control(life, {"prod": ["codex"]})
+    assert thread(life).done == [] and thread(life).prodded == ["host:codex"]
+    say(world, life, "codex")
+    assert thread(life).prodded == []
+    world.control(life, {"mute": ["codex"]})
+    refusal = world.refused(life, world.answering("convo", said("codex")))
+    assert isinstance(refusal, ParticipantMuted)
+    world.control(life, {"unmute": ["host:codex"]})
+    say(world, life, "codex")
+
+
 @pytest.mark.parametrize("on", [True, {"on": True}, {}])
 @pytest.mark.parametrize("off", [False, {"on": False}])
 def test_while_paused_only_people_speak(on: Any, off: Any) -> None:
@@ -123,7 +141,8 @@ def test_a_runway_counts_from_its_own_event() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        {"mute": 5}, {"mute": None}, {"mute": [1, None, {}]}, {"unmute": {"targets": 1}},
+        {"mute": 5}, {"mute": ""}, {"mute": [""]}, {"mute": None}, {"mute": [1, None, {}]},
+        {"unmute": {"targets": 1}},
         {"prod": {"who": "x"}}, {"ttl_seconds": -1}, {"ttl_seconds": True}, {"ttl_seconds": "10"},
         {"ttl_seconds": 1e308}, {"ttl_seconds": 10**40}, {"ttl_seconds": 0}, {"pause": "yes"},
         {"pause": 1}, {"pause": None}, {"pause": {"on": "no"}}, {"pause": ["on"]},

@@ -216,7 +216,7 @@ def _check_roster(talk: Conversation, speaker: str) -> None:
                 conversationId=talk.conversation_id,
                 roster=talk.roster,
             )
-    elif talk.state.by_invitation and speaker not in talk.state.members:
+    elif talk.state.by_invitation and thread.full_name(speaker) not in talk.state.members:
         raise ParticipantNotInvited(
             "Speaker has not been invited to this conversation.",
             speakerId=speaker,

@@ -48,12 +48,13 @@ def full_name(name: str) -> str:
 
 
 def is_muted(state: ThreadState, name: str, at: int) -> bool:
-    until = state.muted.get(name)
+    until = state.muted.get(full_name(name))
     return until is not None and (until == 0 or at < until)
 
 
 def heard(state: ThreadState, speaker: str) -> None:
     """Who speaks has answered the prod and is not done."""
+    speaker = full_name(speaker)
     if speaker in state.prodded:
         state.prodded.remove(speaker)
     if speaker in state.done:
@@ -61,7 +62,7 @@ def heard(state: ThreadState, speaker: str) -> None:
 
 
 def joined(state: ThreadState, said: dict[str, Any], at: int) -> None:
-    name = str(said.get("participantId", ""))
+    name = full_name(str(said.get("participantId", "")))
     state.by_invitation = True
     before = state.members.get(name)
     state.members[name] = Member(
@@ -73,7 +74,7 @@ def joined(state: ThreadState, said: dict[str, Any], at: int) -> None:
 
 
 def left(state: ThreadState, said: dict[str, Any]) -> None:
-    state.members.pop(str(said.get("participantId", "")), None)
+    state.members.pop(full_name(str(said.get("participantId", ""))), None)
 
 
 def control(state: ThreadState, said: dict[str, Any], at: int) -> None:
@@ -112,7 +113,7 @@ def _prod(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None
 
 
 def _done(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
-    name = str(said.get("from", ""))
+    name = full_name(str(said.get("from", "")))
     if value is True and name not in state.done:
         state.done.append(name)
 

@@ -73,7 +73,8 @@ def _sender(given: Control) -> str:
 def _join(talk: Conversation, given: Control, sender: str) -> NewEvent:
     asked = given.content["invite"]
     name = _participant(asked, "invite")
-    if talk.roster is not None and name not in talk.roster and not thread.is_person(name):
+    closed = talk.roster is not None and name not in map(thread.full_name, talk.roster)
+    if closed and not thread.is_person(name):
         raise RosterClosed(
             "The roster of this conversation is closed; fork it with the new member instead.",
             participant=name,
