@@ -385,7 +385,7 @@ class Story:
         for life in self.world.alive:
             for key, found in list(life.run.interrupts.items()):
                 if key in life.run.interrupts and life.run.going:
-                    voter = {"voter": f"v{len(found.votes)}"} if found.kind == "approval" else {}
+                    voter = {"voter": f"last{len(found.votes)}"} if found.kind == "approval" else {}
                     self.world.answer(life, key, {**fitting(found.kind), **voter})
 
     def _next_due(self, life: Life) -> int | None:
