@@ -117,7 +117,7 @@ class Lab:
         sample.database = str(self.path("bare.db"))
         file = self.path("sample.json")
         file.write_bytes(msgspec.json.encode(sample))
-        return Server([sys.executable, "-m", "bench.bare", str(file)], {})
+        return Server([sys.executable, "-m", "bench.bare", str(file)], self.environment)
 
     def in_turn(self, *measures: Callable[[], Figures]) -> list[list[Figures]]:
         """Each of them once a round, so that other load on the machine hits all alike."""

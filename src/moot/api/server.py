@@ -12,18 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from moot.api import tokens
 from moot.api.app import App
 from moot.api.auth import DEFAULT_TENANT, LIVE_PREFIX, hash_of, new_key
 from moot.api.fixtures import seed
 from moot.api.folder import register_folder
+from moot.api.http import Http
 from moot.api.services import Services
-from moot.api.wire import encode
 from moot.clock import Clock, SystemClock
 from moot.config import Settings, bootstrap_key
-from moot.core.errors import BadRoot, MootError
+from moot.core.errors import MootError
 from moot.core.outcomes import NodeType
 from moot.core.starting import Limits
 from moot.engine.flows import Flows
@@ -35,7 +34,6 @@ from moot.store.sqlite import SqliteStore
 log = logging.getLogger("moot.server")
 
 GRACE_SECONDS = 3
-MOST_HEAD_BYTES = 65_536
 UPKEEP_SECONDS = 3600
 
 
@@ -141,7 +139,7 @@ class Server:
             host=self._settings.host,
             port=self._settings.port,
             loop="none",
-            http=_Http,
+            http=Http,
             ws="none",
             lifespan="off",
             access_log=False,
@@ -169,41 +167,6 @@ def relax_collector() -> None:
     """What a start makes stays for ever, and hardly anything later is a cycle: look less often."""
     gc.freeze()
     gc.set_threshold(10_000, 20, 50)
-
-
-class _Http(HttpToolsProtocol):
-    """What is not HTTP at all is refused in the same shape as everything else, and so is a head
-    that does not come to its end."""
-
-    _head_bytes = 0
-    _arrived = 0
-    _in_head = True
-
-    def data_received(self, data: bytes) -> None:
-        self._arrived = len(data)
-        if self._in_head:
-            self._head_bytes += len(data)
-        super().data_received(data)
-        if self._in_head and self._head_bytes > MOST_HEAD_BYTES and not self.transport.is_closing():
-            self._refuse(431, f"The head of a request may have {MOST_HEAD_BYTES} bytes.")
-
-    def on_message_begin(self) -> None:
-        self._in_head, self._head_bytes = True, self._arrived
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        self._in_head = False
-        super().on_headers_complete()
-
-    def send_400_response(self, msg: str) -> None:
-        self._refuse(400, msg)
-
-    def _refuse(self, status: int, message: str) -> None:
-        body = encode({"error": BadRoot.code, "message": message})
-        head = f"content-length: {len(body)}\r\ncontent-type: application/json\r\n"
-        head += "connection: close\r\n\r\n"
-        self.transport.write(STATUS_LINE[status] + head.encode() + body)
-        self.transport.close()
 
 
 class _Uvicorn(uvicorn.Server):

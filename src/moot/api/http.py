@@ -1,0 +1,199 @@
+"""HTTP/1.1 on one connection, for uvicorn's server: as little as can be done for a request.
+
+Uvicorn's own protocol takes twice the instructions.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from typing import Any, cast
+from urllib.parse import unquote
+
+import httptools
+import uvicorn
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+from uvicorn.server import ServerState
+
+from moot.api.exchange import Exchange
+from moot.api.wire import encode
+from moot.core.errors import BadRoot
+
+log = logging.getLogger("moot.server")
+
+MOST_HEAD_BYTES = 65_536
+NEVER = float("inf")
+ASGI = {"version": "3.0", "spec_version": "2.3"}
+
+
+class Http(asyncio.Protocol):
+    """One connection. Requests may come before the answer to the last one is out; they wait.
+
+    What is not HTTP at all is refused in the same shape as everything else, and so is a head that
+    does not come to its end.
+    """
+
+    transport: asyncio.Transport
+    flow: FlowControl
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self.app: Any = config.loaded_app
+        self.loop = _loop or asyncio.get_running_loop()
+        self.tasks = server_state.tasks
+        self.lost = False
+        self._connections: set[Any] = server_state.connections
+        self._parser: Any = httptools.HttpRequestParser(self)
+        # else a caller that says close and goes on talking would not get its answer
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._client: tuple[str, int] | None = None
+        #: the request that is answered, the one that comes in, and those in between
+        self._active: Exchange | None = None
+        self._newest: Exchange | None = None
+        self._waiting: deque[Exchange] = deque()
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._expects = False
+        self._in_head, self._head_bytes, self._arrived = True, 0, 0
+        self._patience = config.timeout_keep_alive
+        #: when a connection that is quiet is closed
+        self._quiet_until = NEVER
+        self._watch: asyncio.TimerHandle | None = None
+
+    # -- the connection ----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.flow = FlowControl(self.transport)
+        peer = transport.get_extra_info("peername")
+        self._client = (str(peer[0]), int(peer[1])) if peer else None
+        self._connections.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._quiet_until = NEVER
+        self._arrived = len(data)
+        if self._in_head:
+            self._head_bytes += self._arrived
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            log.warning("A caller asked for another protocol; it is answered in HTTP.")
+        except httptools.HttpParserError:
+            log.warning("What came in is not HTTP.")
+            self._refuse(400, "Invalid HTTP request received.")
+        if self._in_head and self._head_bytes > MOST_HEAD_BYTES and not self.transport.is_closing():
+            self._refuse(431, f"The head of a request may have {MOST_HEAD_BYTES} bytes.")
+
+    def pause_writing(self) -> None:
+        self.flow.pause_writing()
+
+    def resume_writing(self) -> None:
+        self.flow.resume_writing()
+
+    def shutdown(self) -> None:
+        """The server stops: what is under way is still answered."""
+        if self._newest is None or self._newest.complete:
+            self.transport.close()
+        else:
+            self._newest.keep_alive = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = True
+        self._connections.discard(self)
+        if self._active is not None:
+            self._active.wake()
+        self.flow.resume_writing()
+        if self._watch is not None:
+            self._watch.cancel()
+        self._parser = None  # it knows this object: nobody else would part the two
+
+    # -- what the parser finds ---------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._in_head, self._head_bytes = True, self._arrived
+        self._url, self._headers, self._expects = b"", [], False
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self._expects = True
+        self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        parser = self._parser
+        version = parser.get_http_version()
+        url = httptools.parse_url(self._url)
+        path = url.path.decode("ascii")
+        scope = {
+            "type": "http",
+            "asgi": ASGI,
+            "http_version": version,
+            "method": parser.get_method().decode("ascii"),
+            "path": unquote(path) if "%" in path else path,
+            "query_string": url.query or b"",
+            "headers": self._headers,
+            "client": self._client,
+        }
+        keep_alive = version != "1.0" and parser.should_keep_alive()
+        before = self._newest
+        self._newest = exchange = Exchange(self, scope, keep_alive, self._expects)
+        if before is None or before.complete:
+            self._begin(exchange)
+        else:
+            self.flow.pause_reading()
+            self._waiting.append(exchange)
+
+    def on_body(self, body: bytes) -> None:
+        exchange = self._newest
+        if exchange is not None and not exchange.complete:
+            exchange.body += body
+            if len(exchange.body) > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
+            exchange.wake()
+
+    def on_message_complete(self) -> None:
+        if self._newest is not None:
+            self._newest.more_body = False
+            self._newest.wake()
+
+    # -- answers -----------------------------------------------------------------------------
+
+    def _begin(self, exchange: Exchange) -> None:
+        self._active = exchange
+        exchange.task = self.loop.create_task(exchange.run())
+        self.tasks.add(exchange.task)
+
+    def answered(self) -> None:
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self._waiting:
+            self._begin(self._waiting.popleft())
+            return
+        self._quiet_until = self.loop.time() + self._patience
+        if self._watch is None:
+            self._watch = self.loop.call_later(self._patience, self._look)
+
+    def _look(self) -> None:
+        """One timer for the connection, not one for each request."""
+        left = self._quiet_until - self.loop.time()
+        if left <= 0:
+            self.transport.close()
+        else:
+            self._watch = self.loop.call_later(min(left, self._patience), self._look)
+
+    def _refuse(self, status: int, message: str) -> None:
+        body = encode({"error": BadRoot.code, "message": message})
+        head = f"content-length: {len(body)}\r\ncontent-type: application/json\r\n"
+        head += "connection: close\r\n\r\n"
+        self.transport.write(STATUS_LINE[status] + head.encode() + body)
+        self.transport.close()
