@@ -21,6 +21,7 @@ from moot.core.commands import (
 )
 from moot.core.events import TERMINAL_TYPES, Event, NewEvent, encode, event_id, iso
 from moot.core.graph import PortProblem
+from moot.core.interrupts import Answer
 from moot.core.masking import sealed_event
 from moot.core.nodework import Emit
 from moot.core.outcomes import Failed, NodeError
@@ -38,6 +39,9 @@ SNAPSHOT_EVERY = 1000
 
 #: events that cause something outside of their own log
 REACHING = TERMINAL_TYPES | {"node.dispatched", "moot.effect.started", "moot.effect.finished"}
+
+#: what nodes report and people answer: only the end of a node lets others begin
+WORDS = (Emit, Answer)
 
 _json = msgspec.json.Encoder()
 _state = msgspec.json.Encoder()
@@ -66,8 +70,8 @@ class Turn:
         """Decide, then do what follows at once. False when nothing was to be done."""
         self._family = family
         self._decide(head, command)
-        if isinstance(command, Emit) and not head.unfinished:
-            return bool(self.heads)  # what a node reports on its way lets nothing begin or end
+        if isinstance(command, WORDS) and not (self._ended or head.unfinished):
+            return bool(self.heads)  # nothing begins or ends by what is said on the way
         if head.run.run_id in self.heads or isinstance(command, Advance):
             self._follow(head, scan=head.unfinished or isinstance(command, Advance | ResumeRun))
         return bool(self.heads)
