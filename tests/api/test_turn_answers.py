@@ -87,3 +87,23 @@ async def test_a_repeated_message_gets_the_very_answer_of_the_first(
     assert len(await recorded(services, path)) == 8
     other = await say(app, bearer, path, 99, messageId="m0")
     assert other.status == 409, other.body
+
+
+async def test_the_same_words_of_another_person_are_another_turn(
+    services: Services, bearer: str
+) -> None:
+    """Who speaks is not in the body, so the same body once passed for the same turn: what the
+    second person said was acknowledged and never recorded."""
+    app = App(services)
+    path = await opened(app, bearer)
+    asked = {"resumeValue": {"content": "yes", "messageId": "1"}}
+    people = []
+    for name in ("user:eve", "user:fay"):
+        made = {"name": name, "as": [name]}
+        key = await ask(app, "POST", "/v1/host/moot/keys", made, authorization=bearer)
+        people.append(f"Bearer {key.body['key']}")
+    first = await ask(app, "POST", path, asked, authorization=people[0])
+    assert first.status == 200
+    other = await ask(app, "POST", path, asked, authorization=people[1])
+    assert (other.status, other.body["error"]) == (409, "message_id_conflict")
+    assert await ask(app, "POST", path, asked, authorization=people[0]) == first

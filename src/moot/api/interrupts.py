@@ -100,7 +100,8 @@ async def _once(
     run_id, node_id, name = place
     tenant, host = request.caller.tenant, request.services.host
     operation = f"TURN {run_id}/{node_id}"
-    digest = hashlib.sha256(msgspec.json.encode(given.value, order="sorted")).hexdigest()
+    said = msgspec.json.encode([given.who.person, given.value], order="sorted")
+    digest = hashlib.sha256(said).hexdigest()
     async with request.services.turns.lock((tenant, operation, name)):
         kept = await request.services.store.receipt(tenant, operation, name)
         if kept is not None:
