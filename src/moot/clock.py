@@ -1,9 +1,11 @@
 """The only place where time is read and ids and secrets are drawn."""
 
-import base64
 import secrets
 import time
 from typing import Protocol
+
+#: byte -> letter; every base32 letter stands for eight of the 256 bytes
+LETTERS = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 
 
 class Clock(Protocol):
@@ -28,14 +30,16 @@ class SystemClock:
         self._last = 0
 
     def micros(self) -> int:
-        self._last = max(self._last, time.time_ns() // 1000)
+        now = time.time_ns() // 1000
+        if now > self._last:
+            self._last = now
         return self._last
 
     def millis(self) -> int:
         return self.micros() // 1000
 
     def new_id(self, prefix: str) -> str:
-        return prefix + base64.b32encode(secrets.token_bytes(13)).decode().lower()[:20]
+        return prefix + secrets.token_bytes(20).translate(LETTERS).decode()
 
     def new_secret(self, prefix: str) -> str:
         return prefix + secrets.token_urlsafe(32)

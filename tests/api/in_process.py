@@ -31,11 +31,12 @@ async def ask(
         status = message.get("status", status)
         pieces.append(message.get("body", b""))
 
+    path, _, query = path.partition("?")
     scope = {
         "type": "http",
         "method": method,
         "path": path,
-        "query_string": b"",
+        "query_string": query.encode(),
         "client": (address, 1),
         "headers": [
             (name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()

@@ -1,5 +1,6 @@
 """The command line as people meet it: a process, its output, its exit code."""
 
+import json
 import os
 import pty
 import subprocess
@@ -37,6 +38,22 @@ FLOWS = {
     "flaky": "steps: [{id: try, node: acme.flaky, config: {until: 2}}]",
     "mails": "steps: [{id: mail, node: acme.effect}]",
     "parent": "steps: [{id: child, run: hello}]",
+    "asks": 'steps: [{id: gate, node: core.approvalGate, config: {title: "Ship it?",'
+    " actions: [accept, reject, refine, edit-accept], artifactData: {price: 1}}}]\n",
+    "asks-two": "steps: [{id: gate, node: core.approvalGate, config: {title: Both?,"
+    " requiredApprovals: 2, timeoutMs: 86400000}}]",
+    "wonders": "steps: [{id: question, node: core.clarificationGate, config: {questions:"
+    ' [{id: colour, question: "Which colour?"}]}}]',
+    "wonders-twice": "steps: [{id: question, node: core.clarificationGate, config: {questions:"
+    ' [{id: colour, question: "Which colour?"},'
+    ' {id: size, question: "Which size?", schema: {type: integer}}]}}]',
+    "picks": "steps: [{id: pick, node: core.interrupt, config: {data: {customKind: a card}}}]",
+    "talks": 'steps: [{id: talk, node: core.conversationGate, config: {prompt: "What now?",'
+    " agentId: host:ada}}]",
+    "asks-below": "steps: [{id: child, run: asks}]",
+    "asks-beside": "steps: [{id: both, parallel: {left: [{id: gate, node: core.approvalGate,"
+    " config: {title: Left?}}], right: [{id: nap, delay: 700ms}, {id: other,"
+    " node: core.approvalGate, config: {title: Right?}}]}}]",
 }
 
 
@@ -71,7 +88,7 @@ class Cli:
         assert "Traceback" not in done.stderr or environment.get("MOOT_DEBUG"), done.stderr
         return Outcome(done.returncode, done.stdout, done.stderr)
 
-    def on_terminal(self, *words: Any, **environment: str) -> Outcome:
+    def on_terminal(self, *words: Any, columns: int = 120, **environment: str) -> Outcome:
         """The same with a terminal as its output."""
         master, slave = pty.openpty()
         process = subprocess.Popen(
@@ -80,7 +97,7 @@ class Cli:
             stdout=slave,
             stderr=subprocess.PIPE,
             cwd=self.folder,
-            env=server_environment(TERM="xterm", COLUMNS="120", **environment),
+            env=server_environment(TERM="xterm", COLUMNS=str(columns), **environment),
         )
         os.close(slave)
         pieces = []
@@ -90,6 +107,15 @@ class Cli:
             assert process.stderr is not None
             errors = process.stderr.read().decode()
         return Outcome(process.returncode, b"".join(pieces).decode(), errors)
+
+
+def begun(moot: Cli, flow: str, question: str = "") -> str:
+    """A new run of the workflow that waits for a person; its id."""
+    run_id = moot("run", flow, "-d").lines()[0]
+    while True:
+        waiting = json.loads(moot("api", "GET", f"/v1/host/moot/runs/{run_id}/interrupts").out)
+        if any(question in asked["question"] for asked in waiting["open"]):
+            return run_id
 
 
 def _read(screen: int) -> bytes:

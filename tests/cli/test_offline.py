@@ -16,7 +16,7 @@ def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     write_flows(folder)
     server = ServerProcess(folder, SERVER_ARGUMENTS, server_environment())
     moot = Cli(folder)
-    for flow in ("hello", "mails"):
+    for flow in ("asks", "hello", "mails"):
         moot("run", flow)
     assert server.stop() == 0
     return moot
@@ -28,6 +28,7 @@ def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Cli:
         (("run", "list"), "mails\tcompleted"),
         (("run", "show", "@last"), "mails"),
         (("run", "tail", "@last"), "effect acme:mail finished"),
+        (("inbox",), "asks/gate\tapprove reject refine edit\tShip it?"),
         (("flow", "list"), "flaky.yaml"),
         (("flow", "show", "flaky"), "acme.flaky"),
         (("key", "list"), "local"),
@@ -51,7 +52,9 @@ def test_the_answer_is_the_same_as_the_servers(moot: Cli, tmp_path: Path) -> Non
     assert offline.out == online
 
 
-@pytest.mark.parametrize("words", ["run hello", "run cancel @last", "api GET /"])
+@pytest.mark.parametrize(
+    "words", ["run hello", "run cancel @last", "api GET /", "approve 1", "inbox --watch"]
+)
 def test_other_commands_need_a_server(left_behind: Cli, words: str) -> None:
     done = left_behind(*words.split())
     assert done.code == 6

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cli_helpers import SERVER_ARGUMENTS, Cli, write_flows
@@ -237,16 +236,3 @@ def test_ctrl_c_leaves_the_run_alone_and_says_how_to_come_back(moot: Cli) -> Non
     assert watcher.returncode == 130
     assert f"moot run tail {run_id}" in said
     assert "✗ cancelled" in moot("run", "cancel", run_id).out
-
-
-def test_a_run_that_waits_for_a_person_exits_4(monkeypatch: pytest.MonkeyPatch) -> None:
-    from moot.cli import watching
-    from moot.cli.trouble import Exit
-
-    class Waiting:
-        def get(self, path: str) -> dict[str, Any]:
-            return {"status": "waiting-approval"}
-
-    monkeypatch.setattr(watching, "frames", lambda *_: iter([{"type": "node.suspended"}]))
-    follower = watching.Follower(Waiting(), None, "run_x", as_json=False)  # type: ignore[arg-type]
-    assert follower.follow(quiet=True) is Exit.WAITING

@@ -11,8 +11,9 @@ from moot.core.flow import Flow, compile_flow
 from moot.core.friendly import compile_yaml
 from moot.core.outcomes import Completed, Failed, Kind, NodeError, NodeType, Outcome
 from moot.core.pending import pending
-from moot.core.run import NodeStatus, Run, Status, apply
+from moot.core.run import Run, apply
 from moot.core.starting import Limits, StartRun
+from moot.core.status import NodeStatus, Status
 from moot.engine.nodes.registry import built_in
 
 

@@ -2,12 +2,15 @@
 
 from collections import Counter
 
+import naive
 from msgspec import UNSET
 from simulator import Life, World
 
+from moot.core import inbox
 from moot.core.events import TERMINAL_TYPES, Event
 from moot.core.pending import NOTHING
-from moot.core.run import NODE_TERMINAL, NodeStatus, Status
+from moot.core.run import Run
+from moot.core.status import NODE_TERMINAL, NodeStatus, Status
 
 ATTEMPT_ENDS = frozenset({"node.completed", "node.failed", "node.cancelled", "node.retried"})
 NODE_ENDS = frozenset({"node.completed", "node.failed", "node.cancelled", "node.skipped"})
@@ -24,9 +27,11 @@ def check_state(world: World, life: Life) -> None:
     """What is so right after every command."""
     run = life.run
     owed = world.owed(life)
-    if run.status is not Status.RUNNING:
+    assert run.status is naive.status(life.log)
+    assert inbox_of(run) == naive.inbox(life.log)
+    if not run.going:
         assert owed == NOTHING
-    else:
+    elif run.status is Status.RUNNING:
         assert world.owed_besides_the_deadline(life), f"stalled: {life.order()}"
     if run.terminal:
         assert not run.active
@@ -36,6 +41,10 @@ def check_state(world: World, life: Life) -> None:
     check_attempts_of_children(world, life)
     assert len(run.active) <= run.limits["parallel"]
     assert set(run.active) == {k for k, n in run.nodes.items() if n.status not in NODE_TERMINAL}
+
+
+def inbox_of(run: Run) -> list[naive.Row]:
+    return [(item.id, item.node_id, item.kind) for item in inbox.items(run)]
 
 
 def check_outcome(life: Life) -> None:
@@ -136,9 +145,10 @@ def _check_caps(life: Life) -> None:
 def _check_node(events: list[Event]) -> None:
     """A start before each end, one end for each attempt, nothing after the node's end."""
     attempt, at_work, over, waits_for = 0, False, False, None
+    asked = False
     for event in events:
         if _pauses(event):
-            at_work = at_work and waits_for is not None
+            at_work = at_work and (asked or waits_for is not None)
             continue
         assert not over, f"{event.type} after the end of the node"
         if event.type == "node.started":
@@ -147,9 +157,18 @@ def _check_node(events: list[Event]) -> None:
             attempt, at_work, waits_for = attempt + 1, True, None
         elif event.type == "node.dispatched":
             assert at_work
-            waits_for = None if "childStatus" in event.payload else event.payload["childRunId"]
+            if event.payload.get("childStatus") not in naive.SHOWN:
+                waits_for = None if "childStatus" in event.payload else event.payload["childRunId"]
+        elif event.type == "interrupt.requested":
+            assert at_work and not asked, "a question was put while another was open"
+            asked = True
+        elif event.type == "interrupt.resolved":
+            assert asked, "a question was answered that nobody had put"
+            asked = False
+        elif event.type in ("node.suspended", "node.resumed"):
+            assert at_work and asked == (event.type == "node.suspended")
         elif event.type in ("node.completed", "node.retried"):
-            assert at_work, f"{event.type} without a start"
+            assert at_work and not asked, f"{event.type} without a start, or a question is open"
         elif event.type == "node.failed":
             lacking = event.payload["error"]["code"] == "capability_not_provided"
             assert at_work or (lacking and not attempt)

@@ -6,15 +6,16 @@ from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, settings
-from simulator import Life, World, chain, compiled, definition, edge, node
+from random_gates import ASKER, GIVEN, PEOPLE, answers, fitting, gates
+from simulator import CHAIR, Life, World, chain, compiled, definition, edge, node
 
 from moot.core.commands import CancelRun, FinishNode, PauseRun, ResumeRun, SetVariables, Wake
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
 from moot.core.nodework import Emit
 from moot.core.outcomes import Artifact, ChannelWrite, Completed, Failed, NodeError
-from moot.core.run import NodeStatus
 from moot.core.starting import Limits
+from moot.core.status import NodeStatus
 
 LONG = os.environ.get("MOOT_LONG") == "1"
 SECRET = "hush-4711-hush"
@@ -83,7 +84,7 @@ def _channel_write(draw: st.DrawFn) -> dict[str, Any]:
 @st.composite
 def _sub_workflow(draw: st.DrawFn) -> dict[str, Any]:
     config: dict[str, Any] = {
-        "workflowId": draw(st.sampled_from(["kid", "grandkid", "self", "missing"])),
+        "workflowId": draw(st.sampled_from(["kid", "grandkid", "asker", "self", "missing"])),
         "onChildFailure": draw(st.sampled_from(["fail-parent", "absorb"])),
         "inputMapping": {"given": draw(st.sampled_from(["v", "nobody"]))},
         "outputMapping": {draw(st.sampled_from(["v", "w", "log"])): "given"},
@@ -122,6 +123,8 @@ plain_bodies: list[st.SearchStrategy[dict[str, Any]]] = [
     st.just({"typeId": "core.loop", "config": {"times": 2, "set": {"v": "index"}}}),
     _conditional(),
     _channel_write(),
+    gates(),
+    gates(),
 ]  # fmt: skip
 
 
@@ -187,8 +190,8 @@ def _edge(draw: st.DrawFn, source: dict[str, Any], target: str, rule: str) -> di
     return made
 
 
-GIVEN = [{"name": "given", "type": "object", "defaultValue": "unset"}]
 KIDS = {
+    "asker": ASKER,
     "grandkid": chain(
         node("wait", "core.delay", config={"ms": 20}), node("do", "acme.work"),
         id="grandkid", variables=GIVEN,
@@ -237,11 +240,13 @@ outcomes = st.one_of(
 moves = st.tuples(
     st.sampled_from(
         ["finish", "finish", "finish", "pass", "pass", "ring", "tell", "tell", "again", "go on",
+         "answer", "answer", "answer", "answer right", "mirror", "mirror",
          "cancel", "pause", "pause now", "resume", "set", "report"]
     ),
     st.integers(0, 7), st.sampled_from([0, 1, 10, 35, 600]), outcomes, values,
+    st.tuples(answers, PEOPLE),
 )  # fmt: skip
-Move = tuple[str, int, int, Any, Any]
+Move = tuple[str, int, int, Any, Any, Any]
 
 
 class Story:
@@ -251,7 +256,7 @@ class Story:
         self.world = world
 
     def happen(self, move: Move) -> None:
-        name, number, ms, outcome, value = move
+        name, number, ms, outcome, value, said = move
         acts: dict[str, Callable[[], Any]] = {
             "finish": lambda: self._finish(number, outcome),
             "pass": lambda: self._pass(ms),
@@ -269,6 +274,9 @@ class Story:
                 number, lambda _: SetVariables({("v", "log")[number % 2]: value}, self.world.at)
             ),
             "report": lambda: self._report(number, value),
+            "answer": lambda: self._answer(number, *said),
+            "answer right": lambda: self._answer(number),
+            "mirror": lambda: self._mirror(number),
         }
         acts[name]()
 
@@ -305,6 +313,25 @@ class Story:
             due = self.world.owed(life).due
             if due is not None and due <= self.world.at:
                 self.world.take(life, Wake(self.world.at))
+
+    def _answer(self, number: int, value: Any = None, who: Any = CHAIR) -> None:
+        """Any answer to any question, also to one that is closed; without a value, a right one."""
+        asked = [
+            (life, key)
+            for life in self.world.lives.values()
+            for key in {**life.run.interrupts, **life.run.answered}
+        ]
+        if asked:
+            life, key = asked[number % len(asked)]
+            found = life.run.interrupts.get(key)
+            right = fitting(found.kind if found else "")
+            said = right if value is None else value
+            self.world.refused(life, self.world.answering(key, said, who))
+
+    def _mirror(self, number: int) -> None:
+        living = [life for life in self.world.alive if life.run.parent_run is not None]
+        if living:
+            self.world.mirror(living[number % len(living)])
 
     def _tell(self, number: int) -> None:
         untold = self.world.untold()
@@ -348,10 +375,18 @@ class Story:
             world.take(life, FinishNode(node_id, attempt, Completed(), world.at))
         for child in world.untold():
             world.tell_parent(child)
+        self._answer_all()
         dues = [due for life in world.alive if (due := self._next_due(life)) is not None]
         if dues and not self._owed_activities() and not world.untold():
             world.pass_time(max(0, min(dues) - world.at))
         self._pass(0)
+
+    def _answer_all(self) -> None:
+        for life in self.world.alive:
+            for key, found in list(life.run.interrupts.items()):
+                if key in life.run.interrupts and life.run.going:
+                    voter = {"voter": f"v{len(found.votes)}"} if found.kind == "approval" else {}
+                    self.world.answer(life, key, {**fitting(found.kind), **voter})
 
     def _next_due(self, life: Life) -> int | None:
         """Without the deadline: that one would end everything and hide what hangs."""
@@ -361,4 +396,4 @@ class Story:
             limit = life.flow.nodes[name].timeout_ms
             if limit and run.nodes[name].status is NodeStatus.RUNNING:
                 moments.append(run.nodes[name].started_at + limit)
-        return min(moments, default=None) if run.status == "running" else None
+        return min(moments, default=None) if run.going else None

@@ -14,8 +14,9 @@ import msgspec
 from msgspec import UNSET
 
 from moot.core import children
-from moot.core.children import ChildEnded
+from moot.core.children import ChildEnded, ChildWaits
 from moot.core.commands import Advance, CancelRun, Command, Compute, Dispatch, FinishNode, decide
+from moot.core.conversation import Speaker
 from moot.core.definition import parse
 from moot.core.errors import MootError
 from moot.core.events import (
@@ -32,12 +33,19 @@ from moot.core.graph import PortProblem
 from moot.core.masking import sealed_event
 from moot.core.outcomes import Call, Completed, Failed, Kind, NodeError, NodeType
 from moot.core.pending import Owed, pending
-from moot.core.run import NODE_ENDS, Run, Status, apply, fold
+from moot.core.resolving import Answer
+from moot.core.run import NODE_ENDS, Run, apply, fold
 from moot.core.starting import Limits, StartRun
+from moot.core.threads import Control
 from moot.engine.nodes.registry import built_in
 
 START_MS = 1_700_000_000_000
 TENANT = "acme"
+
+#: keys: one that may speak as anyone, a person's, an agent's
+CHAIR = Speaker("key_chair", admin=True)
+ADA = Speaker("key_ada", ("user:ada",))
+BOT = Speaker("key_bot", ("host:bot",))
 
 state = msgspec.json.Encoder().encode
 state_back = msgspec.json.Decoder(Run).decode
@@ -185,6 +193,28 @@ class World:
         error = NodeError(code=code, message=f"{node_id} broke", **given)
         return self.finish(life, node_id, Failed(error))
 
+    def answer(
+        self, life: Life, node_id: str, value: Any, who: Speaker = CHAIR, **given: Any
+    ) -> list[Event]:
+        return self.take(life, self.answering(node_id, value, who, **given))
+
+    def answering(
+        self, node_id: str, value: Any, who: Speaker = CHAIR, interrupt_id: str | None = None
+    ) -> Answer:
+        return Answer(
+            node_id=node_id, value=value, who=who, at=self.at, interrupt_id=interrupt_id
+        )  # fmt: skip
+
+    def control(
+        self, life: Life, content: Any, who: Speaker = CHAIR, sender: str | None = None
+    ) -> list[Event]:
+        return self.take(life, self.controlling(content, who, sender))
+
+    def controlling(
+        self, content: Any, who: Speaker = CHAIR, sender: str | None = None, node_id: str = "convo"
+    ) -> Control:
+        return Control(node_id=node_id, content=content, who=who, at=self.at, sender=sender)
+
     def child_of(self, life: Life, number: int = -1) -> Life:
         return self.lives[list(life.run.children)[number]]
 
@@ -199,6 +229,16 @@ class World:
             error=run.error, sealed=parent.sealed,
         )  # fmt: skip
         return self.take(parent, ended)
+
+    def mirror(self, child: Life) -> list[Event]:
+        """How a living child waits, as its host would tell the parent."""
+        run = child.run
+        assert not run.terminal and run.parent_run is not None and run.parent_node is not None
+        told = ChildWaits(
+            node_id=run.parent_node, child_run=run.run_id, workflow_id=run.workflow_id,
+            status=run.status.value,
+        )  # fmt: skip
+        return self.take(self.lives[run.parent_run], told) if run.going else []
 
     # -- what the host does around decide
 
@@ -332,7 +372,7 @@ class World:
             for life in self.lives.values()
             if life.run.terminal
             and (parent := self.lives.get(life.run.parent_run or "")) is not None
-            and parent.run.status is Status.RUNNING
+            and parent.run.going
             and life.run.run_id in self.owed(parent).children
         ]
 

@@ -13,7 +13,8 @@ from moot.core.channels import Rule, may, reduce, stored
 from moot.core.definition import ChannelAccess, ChannelDef
 from moot.core.events import decode, encode
 from moot.core.outcomes import ChannelWrite, Completed
-from moot.core.run import Status, fold
+from moot.core.run import fold
+from moot.core.status import Status
 
 
 def folded(rule: Rule, writes: list[Any], at: int = 0) -> Any:

@@ -7,8 +7,8 @@ from simulator import Life, World, chain, compiled, definition, edge, node
 
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake
 from moot.core.outcomes import Completed
-from moot.core.run import Status
 from moot.core.starting import Limits
+from moot.core.status import Status
 
 KID = definition(
     [node("work", "acme.work")],

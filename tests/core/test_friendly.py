@@ -7,7 +7,7 @@ from flow_player import compiled, did, flow, nodes, played, value
 
 from moot.core.definition import parse
 from moot.core.friendly import compile_yaml
-from moot.core.run import Status
+from moot.core.status import Status
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "flows").glob("*.yaml"))
 

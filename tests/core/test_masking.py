@@ -12,7 +12,7 @@ from moot.core.events import encode
 from moot.core.graph import call_of
 from moot.core.masking import MASK, masked
 from moot.core.outcomes import ChannelWrite, Completed
-from moot.core.run import Status
+from moot.core.status import Status
 
 SECRET = "correct horse battery"
 

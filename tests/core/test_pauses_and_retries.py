@@ -7,8 +7,8 @@ from simulator import Life, World, chain, compiled, definition, edge, node
 
 from moot.core.commands import Advance, PauseRun, ResumeRun, Wake
 from moot.core.outcomes import Call, Completed, Kind, NodeType
-from moot.core.run import NodeStatus, Status
 from moot.core.starting import Limits
+from moot.core.status import NodeStatus, Status
 
 WORK = node("work", "acme.work")
 

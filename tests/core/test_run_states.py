@@ -20,15 +20,17 @@ from moot.core.events import Event, NewEvent, iso
 from moot.core.nodework import Emit
 from moot.core.outcomes import Completed
 from moot.core.pending import NOTHING, pending
-from moot.core.run import LIVE, TERMINAL, TRANSITIONS, Run, Status, apply
+from moot.core.run import Run, apply
 from moot.core.starting import Limits, StartRun
+from moot.core.status import LIVE, TERMINAL, TRANSITIONS, Status
 
 WAITS = {Status.WAITING_APPROVAL, Status.WAITING_INPUT, Status.WAITING_EXTERNAL}
 
 #: what the protocol's table of transitions allows, written down again
 ALLOWED = {
     ("run.started", Status.PENDING): Status.RUNNING,
-    ("run.paused", Status.RUNNING): Status.PAUSED,
+    # asked for while running; what drains last may leave a run that only waits
+    **dict.fromkeys([("run.paused", each) for each in (Status.RUNNING, *WAITS)], Status.PAUSED),
     ("run.resumed", Status.PAUSED): Status.RUNNING,
     ("run.completed", Status.RUNNING): Status.COMPLETED,
     **{

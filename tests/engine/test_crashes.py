@@ -25,8 +25,9 @@ from hosting import (
 from moot import node as node_function
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.events import TERMINAL_TYPES
-from moot.core.run import Run, Status
+from moot.core.run import Run
 from moot.core.starting import StartRun
+from moot.core.status import Status
 from moot.engine.faults import FaultPoint
 from moot.engine.host import Host
 from moot.store.protocol import Receipt

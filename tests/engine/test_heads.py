@@ -27,7 +27,8 @@ from moot import NodeContext
 from moot import node as node_function
 from moot.core.commands import CancelRun, SetVariables
 from moot.core.errors import RunNotFound
-from moot.core.run import Run, Status
+from moot.core.run import Run
+from moot.core.status import Status
 from moot.engine.head import Head, Heads
 from moot.engine.timers import FORGOTTEN, Timers
 

@@ -6,8 +6,8 @@ import pytest
 
 from moot.clock import SystemClock
 from moot.core.outcomes import Call, Completed, Kind, NodeType
-from moot.core.run import Status
 from moot.core.starting import Limits, StartRun
+from moot.core.status import Status
 from moot.engine.flows import Flows
 from moot.engine.host import Host
 from moot.engine.nodes import registry

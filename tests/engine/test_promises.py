@@ -26,7 +26,8 @@ from moot.core.channels import Rule, check
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.errors import StorageFailed
 from moot.core.outcomes import Artifact, Call, Completed, Kind, NodeType
-from moot.core.run import FOLD_VERSION, Status
+from moot.core.run import FOLD_VERSION
+from moot.core.status import Status
 from moot.engine import turn
 from moot.store.protocol import Receipt
 

@@ -31,8 +31,8 @@ from moot import node as node_function
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.events import millis
 from moot.core.outcomes import Kind, NodeType
-from moot.core.run import NodeStatus, Status
 from moot.core.starting import Limits
+from moot.core.status import NodeStatus, Status
 
 
 @node_function("acme.later")

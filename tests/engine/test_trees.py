@@ -2,8 +2,8 @@
 
 from hosting import Place, begun, definition, ended, sub
 
-from moot.core.run import Status
 from moot.core.starting import Limits
+from moot.core.status import Status
 
 
 async def test_a_tree_of_runs_is_bounded_in_breadth_too(memory: Place) -> None:

@@ -68,6 +68,10 @@ class Published:
         reference = self._payload_refs.get("output.chunk" if type_ == CHUNK else type_)
         if reference is not None:
             self._fits_reference(reference, document["payload"], type_)
+        if type_ in STRICT:
+            closed = self._documents["conversation-event.schema.json"]["$id"]
+            reference = f"{closed}#/$defs/{STRICT[type_]}"
+            self._fits_reference(reference, document["payload"], type_)
 
     def events(self, document: Any) -> None:
         for event in document["events"]:
@@ -95,6 +99,13 @@ class Published:
 
 
 CHUNK = "ai.message.chunk"
+
+#: events that a schema of their own describes more closely than the list of payloads
+STRICT = {
+    "conversation.opened": "ConversationOpenedPayload",
+    "conversation.exchanged": "ConversationExchangedPayload",
+    "conversation.closed": "ConversationClosedPayload",
+}
 
 
 def kind_of(path: str) -> str | None:

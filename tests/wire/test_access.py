@@ -18,6 +18,8 @@ from .api import Api, definition
 ROUTES = (*ENDPOINTS, *SEAMS)
 GUARDED = [row for row in ROUTES if not row.public]
 PUBLIC = [row for row in ROUTES if row.public]
+PAGES = [row for row in PUBLIC if "{" not in row.path]
+LINKS = [row for row in PUBLIC if "{" in row.path]
 WITH_ID = [row for row in GUARDED if "{" in row.path]
 PATHS = sorted({row.path for row in ROUTES})
 
@@ -38,8 +40,10 @@ def things(api: Api) -> dict[str, str]:
     emit = {
         "id": "emit", "typeId": "conformance.artifact.emit", "config": {"artifactType": "report"},
     }  # fmt: skip
-    sleep = {"id": "sleep", "typeId": "core.delay", "config": {"ms": 60_000}}
-    api.register(definition("access-things", [emit, sleep]))
+    sleep = {"id": "sleep", "typeId": "core.delay", "config": {"ms": 600_000}}
+    gate = {"id": "gate", "typeId": "core.approvalGate"}
+    edges = [("emit", "sleep"), ("emit", "gate")]
+    api.register(definition("access-things", [emit, sleep, gate], edges))
     run_id = api.create("access-things")
     made = next(e for e in api.events(run_id) if e["type"] == "artifact.created")
     key = api.post("/v1/host/moot/keys", {"name": "a thing"}).json()
@@ -48,6 +52,8 @@ def things(api: Api) -> dict[str, str]:
         "artifact_id": made["payload"]["artifactId"],
         "workflow_id": "access-things",
         "key_id": key["id"],
+        "node_id": "gate",
+        "token": api.read(run_id)["interrupt"]["interruptToken"],
     }
 
 
@@ -59,17 +65,29 @@ def test_every_guarded_route_names_a_scope_that_exists() -> None:
 
 
 def test_few_routes_are_public() -> None:
-    """Decision 7: discovery, openapi, health; and the pages that explain them."""
+    """Decision 7: discovery, openapi, health, signed links; and the pages that explain them."""
     assert {row.operation for row in PUBLIC} == {
         "GET /", "GET /.well-known/openwop", "GET /docs", "GET /docs.css", "GET /docs.js",
         "GET /healthz", "GET /readyz", "GET /v1/openapi.json",
+        "GET /v1/interrupts/{token}", "POST /v1/interrupts/{token}",
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("row", PUBLIC, ids=name_of)
+@pytest.mark.parametrize("row", PAGES, ids=name_of)
 def test_a_public_route_needs_no_key_and_minds_none(api: Api, row: Endpoint) -> None:
     for caller in (api.with_key(None), api.with_key("hk_wrong"), api):
         assert caller.get(row.path).status_code == 200
+
+
+@pytest.mark.parametrize("row", LINKS, ids=name_of)
+def test_a_link_is_its_own_credential(
+    api: Api, foreign: Api, row: Endpoint, things: dict[str, str]
+) -> None:
+    """Without one nothing is told, whoever asks; with one no key is needed or minded."""
+    for caller in (api.with_key(None), api.with_key("hk_wrong"), foreign, api):
+        answer = caller.call(row.method, path_of(row), content=b"{" if caller is api else None)
+        assert (answer.status_code, answer.json()["error"]) == (404, "interrupt_not_found")
+        assert caller.get(path_of(row, **things)).status_code == 200
 
 
 # -- 401 ---------------------------------------------------------------------------------------
@@ -106,10 +124,10 @@ def test_under_the_protocols_roots_nothing_is_told_without_a_key(
 ) -> None:
     """Not even that a path or a method does not exist."""
     answer = api.with_key(None).call(method, path_of(path))
-    public = path in {row.path for row in PUBLIC}
+    public = f"{method} {path}" in {row.operation for row in PUBLIC}
     if not path.startswith(("/v1/", "/.well-known/", "/metrics")):
         assert answer.status_code in (200, 405)
-    elif not public or method != "GET":
+    elif not public:
         assert answer.status_code == 401
 
 
@@ -200,6 +218,7 @@ def test_nobody_gives_more_than_they_have(api: Api) -> None:
         {"scopes": ["runs:read", "metrics:read"]},
         {"admin": True},
         {"admin": True, "scopes": []},
+        {"as": ["user:boss"], "scopes": ["runs:read"]},
         {"tenant": "elsewhere", "scopes": ["runs:read"]},
         {},  # the usual scopes are more than these
     ):
@@ -221,6 +240,10 @@ def test_nobody_gives_more_than_they_have(api: Api) -> None:
         {"name": "x", "expires_in_s": 0},
         {"name": "x", "expires_in_s": 10**30},
         {"name": "x", "admin": "yes"},
+        {"name": "x", "as": "host:a"},
+        {"name": "x", "as": [""]},
+        {"name": "x", "as": ["a" * 257]},
+        {"name": "x", "as": [1]},
         {"name": "x", "key": "hk_mine"},
         b"",
     ],

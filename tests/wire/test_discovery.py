@@ -9,6 +9,12 @@ from typing import Any
 import pytest
 
 from .api import Api, definition
+from .asking import answered, asked, begun, council, gate, of, resolve, say, talk
+from .asking import refused as refused_by_gate
+
+VALIDATION = "validation_error"
+CLARIFICATION = gate("clarificationGate", questions=[{"id": "q", "question": "Which colour?"}])
+EVENT = gate("interrupt", kind="external-event", data={"eventType": "x", "correlation": {}})
 
 Probe = Callable[[Api, Any], None]
 PROBES: dict[str, Probe] = {}
@@ -86,17 +92,78 @@ def _transports(api: Api, value: Any) -> None:
     assert value == ["rest"]
 
 
-@claims("supportedEnvelopes", "schemaVersions")
+@claims("supportedEnvelopes", "schemaVersions.*")
 def _envelopes(api: Api, value: Any) -> None:
+    """The one that is claimed makes the interrupts profile: questions are asked and answered."""
     found = document(api)
-    assert set(found["schemaVersions"]) == set(found["supportedEnvelopes"]) == set()
+    assert found["supportedEnvelopes"] == ["clarification.request"]
+    assert found["schemaVersions"] == {"clarification.request": 1}
+    run_id = asked(api, CLARIFICATION)
+    [said] = of(api, run_id, "clarification.requested")
+    assert [question["id"] for question in said["questions"]] == ["q"]
+    answered(resolve(api, run_id, {"answers": {"q": "blue"}}))
+    assert of(api, run_id, "clarification.resolved")[0]["answers"] == {"q": "blue"}
 
 
 @claims("limits.clarificationRounds", "limits.schemaRounds", "limits.envelopesPerTurn")
 def _rounds(api: Api, value: Any) -> None:
-    """Required by the schema; without envelopes there is nothing they could bound."""
-    assert isinstance(value, int)
-    assert document(api)["supportedEnvelopes"] == []
+    """They bound what a model may ask again, and no model asks here: a gate asks once."""
+    run_id = asked(api, CLARIFICATION)
+    for wrong in range(value + 1):
+        refused_by_gate(resolve(api, run_id, {"answers": {"other": wrong}}), 400, VALIDATION)
+    assert len(of(api, run_id, "clarification.requested")) == 1 <= value
+    assert "cap.breached" not in api.types(run_id)
+
+
+@claims("conversationPrimitive")
+def _conversation(api: Api, value: Any) -> None:
+    assert value is True
+    run_id = asked(api, talk())
+    answered(say(api, run_id))
+    answered(resolve(api, run_id, {"operation": "close"}, "convo"))
+    types = [type_ for type_ in api.types(run_id) if type_.startswith("conversation.")]
+    assert types == ["conversation.opened", "conversation.exchanged", "conversation.closed"]
+
+
+@claims("multiPartyConversation.*")
+def _council(api: Api, value: Any) -> None:
+    """All three promises: a roster is carried, speakers are named, others are refused."""
+    assert value["supported"] is True
+    names = [f"host:{number}" for number in range(value["maxParticipants"])]
+    run_id = asked(api, council(*names))
+    [opened] = of(api, run_id, "conversation.opened")
+    assert [member["agentId"] for member in opened["participants"]] == names
+    refused_by_gate(say(api, run_id, role="agent"), 422, VALIDATION)
+    refused_by_gate(say(api, run_id, role="agent", speakerId="host:x"), 422, VALIDATION)
+    answered(say(api, run_id, role="agent", speakerId=names[-1]))
+    api.register(definition("one-too-many", [council(*names, "host:more")]))
+    answer = api.post("/v1/runs", {"workflowId": "one-too-many"})
+    details = refused_by_gate(answer, 422, VALIDATION)
+    assert details["maxParticipants"] == value["maxParticipants"]
+
+
+#: kind of interrupt -> a gate that waits in this way, and the event that shows it
+KINDS: dict[str, tuple[dict[str, Any], str]] = {
+    "approval": (gate(), "approval.requested"),
+    "clarification": (CLARIFICATION, "clarification.requested"),
+    "external-event": (EVENT, "node.suspended"),
+    "custom": (gate("interrupt"), "node.suspended"),
+    "conversation": (talk(), "node.suspended"),
+    "conversation.start": (talk(), "conversation.opened"),
+    "conversation.exchange": (talk(), "node.suspended"),
+    "conversation.close": (talk(mockAutoResume=True), "conversation.closed"),
+}
+
+
+@claims("interrupts.kinds")
+def _kinds(api: Api, value: Any) -> None:
+    assert set(value) == set(KINDS)
+    for kind, (node, shown) in KINDS.items():
+        run_id = begun(api, node)
+        assert shown in api.types(run_id)
+        [requested] = of(api, run_id, "interrupt.requested")
+        family = kind.startswith("conversation")
+        assert requested["kind"] == ("conversation.exchange" if family else kind)
 
 
 @claims("limits.maxNodeExecutions")

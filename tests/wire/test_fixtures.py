@@ -8,15 +8,22 @@ from typing import Any
 import pytest
 
 from .api import Api
+from .asking import answered, link, of, refused, resolve, say, turns, unchanged
 
-#: what belongs to a host without conversations, dispatch, envelopes, prompts, memory and packs
+#: what belongs to a host without dispatch, envelopes, prompts, memory and packs
 OURS = {
     "conformance-agent-identity",
+    "conformance-approval",
     "conformance-cancellable",
     "conformance-cap-breach",
     "conformance-capability-missing",
     "conformance-channel-ttl",
+    "conformance-clarification",
     "conformance-configurable-schema",
+    "conformance-conversation-capability-negotiation",
+    "conformance-conversation-lifecycle",
+    "conformance-conversation-replay",
+    "conformance-conversation-vs-clarification",
     "conformance-delay",
     "conformance-dispatch-cancellable-child",
     "conformance-dispatch-cross-worker-handoff-child-a",
@@ -27,10 +34,17 @@ OURS = {
     "conformance-failure",
     "conformance-idempotent",
     "conformance-identity",
+    "conformance-interrupt-auth-required",
+    "conformance-interrupt-external-event",
+    "conformance-interrupt-parent-child-cancel",
+    "conformance-interrupt-parent-child-cancel-child",
+    "conformance-interrupt-quorum",
     "conformance-message-reducer",
     "conformance-model-capability-insufficient",
     "conformance-multi-agent-handoff-child",
     "conformance-multi-node",
+    "conformance-multi-party-council",
+    "conformance-multi-party-council-oversize",
     "conformance-noop",
     "conformance-replay-side-effect",
     "conformance-run-duration-breach",
@@ -39,14 +53,15 @@ OURS = {
     "conformance-subworkflow-input-mapping",
     "conformance-subworkflow-input-mapping-child",
     "conformance-subworkflow-input-mapping-no-default",
+    "conformance-subworkflow-mid-run-mutation",
+    "conformance-subworkflow-mid-run-mutation-child",
     "conformance-subworkflow-parent",
     "conformance-version-fold",
 }
 
 #: node type -> the capability that would bring it
 FOREIGN_NODES = {
-    "core.a2a.invoke", "core.approvalGate", "core.clarificationGate", "core.interrupt",
-    "core.conversationGate", "core.orchestrator.supervisor", "core.dispatch",
+    "core.a2a.invoke", "core.orchestrator.supervisor", "core.dispatch",
     "core.conformance.mock-agent", "core.ai.structuredOutput", "local.sample.demo.mock-ai",
     "conformance.secret.echo", "conformance.cost.emit", "vendor.openwop.rust-hello.greet",
     "vendor.openwop.misbehaving.memory-bomb",
@@ -392,6 +407,245 @@ def test_the_side_effect_happens_once_and_is_logged(api: Api) -> None:
     assert types.count("moot.effect.started") == types.count("moot.effect.finished") == 1
 
 
+# -- what waits for somebody -------------------------------------------------------------------
+
+
+def waiting(api: Api, name: str, status: str, node: str) -> str:
+    run_id = api.create(name)
+    found = api.until(run_id, status)
+    assert found["currentNodeId"] == node
+    return run_id
+
+
+def test_approval_completes_when_accepted(api: Api) -> None:
+    run_id = waiting(api, "conformance-approval", "waiting-approval", "gate")
+    body = answered(resolve(api, run_id, {"action": "accept"}))
+    assert (body["runId"], body["nodeId"]) == (run_id, "gate")
+    assert api.until(run_id)["status"] == "completed"
+    types = [event["type"] for event in well_formed(api, run_id)]
+    order = ["interrupt.requested", "node.suspended", "approval.requested", "interrupt.resolved",
+             "approval.received", "node.resumed", "node.completed"]  # fmt: skip
+    assert [type_ for type_ in types if type_ in order] == order
+    assert of(api, run_id, "approval.received")[0]["decidedBy"]
+
+
+def test_approval_fails_when_rejected_and_takes_nothing_else(api: Api) -> None:
+    run_id = waiting(api, "conformance-approval", "waiting-approval", "gate")
+    with unchanged(api, run_id):
+        for wrong in ({"action": "refine"}, {"action": "x"}, {}, "accept"):
+            refused(resolve(api, run_id, wrong), 400, "validation_error")
+    refused(resolve(api, run_id, {"action": "accept"}, "nobody"), 404, "interrupt_not_found")
+    answered(resolve(api, run_id, {"action": "reject"}))
+    assert api.until(run_id)["status"] == "failed"
+    well_formed(api, run_id)
+
+
+def test_clarification_goes_on_with_the_answer(api: Api) -> None:
+    run_id = waiting(api, "conformance-clarification", "waiting-input", "ask")
+    assert of(api, run_id, "clarification.requested")[0]["questions"][0]["id"] == "q1"
+    with unchanged(api, run_id):
+        refused(resolve(api, run_id, {"answers": {}}, "ask"), 400, "validation_error")
+    answered(resolve(api, run_id, {"answers": {"q1": "blue"}}, "ask"))
+    assert api.until(run_id)["status"] == "completed"
+    well_formed(api, run_id)
+    assert of(api, run_id, "clarification.resolved")[0]["answers"] == {"q1": "blue"}
+
+
+def vote(api: Api, run_id: str, action: str, voter: str) -> str:
+    return str(answered(resolve(api, run_id, {"action": action, "voter": voter}))["status"])
+
+
+def test_quorum_waits_for_the_third_accept(api: Api) -> None:
+    run_id = waiting(api, "conformance-interrupt-quorum", "waiting-approval", "gate")
+    for number, voter in enumerate(("a", "b"), 1):
+        assert vote(api, run_id, "accept", voter) == "waiting-approval"
+        progress = of(api, run_id, "approval.granted")[-1]["quorumProgress"]
+        assert progress == {"granted": number, "required": 3}
+    assert "node.resumed" not in api.types(run_id)
+    vote(api, run_id, "accept", "c")
+    assert api.until(run_id)["status"] == "completed"
+    well_formed(api, run_id)
+    assert [said["principal"] for said in of(api, run_id, "approval.granted")] == ["a", "b", "c"]
+
+
+def test_quorum_ends_with_the_majority_against(api: Api) -> None:
+    run_id = waiting(api, "conformance-interrupt-quorum", "waiting-approval", "gate")
+    assert vote(api, run_id, "reject", "a") == "waiting-approval"
+    vote(api, run_id, "reject", "b")
+    assert api.until(run_id)["status"] == "failed"
+    well_formed(api, run_id)
+    assert of(api, run_id, "approval.received")[0]["action"] == "reject"
+
+
+def test_external_event_resumes_only_what_correlates(api: Api) -> None:
+    name = "conformance-interrupt-external-event"
+    run_id = waiting(api, name, "waiting-external", "wait-for-external")
+    path, outside = link(api, run_id), api.with_key(None)
+    event = {"orderId": "fixture-order-1", "status": "completed", "total": 5}
+    with unchanged(api, run_id):
+        for wrong in ({**event, "orderId": "other"}, {"orderId": "fixture-order-1"}, {}):
+            answer = outside.post(path, {"resumeValue": wrong})
+            refused(answer, 422, "correlation_mismatch")
+    answered(outside.post(path, {"resumeValue": event}))
+    assert api.until(run_id)["status"] == "completed"
+    well_formed(api, run_id)
+    assert of(api, run_id, "interrupt.resolved")[0]["resumeValue"] == event
+
+
+def test_auth_required_refuses_links_and_takes_keys(api: Api) -> None:
+    name = "conformance-interrupt-auth-required"
+    run_id = waiting(api, name, "waiting-approval", "gate")
+    accept = {"resumeValue": {"action": "accept"}}
+    weak = api.with_key(api.new_key("weak", scopes=["runs:read", "runs:create"]))
+    path = f"/v1/runs/{run_id}/interrupts/gate"
+    with unchanged(api, run_id):
+        refused(api.with_key(None).post(link(api, run_id), accept), 403, "forbidden")
+        assert refused(weak.post(path, accept), 403, "forbidden") == {
+            "scopeRequired": "approvals:respond"
+        }
+        refused(api.with_key(None).post(path, accept), 401, "unauthenticated")
+    answered(api.post(path, accept))
+    assert api.until(run_id)["status"] == "completed"
+    well_formed(api, run_id)
+
+
+def child_that_waits(api: Api, parent: str) -> str:
+    api.until(parent, "waiting-approval")
+    [child] = api.read(parent)["childRuns"]
+    api.until(child["runId"], "waiting-approval")
+    return str(child["runId"])
+
+
+def test_cancelling_a_parent_takes_the_childs_question_away(api: Api) -> None:
+    parent = api.create("conformance-interrupt-parent-child-cancel")
+    child = child_that_waits(api, parent)
+    path = link(api, child)
+    assert api.post(f"/v1/runs/{parent}/cancel").status_code == 200
+    api.until(parent, "cancelled")
+    api.until(child, "cancelled")
+    ended = well_formed(api, child)[-1]["payload"]
+    assert (ended["reason"], ended["parentRunId"]) == ("parent-cancelled", parent)
+    assert "parentRunId" not in well_formed(api, parent)[-1]["payload"]
+    with unchanged(api, child):
+        accept = {"action": "accept"}
+        refused(resolve(api, child, accept, "child-gate"), 410, "interrupt_gone")
+        answer = api.with_key(None).post(path, {"resumeValue": accept})
+        refused(answer, 410, "interrupt_gone")
+        refused(api.with_key(None).get(path), 410, "interrupt_gone")
+
+
+def test_the_child_alone_is_a_plain_approval(api: Api) -> None:
+    name = "conformance-interrupt-parent-child-cancel-child"
+    run_id = waiting(api, name, "waiting-approval", "child-gate")
+    answered(resolve(api, run_id, {"action": "accept"}, "child-gate"))
+    assert api.until(run_id)["status"] == "completed"
+    well_formed(api, run_id)
+
+
+def test_a_parents_later_change_does_not_reach_its_child(api: Api) -> None:
+    parent = api.create("conformance-subworkflow-mid-run-mutation")
+    child = child_that_waits(api, parent)
+    body = {"variables": {"currentPrdId": "mutated-id"}}
+    path = f"/v1/host/sample/test/runs/{parent}/variables"
+    assert api.post(path, body).status_code == 200
+    answered(resolve(api, child, {"action": "accept"}, "child-gate"))
+    assert api.until(parent)["status"] == "completed"
+    assert api.read(child)["variables"]["receivedPrdId"] == "seeded-id"
+    assert api.read(parent)["variables"]["currentPrdId"] == "mutated-id"
+    well_formed(api, child)
+    well_formed(api, parent)
+
+
+def test_the_mid_run_child_alone_has_its_default(api: Api) -> None:
+    name = "conformance-subworkflow-mid-run-mutation-child"
+    run_id = waiting(api, name, "waiting-approval", "child-gate")
+    answered(resolve(api, run_id, {"action": "accept"}, "child-gate"))
+    assert api.until(run_id)["variables"]["receivedPrdId"] == "baked-in"
+
+
+# -- conversations -----------------------------------------------------------------------------
+
+
+def conversation(api: Api, run_id: str) -> list[dict[str, Any]]:
+    """The conversation's events, checked for what holds for every one."""
+    events = api.events(run_id)
+    talk = [event for event in events if event["type"].startswith("conversation.")]
+    suspended = next(event for event in events if event["type"] == "node.suspended")
+    assert talk[0]["type"] == "conversation.opened"
+    assert talk[0]["causationId"] == suspended["eventId"]
+    assert len({event["payload"]["conversationId"] for event in talk}) == 1
+    for index, (turn, event) in enumerate(zip(turns(api, run_id), talk, strict=True)):
+        assert turn["turnIndex"] == index == event["payload"].get("turnIndex", 0)
+        assert turn["role"] != "agent" or turn["speakerId"] == turn["from"]
+    return talk
+
+
+def test_conversation_lifecycle_opens_exchanges_and_closes(api: Api) -> None:
+    found = api.run("conformance-conversation-lifecycle")
+    assert found["status"] == "completed"
+    types = [event["type"] for event in conversation(api, found["runId"])]
+    assert types[0] == "conversation.opened"
+    assert set(types[1:-1]) == {"conversation.exchanged"}
+    assert types[-1] == "conversation.closed"
+    types = [event["type"] for event in well_formed(api, found["runId"])]
+    assert types.index("conversation.closed") < types.index("node.resumed")
+    said = turns(api, found["runId"])[1:-1]
+    messages = found["channels"]["conversation"]
+    assert [each["content"] for each in messages] == [turn["content"] for turn in said]
+
+
+def test_a_conversation_is_no_clarification(api: Api) -> None:
+    found = api.run("conformance-conversation-vs-clarification")
+    assert found["status"] == "completed"
+    assert conversation(api, found["runId"])
+    types = [event["type"] for event in well_formed(api, found["runId"])]
+    assert not [type_ for type_ in types if type_.startswith("clarification.")]
+
+
+def test_capability_negotiation_is_accepted_by_a_host_that_has_it(api: Api) -> None:
+    """The fixture is about hosts without conversations; with them it is a conversation."""
+    assert api.get("/.well-known/openwop").json()["conversationPrimitive"] is True
+    name = "conformance-conversation-capability-negotiation"
+    run_id = waiting(api, name, "waiting-approval", "convo")
+    answered(resolve(api, run_id, {"operation": "close", "outcome": 1}, "convo"))
+    assert api.until(run_id)["status"] == "completed"
+    conversation(api, run_id)
+
+
+def test_council_hears_its_members_and_nobody_else(api: Api) -> None:
+    run_id = waiting(api, "conformance-multi-party-council", "waiting-approval", "convo")
+    [opened] = of(api, run_id, "conversation.opened")
+    names = [member["agentId"] for member in opened["participants"]]
+    assert names == [f"host:conformance-council-{letter}" for letter in "abc"]
+    with unchanged(api, run_id):
+        answer = say(api, run_id, role="agent", speakerId="host:conformance-intruder")
+        details = refused(answer, 422, "validation_error")
+        assert details["code"] == "conversation_speaker_not_participant"
+        assert details["speakerId"] == "host:conformance-intruder"
+    answered(say(api, run_id, role="agent", speakerId="host:conformance-council-a"))
+    [said] = of(api, run_id, "conversation.exchanged")
+    assert said["turn"]["speakerId"] == "host:conformance-council-a"
+    assert api.until(run_id)["status"] == "completed"
+    conversation(api, run_id)
+    well_formed(api, run_id)
+
+
+def test_an_oversize_council_is_refused_before_there_is_a_run(api: Api) -> None:
+    before = api.get("/v1/host/moot/runs", params={"limit": 500}).json()["runs"]
+    answer = api.post("/v1/runs", {"workflowId": "conformance-multi-party-council-oversize"})
+    details = refused(answer, 422, "validation_error")
+    most = api.get("/.well-known/openwop").json()["multiPartyConversation"]["maxParticipants"]
+    assert details == {
+        "code": "conversation_roster_exceeded", "maxParticipants": most, "participants": 64,
+    }  # fmt: skip
+    assert api.get("/v1/host/moot/runs", params={"limit": 500}).json()["runs"] == before
+
+
+#: whose test needs what is not here yet (forks)
+LATER = {"conformance-conversation-replay"}
+
+
 def test_every_listed_fixture_has_a_test(listed: list[str]) -> None:
     source = Path(__file__).read_text().partition("# -- each fixture")[2]
-    assert not [name for name in listed if f'"{name}"' not in source]
+    missing = {name for name in listed if f'"{name}"' not in source.partition("#: whose test")[0]}
+    assert missing == LATER

@@ -340,7 +340,6 @@ def test_every_advertised_mock_answers(api: Api) -> None:
 @pytest.mark.parametrize(
     ("type_id", "capability"),
     [
-        ("core.conversationGate", "conversationPrimitive"),
         ("core.orchestrator.supervisor", "orchestrator.supported"),
         ("core.dispatch", "dispatch.supported"),
     ],
@@ -999,8 +998,7 @@ ABSENT = [
 ]
 MISSING = [
     "/v1/runs/nobody/ancestry", "/v1/runs/nobody:diff?against=x", "/v1/agents", "/v1/tools",
-    "/v1/runs/nobody/eval-summary", "/v1/packs", "/v1/audit/verify", "/v1/interrupts/x",
-    "/v1/webhooks",
+    "/v1/runs/nobody/eval-summary", "/v1/packs", "/v1/audit/verify", "/v1/webhooks",
 ]  # fmt: skip
 
 

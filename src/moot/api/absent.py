@@ -9,7 +9,6 @@ from moot.core.errors import NotProvided
 
 #: path -> the capability that would bring it
 FAMILIES = {
-    r"/v1/runs/[^/]+:fork": "replay",
     r"/v1/runs/[^/]+/annotations": "feedback",
     r"/v1/prompts([/:].*)?": "prompts",
     r"/v1/content(/.*)?": "content",

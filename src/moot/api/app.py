@@ -8,13 +8,14 @@ import logging
 from typing import Any
 
 from moot.api import absent
-from moot.api.auth import require
+from moot.api.auth import keep_to_run, require
 from moot.api.idempotency import HEADER, Idempotency, refused
 from moot.api.routes import Router
 from moot.api.services import Services
 from moot.api.wire import SSE, Endpoint, Receive, Reply, Request, Scope, Send, Stream
 from moot.core.definition import nearest
 from moot.core.errors import BadRoot, MethodNotAllowed, MootError, NotFound
+from moot.store.protocol import Key
 
 log = logging.getLogger("moot.api")
 
@@ -27,6 +28,7 @@ class App:
 
     def __init__(self, services: Services) -> None:
         self.services = services
+        self._metrics = services.host.metrics
         self.router = Router(services.settings.conformance)
         self._idempotency = Idempotency()
 
@@ -38,11 +40,11 @@ class App:
         route = endpoint.path if endpoint is not None else "unknown"
         head_only = scope["method"] == "HEAD"
         if isinstance(reply, Stream) and not head_only:
-            self.services.host.metrics.requests[route, 200] += 1
+            self._metrics.requests[route, 200] += 1
             await reply.write(receive, send)
             return
         whole = reply if isinstance(reply, Reply) else Reply(b"", 200, {"Content-Type": SSE})
-        self.services.host.metrics.requests[route, whole.status] += 1
+        self._metrics.requests[route, whole.status] += 1
         await whole.send(send, head_only)
 
     async def _answer(self, request: Request) -> tuple[Reply | Stream, Endpoint | None]:
@@ -50,10 +52,19 @@ class App:
         try:
             found = self.router.find(request.path)
             endpoint = _endpoint(found, request)
-            await self._admit(request, endpoint)
+            header = request.header("authorization")
+            key = self._spend(request, header)
+            if _guarded(endpoint, request.path):
+                keyring = self.services.keyring
+                request.caller = keyring.good(key) if key else await keyring.caller(header)
+                if endpoint is not None and endpoint.scope is not None:
+                    require(request.caller, endpoint.scope)
             if endpoint is None:
                 raise _lost(found, request)
             request.params = found[1] if found else {}
+            request.largest = endpoint.largest
+            if request.caller.run_id is not None:
+                keep_to_run(request.caller, request.params)
             if endpoint.mutating and request.header(HEADER) is not None:
                 return await self._idempotency.answer(request, endpoint), endpoint
             return await endpoint.call(request), endpoint
@@ -68,24 +79,15 @@ class App:
             )
             return refused(failure), endpoint
 
-    async def _admit(self, request: Request, endpoint: Endpoint | None) -> None:
-        """Rate, then key, then scope. Public routes and unknown roots need no key."""
-        header = request.header("authorization")
-        self._spend(request, header)
-        if endpoint.public if endpoint is not None else not _rooted(request.path):
-            return
-        request.caller = await self.services.keyring.caller(header)
-        if endpoint is not None and endpoint.scope is not None:
-            require(request.caller, endpoint.scope)
-
-    def _spend(self, request: Request, header: str | None) -> None:
+    def _spend(self, request: Request, header: str | None) -> Key | None:
         """Only a key that is known has a share of its own: made-up ones share their address'."""
         key = self.services.keyring.known(header) if header else None
         if key is not None:
-            self.services.rate.spend(key, "key")
+            self.services.rate.spend(key.hash, "key")
         else:
             client = request.scope.get("client") or ("", 0)
             self.services.rate.spend(str(client[0]), "global")
+        return key
 
 
 def _endpoint(
@@ -95,6 +97,11 @@ def _endpoint(
         return None
     method = "GET" if request.method == "HEAD" else request.method
     return found[0].get(method)
+
+
+def _guarded(endpoint: Endpoint | None, path: str) -> bool:
+    """Public routes and unknown roots need no key."""
+    return not endpoint.public if endpoint is not None else _rooted(path)
 
 
 def _rooted(path: str) -> bool:

@@ -4,7 +4,7 @@ import hashlib
 from functools import lru_cache
 
 from moot.clock import Clock
-from moot.core.errors import Forbidden, KeyExpired, KeyRevoked, Unauthenticated
+from moot.core.errors import Forbidden, KeyExpired, KeyRevoked, RunNotFound, Unauthenticated
 from moot.store.protocol import Key, RecordStore
 
 TEST_PREFIX = "hk_test_"
@@ -52,20 +52,22 @@ class Keyring:
         if header is None:
             raise Unauthenticated("Send a key: Authorization: Bearer <key>.")
         name = _name_in(header)
-        key = self._known.get(name) or await self._find(name)
+        return self.good(self._known.get(name) or await self._find(name))
+
+    def good(self, key: Key) -> Key:
+        """The key itself, unless it is not to be used any more."""
         if key.revoked_at is not None:
             raise KeyRevoked("This key has been revoked; create another one.")
         if key.expires_at is not None and key.expires_at <= self._clock.millis():
             raise KeyExpired("This key has expired; create another one.")
         return key
 
-    def known(self, header: str) -> str | None:
-        """The hash of a key that has been looked up before; nothing is waited for."""
+    def known(self, header: str) -> Key | None:
+        """A key that has been looked up before, good or not; nothing is waited for."""
         try:
-            name = _name_in(header)
+            return self._known.get(_name_in(header))
         except Unauthenticated:
             return None
-        return name if name in self._known else None
 
     async def _find(self, name: str) -> Key:
         generation = self._generation
@@ -99,6 +101,15 @@ def require(key: Key, scope: str) -> None:
         raise Forbidden(
             f"This key may not do that; it needs the scope {scope}.", scopeRequired=scope
         )
+
+
+def keep_to_run(key: Key, params: dict[str, str]) -> None:
+    """A key for one run does nothing else, and learns of no other."""
+    named = params.get("run_id") or params.get("thread_id", "").partition(":")[0]
+    if not named:
+        raise Forbidden("This key is good for one thread only.", runId=key.run_id)
+    if named != key.run_id:
+        raise RunNotFound(named)
 
 
 def new_key(

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
+from moot.api import council_seams
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import SetVariables
 from moot.core.errors import BadRequest
@@ -66,6 +67,7 @@ def _wanted(row: bytes, wanted: dict[str, str | None], correlation: str | None) 
 
 async def reset(request: Request) -> Reply:
     request.services.overlay.clear()
+    request.services.councils.clear()
     return Reply({"reset": True})
 
 
@@ -185,4 +187,18 @@ SEAMS = (
     _seam("POST", "test/runs/{run_id}/variables", variables, "Write variables", Variables),
     _seam("POST", "workflows", workflows, "Register nodes in a row", LooseWorkflow, 201),
     _seam("POST", "test/idempotency/concurrent-claim", concurrent_claim, "Race a claim", Claim),
+    _seam(
+        "POST",
+        "conversation/multi-party/open",
+        council_seams.open_council,
+        "Open a council",
+        council_seams.Open,
+    ),
+    _seam(
+        "POST",
+        "conversation/multi-party/exchange",
+        council_seams.exchange,
+        "Speak in it",
+        council_seams.Exchange,
+    ),
 )

@@ -32,6 +32,7 @@ def document(services: Services) -> dict[str, Any]:
         "supportedEnvelopes": ["clarification.request"],
         "schemaVersions": {"clarification.request": 1},
         "limits": _limits(services),
+        **_asking(),
         "configurable": options.advertised(services),
         "runs": {
             "pauseResume": {
@@ -40,6 +41,25 @@ def document(services: Services) -> dict[str, Any]:
             },
             "bulkCancel": {"supported": True, "maxRunIds": MOST_CANCELS},
         },
+        "restTransport": {"conditionalRunGet": True},
+        "debugBundle": {"supported": True},
+        "subWorkflow": {"inputMapping": True},
+        "idempotency": {
+            "supported": True,
+            "layer1RetentionSeconds": settings.receipt_hours * 3600,
+            "crossRegion": "single-region",
+        },
+        "compliance": {"defaultMode": "mask"},
+        "runtimeCapabilities": [],
+    }
+    if settings.conformance:
+        claims |= _conformance(services)
+    return _overlaid(claims, services.overlay)
+
+
+def _asking() -> dict[str, Any]:
+    """What may wait for people, and who may speak."""
+    return {
         "conversationPrimitive": True,
         "multiPartyConversation": {
             "supported": True,
@@ -57,20 +77,7 @@ def document(services: Services) -> dict[str, Any]:
                 "conversation.close",
             ]
         },
-        "restTransport": {"conditionalRunGet": True},
-        "debugBundle": {"supported": True},
-        "subWorkflow": {"inputMapping": True},
-        "idempotency": {
-            "supported": True,
-            "layer1RetentionSeconds": settings.receipt_hours * 3600,
-            "crossRegion": "single-region",
-        },
-        "compliance": {"defaultMode": "mask"},
-        "runtimeCapabilities": [],
     }
-    if settings.conformance:
-        claims |= _conformance(services)
-    return _overlaid(claims, services.overlay)
 
 
 def _limits(services: Services) -> dict[str, int]:

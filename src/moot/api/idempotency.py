@@ -47,7 +47,7 @@ class Idempotency:
             return await endpoint.call(request)
         if not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
             raise BadRequest(f"Idempotency-Key must have 1 to {LONGEST_KEY} printable characters.")
-        name = (request.caller.tenant, endpoint.operation, key)
+        name = (request.caller.tenant, endpoint.operation, _owned(key, request, endpoint))
         digest = await _digest(request)
         while name in self._under_way:
             await asyncio.shield(self._under_way[name])
@@ -90,9 +90,18 @@ async def _first(
     except MootError as refusal:
         written = False
         reply = refused(refusal)
-    if isinstance(reply, Reply) and _final(reply) and not written:
+    unknown = endpoint.public and isinstance(reply, Reply) and reply.status == 404
+    if isinstance(reply, Reply) and _final(reply) and not written and not unknown:
         await _keep(request, receipt_of(reply))
     return reply
+
+
+def _owned(key: str, request: Request, endpoint: Endpoint) -> str:
+    """Who comes by a signed link is nobody else: the key is a matter of this link."""
+    if not endpoint.public:
+        return key
+    place = msgspec.json.encode(request.params, order="sorted")
+    return f"{hashlib.sha256(place).hexdigest()} {key}"
 
 
 def _final(reply: Reply) -> bool:

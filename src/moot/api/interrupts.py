@@ -13,10 +13,15 @@ from moot.api.wire import Endpoint, Reply, Request
 from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, Forbidden, InterruptNotFound, MessageIdConflict
 from moot.core.events import iso
-from moot.core.interrupts import Answer
+from moot.core.inbox import question
+from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.waiting import Interrupt
-from moot.store.protocol import InboxRow, Receipt
+from moot.engine.hub import inbox_of
+from moot.store.protocol import InboxRow, Key, Receipt
+
+#: seconds; shorter than what proxies usually give a silent connection
+LONGEST_WAIT = 30
 
 
 class Resolve(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -24,26 +29,34 @@ class Resolve(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
 
 
 async def by_node(request: Request) -> Reply:
+    run_id, node_id = request.params["run_id"], request.params["node_id"]
+    await request.services.host.runs.head(request.caller.tenant, run_id)  # 404 comes before 400
     asked = await request.read(Resolve)
-    return await _answer(request, request.params["node_id"], asked.resume_value)
+    given = _given(request, node_id, asked.resume_value)
+    return await _answer(request, request.caller.tenant, run_id, given)
 
 
 async def by_run(request: Request) -> Reply:
     """The seed's spelling: the value itself, or wrapped, for the one question that is open."""
+    run_id = request.params["run_id"]
+    run = (await request.services.host.view(request.caller.tenant, run_id)).run
     body = await request.read(dict)
     node_id = body.pop("nodeId", None)
     value = body.get("resumeValue", body)
-    host = request.services.host
-    run = (await host.view(request.caller.tenant, request.params["run_id"])).run
-    if node_id is None:
-        candidates = list(run.interrupts) or list(run.answered)
-        if len(candidates) != 1:
-            raise BadRequest(
-                f"{len(candidates)} questions are open; name one with nodeId.",
-                nodeIds=candidates,
-            )
-        node_id = candidates[0]
-    return await _answer(request, str(node_id), value)
+    given = _given(request, _the_one(run) if node_id is None else str(node_id), value)
+    return await _answer(request, request.caller.tenant, run_id, given)
+
+
+def _the_one(run: Run) -> str:
+    """The node whose question is meant when none is named."""
+    candidates = list(run.interrupts) or list(run.answered) or list(run.conversations)
+    if not candidates:
+        raise InterruptNotFound(run.run_id, "")
+    if len(candidates) > 1:
+        raise BadRequest(
+            f"{len(candidates)} questions are open; name one with nodeId.", nodeIds=candidates
+        )
+    return candidates[0]
 
 
 def speaker(request: Request) -> Speaker:
@@ -52,19 +65,23 @@ def speaker(request: Request) -> Speaker:
     return Speaker(key.id, tuple(key.speaks_as), key.admin)
 
 
-async def _answer(request: Request, node_id: str, value: Any) -> Reply:
-    run_id = request.params["run_id"]
-    given = Answer(
-        node_id=node_id, value=value, who=speaker(request), at=request.services.clock.millis()
-    )
-    reply = _replier(node_id)
-    name = _message_id(value)
-    if name is None:
-        await request.services.host.handle(
-            request.caller.tenant, run_id, given, request.recording(reply)
-        )
-        return request.made
-    return await _once(request, (run_id, node_id, name), given, reply)
+def _given(request: Request, node_id: str, value: Any) -> Answer:
+    at = request.services.clock.millis()
+    return Answer(node_id=node_id, value=value, who=speaker(request), at=at)
+
+
+async def _answer(request: Request, tenant: str, run_id: str, given: Answer) -> Reply:
+    """What is answered is made from the state the command led to, not from what came after."""
+    reply = _replier(given.node_id)
+    if (name := _message_id(given.value)) is not None:
+        answer = await _once(request, (tenant, run_id, name), given, reply)
+    else:
+        await request.services.host.handle(tenant, run_id, given, request.recording(reply))
+        answer = request.made
+    speech = _meta(given.value).get("speechId")
+    if isinstance(speech, str):
+        request.services.host.speeches.over(run_id, speech, request.caller.id)
+    return answer
 
 
 def _replier(node_id: str) -> Callable[[Run], Reply]:
@@ -84,22 +101,27 @@ def _replier(node_id: str) -> Callable[[Run], Reply]:
     return reply
 
 
-def _message_id(value: Any) -> str | None:
+def _turn(value: Any) -> dict[str, Any]:
     turn = value.get("turn", value) if isinstance(value, dict) else None
-    name = turn.get("messageId") if isinstance(turn, dict) else None
+    return turn if isinstance(turn, dict) else {}
+
+
+def _meta(value: Any) -> dict[str, Any]:
+    meta = _turn(value).get("meta")
+    return meta if isinstance(meta, dict) else {}
+
+
+def _message_id(value: Any) -> str | None:
+    name = _turn(value).get("messageId")
     return name if isinstance(name, str) else None
 
 
 async def _once(
-    request: Request,
-    place: tuple[str, str, str],
-    given: Answer,
-    reply: Callable[[Run], Reply],
+    request: Request, place: tuple[str, str, str], given: Answer, reply: Callable[[Run], Reply]
 ) -> Reply:
     """A message id is said once for ever: the same turn gets the first answer again."""
-    run_id, node_id, name = place
-    tenant, host = request.caller.tenant, request.services.host
-    operation = f"TURN {run_id}/{node_id}"
+    tenant, run_id, name = place
+    operation = f"TURN {run_id}/{given.node_id}"
     said = msgspec.json.encode([given.who.person, given.value], order="sorted")
     digest = hashlib.sha256(said).hexdigest()
     async with request.services.turns.lock((tenant, operation, name)):
@@ -110,13 +132,14 @@ async def _once(
             return Reply(kept.body, kept.status)
 
         def receipt(run: Run) -> Receipt:
-            request.made = answer = reply(run)
+            request.made = reply(run)
             return Receipt(
-                tenant=tenant, operation=operation, key=name, digest=digest, status=answer.status,
-                headers={}, body=answer.body, created_at=given.at,
+                tenant=tenant, operation=operation, key=name, digest=digest,
+                status=request.made.status, headers={}, body=request.made.body,
+                created_at=given.at,
             )  # fmt: skip
 
-        await host.handle(tenant, run_id, given, receipt)
+        await request.services.host.handle(tenant, run_id, given, receipt)
         return request.made
 
 
@@ -130,20 +153,27 @@ async def inspect(request: Request) -> Reply:
     if found is None or found.interrupt_id != ticket.interrupt_id:
         await _explain(request, ticket)
         raise InterruptNotFound(ticket.run_id, ticket.node_id)
+    body = {
+        **_asked(ticket.run_id, ticket.node_id, found),
+        "expiresAt": iso(ticket.expires_at * 1000),
+        "intent": ticket.intent,
+    }
+    return Reply(body, 200, {"Cache-Control": "no-store"})
+
+
+def _asked(run_id: str, node_id: str, found: Interrupt) -> dict[str, Any]:
     body: dict[str, Any] = {
         "kind": found.kind,
         "key": found.key,
         "data": found.data,
-        "runId": ticket.run_id,
-        "nodeId": ticket.node_id,
+        "runId": run_id,
+        "nodeId": node_id,
         "interruptId": found.interrupt_id,
         "requestedAt": iso(found.requested_at * 1000),
-        "expiresAt": iso(ticket.expires_at * 1000),
-        "intent": ticket.intent,
     }
     if found.resume_schema is not None:
         body["resumeSchema"] = found.resume_schema
-    return Reply(body, 200, {"Cache-Control": "no-store"})
+    return body
 
 
 async def by_token(request: Request) -> Reply:
@@ -158,9 +188,7 @@ async def by_token(request: Request) -> Reply:
         at=request.services.clock.millis(),
         interrupt_id=ticket.interrupt_id,
     )
-    note = request.recording(_replier(ticket.node_id))
-    await request.services.host.handle(ticket.tenant, ticket.run_id, given, note)
-    return request.made
+    return await _answer(request, ticket.tenant, ticket.run_id, given)
 
 
 async def _explain(request: Request, ticket: tokens.Ticket) -> None:
@@ -176,23 +204,32 @@ async def _ticket(request: Request) -> tokens.Ticket:
     return tokens.read(services.token_secret, request.params["token"], services.clock.millis())
 
 
-def open_question(services: Services, run: Run) -> dict[str, Any] | None:
+def open_question(services: Services, run: Run, caller: Key) -> dict[str, Any] | None:
     """The question a run is stopped at, with a fresh link to it, for its snapshot."""
     for node_id, found in run.interrupts.items():
-        token = _token(services, run, node_id, found)
+        intent = _intent(caller)
+        token = _token(services, run, node_id, found, intent)
         return {
             "nodeId": node_id,
             "interruptId": found.interrupt_id,
             "kind": found.kind,
             "data": found.data,
             "requestedAt": iso(found.requested_at * 1000),
+            "intent": intent,
             "interruptToken": token,
             "callbackUrl": f"/v1/interrupts/{token}",
         }
     return None
 
 
-def _token(services: Services, run: Run, node_id: str, found: Interrupt) -> str:
+def _intent(caller: Key) -> tokens.Intent:
+    """A link gives no more than its reader has: who may not answer gets one to look at only."""
+    return "resolve" if caller.admin or "approvals:respond" in caller.scopes else "inspect"
+
+
+def _token(
+    services: Services, run: Run, node_id: str, found: Interrupt, intent: tokens.Intent
+) -> str:
     expires = services.clock.millis() + tokens.LIFETIME_MS
     ticket = tokens.Ticket(
         tenant=run.tenant,
@@ -200,16 +237,56 @@ def _token(services: Services, run: Run, node_id: str, found: Interrupt) -> str:
         node_id=node_id,
         interrupt_id=found.interrupt_id,
         expires_at=min(expires, found.due) if found.due is not None else expires,
+        intent=intent,
     )
     return tokens.mint(services.token_secret, ticket)
 
 
-# -- the inbox ---------------------------------------------------------------------------------
+# -- what waits --------------------------------------------------------------------------------
+
+
+async def of_run(request: Request) -> Reply:
+    """Every open question of a run, and who has answered the others."""
+    run = (await request.services.host.view(request.caller.tenant, request.params["run_id"])).run
+    asked = [_open(run, node_id, found) for node_id, found in run.interrupts.items()]
+    answered = [
+        {"nodeId": node_id, "by": last.by, "at": iso(last.at * 1000), "action": last.action}
+        for node_id, last in run.answered.items()
+        if node_id not in run.interrupts
+    ]
+    body = {"runId": run.run_id, "status": run.status.value, "open": asked, "answered": answered}
+    return Reply(body, 200, {"Cache-Control": "no-store"})
+
+
+def _open(run: Run, node_id: str, found: Interrupt) -> dict[str, Any]:
+    item = question(run, node_id, found)
+    body = {
+        **_asked(run.run_id, node_id, found),
+        "question": item.question,
+        "actions": item.actions,
+        "askedBy": item.asked_by,
+    }
+    if found.votes:
+        body["votes"] = found.votes
+    if found.due is not None:
+        body["deadline"] = iso(found.due * 1000)
+    return body
 
 
 async def inbox(request: Request) -> Reply:
+    """With ``wait``, no sooner than the inbox differs from the revision the caller knows."""
     limit = request.integer("limit", 100, 1, 1000)
-    rows, revision = await request.services.store.inbox(request.caller.tenant, limit)
+    known = request.integer("revision", -1, -1, 2**53)
+    wait = request.integer("wait", 0, 0, LONGEST_WAIT)
+    tenant, store, hub = request.caller.tenant, request.services.store, request.services.host.hub
+    reader = hub.subscribe(inbox_of(tenant))  # before reading: no change is missed in between
+    try:
+        rows, revision = await store.inbox(tenant, limit)
+        if wait and revision == known:
+            await reader.wait(wait)
+            rows, revision = await store.inbox(tenant, limit)
+    finally:
+        hub.unsubscribe(inbox_of(tenant), reader)
     return Reply({"items": [_item(row) for row in rows], "revision": revision})
 
 
@@ -250,7 +327,16 @@ ENDPOINTS = (
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/inbox", call=inbox, scope="runs:read",
-        summary="Everything that waits for a person",
-        query={"limit": ({"type": "integer", "minimum": 1, "maximum": 1000}, "rows at most")},
+        summary="Everything that waits for a person, longest first",
+        query={
+            "limit": ({"type": "integer", "minimum": 1, "maximum": 1000}, "rows at most"),
+            "revision": ({"type": "integer", "minimum": -1}, "the revision already known"),
+            "wait": ({"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT},
+                     "seconds to wait for another revision"),
+        },
+    ),
+    Endpoint(
+        method="GET", path="/v1/host/moot/runs/{run_id}/interrupts", call=of_run,
+        scope="runs:read", summary="What a run waits for, and who has answered", errors=(404,),
     ),
 )  # fmt: skip

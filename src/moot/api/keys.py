@@ -23,7 +23,7 @@ class CreateKey(
     name: Name
     tenant: Name | None = None
     scopes: list[str] | None = None
-    as_: list[str] = []
+    as_: list[Annotated[str, Meta(min_length=1, max_length=256)]] = []
     admin: bool = False
     test: bool = False
     expires_in_s: Annotated[int, Meta(ge=1, le=3_153_600_000)] | None = None
@@ -37,6 +37,8 @@ async def create(request: Request) -> Reply:
         raise Forbidden("Only an administrator's key makes keys of that kind.")
     scopes = list(USUAL_SCOPES) if asked.scopes is None else asked.scopes
     _check_scopes(scopes, caller)
+    if not caller.admin and (more := set(asked.as_) - set(caller.speaks_as)):
+        raise Forbidden("A key cannot give a name it does not have.", names=sorted(more))
     secret = services.clock.new_secret(TEST_PREFIX if asked.test else LIVE_PREFIX)
     key = new_key(services.clock, secret, asked.name, tenant, scopes, asked.as_, asked.admin)
     if asked.expires_in_s is not None:
@@ -99,6 +101,8 @@ def shown(key: Key) -> dict[str, Any]:
         body["revokedAt"] = iso(key.revoked_at * 1000)
     if key.expires_at is not None:
         body["expiresAt"] = iso(key.expires_at * 1000)
+    if key.run_id is not None:
+        body["runId"] = key.run_id
     return body
 
 

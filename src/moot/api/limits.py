@@ -2,10 +2,17 @@
 
 from collections import OrderedDict
 
+from msgspec import Struct
+
 from moot.clock import Clock
 from moot.core.errors import RateLimited
 
 MOST_BUCKETS = 10_000
+
+
+class _Bucket(Struct):
+    tokens: float
+    last: int
 
 
 class RateLimit:
@@ -13,23 +20,26 @@ class RateLimit:
 
     def __init__(self, rate: int, clock: Clock) -> None:
         self._rate, self._clock = rate, clock
-        self._buckets: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def spend(self, who: str, scope: str) -> None:
         """Raises RateLimited when the bucket is empty. A rate of 0 means no limit."""
         if not self._rate:
             return
         now = self._clock.micros()
-        tokens, last = self._buckets.get(who, (float(self._rate), now))
-        tokens = min(self._rate, tokens + (now - last) * self._rate / 1_000_000)
-        if tokens < 1:
-            self._keep(who, tokens, now)
-            raise RateLimited(scope, self._rate, max(1, int((1 - tokens) * 1000 / self._rate)))
-        self._keep(who, tokens - 1, now)
-
-    def _keep(self, who: str, tokens: float, now: int) -> None:
-        """The bucket nobody has used for longest makes room."""
-        self._buckets[who] = (tokens, now)
+        bucket = self._buckets.get(who) or self._full(who, now)
         self._buckets.move_to_end(who)
+        tokens = bucket.tokens + (now - bucket.last) * self._rate / 1_000_000
+        if tokens > self._rate:
+            tokens = self._rate
+        bucket.last = now
+        bucket.tokens = tokens - 1 if tokens >= 1 else tokens
+        if tokens < 1:
+            raise RateLimited(scope, self._rate, max(1, int((1 - tokens) * 1000 / self._rate)))
+
+    def _full(self, who: str, now: int) -> "_Bucket":
+        """A new one; the bucket nobody has used for longest makes room."""
+        bucket = self._buckets[who] = _Bucket(float(self._rate), now)
         if len(self._buckets) > MOST_BUCKETS:
             self._buckets.popitem(last=False)
+        return bucket

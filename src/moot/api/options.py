@@ -73,26 +73,31 @@ def advertised(services: Services) -> dict[str, dict[str, Any]]:
 def check(services: Services, request: Request, asked: CreateRun, flow: Flow) -> None:
     """Everything that can be refused before a run exists."""
     _check_shape(asked)
-    _check_tags(asked.tags)
-    _check_metadata(asked.metadata)
-    _check_mock(services, request, asked.configurable)
+    if asked.tags:
+        _check_tags(asked.tags)
+    if asked.metadata:
+        _check_metadata(asked.metadata)
+    if asked.configurable:
+        _check_mock(services, request, asked.configurable)
     schema = flow.definition.configurable_schema
     if schema is not UNSET:
         _check_schema(schema, asked.configurable)
-    _check_configurable(services, asked.configurable, free=schema is not UNSET)
+    if asked.configurable:
+        _check_configurable(services, asked.configurable, free=schema is not UNSET)
 
 
 def check_rosters(flow: Flow, inputs: dict[str, Any]) -> None:
     """A roster that cannot be is refused before a run exists."""
     for node in flow.nodes.values():
         if node.type.type_id == "core.conversationGate":
-            asked = inputs.get("participants", node.definition.config.get("participants"))
+            config = node.definition.config
+            asked = inputs.get("participants", config.get("participants"))
             if asked is not None:
-                conversation.check_roster(asked)
+                conversation.check_roster(asked, config.get("agentId"))
 
 
 def _check_shape(asked: CreateRun) -> None:
-    if any(given is not UNSET for given in (asked.mode, asked.eval_suite_ref, asked.agent_id)):
+    if not (asked.mode is asked.eval_suite_ref is asked.agent_id is UNSET):
         raise NotProvided("Evaluation runs are not available on this host.", capability="eval")
     if asked.residency is not UNSET:
         refusal = Unprocessable("This host does not offer data residency; leave 'residency' out.")
@@ -121,8 +126,6 @@ def _check_tags(tags: list[str]) -> None:
 
 
 def _check_metadata(metadata: dict[str, Any]) -> None:
-    if not metadata:
-        return
     if len(msgspec.json.encode(metadata)) > METADATA_BYTES or _depth(metadata) > METADATA_DEPTH:
         raise BadRequest(
             f"metadata may have {METADATA_BYTES} bytes and be nested {METADATA_DEPTH} deep.",
@@ -167,7 +170,7 @@ def _check_schema(schema: dict[str, Any], configurable: dict[str, Any]) -> None:
 
 
 def _check_configurable(services: Services, configurable: dict[str, Any], free: bool) -> None:
-    known = {**RESERVED, **advertised(services)} if configurable else {}
+    known = {**RESERVED, **advertised(services)}
     for key, value in configurable.items():
         rule = known.get(key)
         if rule is not None:

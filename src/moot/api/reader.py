@@ -32,12 +32,19 @@ class Reader:
     """Writes one stream; ``write`` is what the application calls."""
 
     def __init__(
-        self, request: Request, head: Head, modes: frozenset[str], buffer_ms: int, after: int
+        self,
+        request: Request,
+        head: Head,
+        modes: frozenset[str],
+        buffer_ms: int,
+        after: int,
+        spoken: bool = False,
     ) -> None:
         run = head.run
         self._services = request.services
         self._tenant, self._run_id, self._modes = run.tenant, run.run_id, modes
         self._buffer_ms = buffer_ms
+        self._spoken = spoken
         #: an id beyond the log is as good as its end
         self._after = min(after, run.next_sequence - 1)
         self._done = run.terminal and self._after == run.next_sequence - 1
@@ -51,7 +58,7 @@ class Reader:
 
     async def write(self, receive: Receive, send: Send) -> None:
         hub = self._services.host.hub
-        self._reader = reader = hub.subscribe(self._run_id)
+        self._reader = reader = hub.subscribe(self._run_id, self._spoken)
         watch = asyncio.ensure_future(_watch(receive, reader))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
@@ -104,7 +111,9 @@ class Reader:
         pieces = []
         while reader.waiting:
             group = reader.waiting.popleft()
-            if group.first == self._after + 1 and plain:
+            if isinstance(group, bytes):
+                pieces.append(group)
+            elif group.first == self._after + 1 and plain:
                 pieces.append(group.frames(self._modes))
                 self._after = group.events[-1].sequence
                 self._done = group.terminal

@@ -6,11 +6,15 @@ from moot.api import (
     bundle,
     conformance,
     discovery,
+    forks,
     interrupts,
     keys,
     ops,
     runs,
+    speech,
     streams,
+    threads,
+    transfer,
     workflows,
 )
 from moot.api.wire import Endpoint, pattern_of
@@ -18,13 +22,20 @@ from moot.api.wire import Endpoint, pattern_of
 ENDPOINTS: tuple[Endpoint, ...] = (
     *runs.ENDPOINTS,
     *interrupts.ENDPOINTS,
+    *forks.ENDPOINTS,
     *streams.ENDPOINTS,
+    *threads.ENDPOINTS,
+    *speech.ENDPOINTS,
+    *transfer.ENDPOINTS,
     *workflows.ENDPOINTS,
     *bundle.ENDPOINTS,
     *keys.ENDPOINTS,
     *discovery.ENDPOINTS,
     *ops.ENDPOINTS,
 )
+
+
+Row = tuple[re.Pattern[str], dict[str, Endpoint]]
 
 
 class Router:
@@ -38,17 +49,20 @@ class Router:
         for endpoint in endpoints:
             table = patterns if "{" in endpoint.path else self._exact
             table.setdefault(endpoint.path, {})[endpoint.method] = endpoint
-        self._patterns: list[tuple[re.Pattern[str], dict[str, Endpoint]]] = [
-            (pattern_of(path), methods)
-            for path, methods in sorted(patterns.items(), key=lambda item: _rank(item[0]))
-        ]
+        #: slashes, and whether there is a colon -> what may fit: a parameter holds no slash, and
+        #: a path without a colon names no verb
+        self._patterns: dict[tuple[int, bool], list[Row]] = {}
+        for path in sorted(patterns, key=_rank):
+            for colon in {":" in path, True}:
+                rows = self._patterns.setdefault((path.count("/"), colon), [])
+                rows.append((pattern_of(path), patterns[path]))
 
     def find(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]] | None:
         """The methods of a path and its parameters."""
         methods = self._exact.get(path)
         if methods is not None:
             return methods, {}
-        for pattern, found in self._patterns:
+        for pattern, found in self._patterns.get((path.count("/"), ":" in path), ()):
             match = pattern.fullmatch(path)
             if match is not None:
                 return found, match.groupdict()

@@ -10,8 +10,9 @@ from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.errors import ArtifactNotFound, BadRequest, MootError, NotFound
 from moot.core.events import iso
-from moot.core.run import Run, Status
+from moot.core.run import Run
 from moot.core.starting import StartRun, check_inputs
+from moot.core.status import Status
 from moot.engine.head import Head
 from moot.store.protocol import RunFilter, RunRow
 
@@ -50,6 +51,7 @@ async def create(request: Request) -> Reply:
     command = StartRun(
         tenant=request.caller.tenant,
         principal=request.caller.id,
+        person=interrupts.speaker(request).person,
         at=services.clock.millis(),
         limits=host.limits,
         inputs=asked.inputs,
@@ -81,8 +83,9 @@ def _created(run: Run) -> Reply:
 async def read(request: Request) -> Reply:
     services = request.services
     head = await services.host.whole(request.caller.tenant, request.params["run_id"])
-    question = interrupts.open_question(services, head.run)
-    tag = snapshot.etag(head.run, services.clock.millis() if question else 0)
+    question = interrupts.open_question(services, head.run, request.caller)
+    intent = question["intent"] if question is not None else ""
+    tag = snapshot.etag(head.run, intent, services.clock.millis())
     if not head.run.children and question is None:
         return _conditional(request, tag, snapshot.encoded(head))
     shown = snapshot.snapshot(head)

@@ -21,3 +21,5 @@ class Services:
         self.fixtures: list[str] = []
         #: capabilities a test has switched off or on (only with --conformance)
         self.overlay: dict[str, bool] = {}
+        #: (tenant, a test's name for a council) -> its run (only with --conformance)
+        self.councils: dict[tuple[str, str], str] = {}

@@ -55,11 +55,11 @@ def encoded(head: Head) -> bytes:
     return head.cached[1]
 
 
-def etag(run: Run, at: int = 0) -> str:
+def etag(run: Run, intent: str = "", at: int = 0) -> str:
     """Strong: the log decides everything a snapshot says, but for the link to an open question,
-    which must be fresh: it changes the tag every ten minutes."""
-    fresh = f".{at // 600_000}" if at else ""
-    return f'"{run.run_id}.{run.next_sequence}{fresh}"'
+    which depends on its reader and must be fresh: it changes the tag every ten minutes."""
+    link = f".{intent}{at // 600_000}" if intent else ""
+    return f'"{run.run_id}.{run.next_sequence}{link}"'
 
 
 def mixed_etag(tag: str, children: list[dict[str, Any]]) -> str:

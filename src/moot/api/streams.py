@@ -21,7 +21,7 @@ async def events(request: Request) -> Reply | Stream:
     accept = request.header("accept") or "*/*"
     if "application/json" in accept and SSE not in accept:
         return await _as_json(request, head, -1)
-    after = _cursor(request.header("last-event-id"))
+    after = cursor(request.header("last-event-id"))
     return Stream(Reader(request, head, modes, buffer_ms, after).write)
 
 
@@ -74,7 +74,7 @@ def _modes(text: str | None) -> frozenset[str]:
     return modes
 
 
-def _cursor(text: str | None) -> int:
+def cursor(text: str | None) -> int:
     """An id nobody can read means: from the beginning."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else -1
 

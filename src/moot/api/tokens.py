@@ -13,6 +13,7 @@ from moot.core.errors import InterruptExpired, InterruptNotFound
 
 LIFETIME_MS = 30 * 60 * 1000
 SECRET_NAME = "interrupt-tokens"
+Intent = Literal["resolve", "inspect"]
 
 
 class Ticket(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -23,7 +24,7 @@ class Ticket(Struct, frozen=True, kw_only=True, rename="camel"):
     node_id: str
     interrupt_id: str
     expires_at: int
-    intent: Literal["resolve", "inspect"] = "resolve"
+    intent: Intent = "resolve"
 
 
 def mint(secret: bytes, ticket: Ticket) -> str:
@@ -34,7 +35,8 @@ def mint(secret: bytes, ticket: Ticket) -> str:
 def read(secret: bytes, token: str, at: int) -> Ticket:
     """Raises InterruptNotFound for what is not ours, InterruptExpired for what is too old."""
     body, _, signature = token.partition(".")
-    if not hmac.compare_digest(_signature(secret, body.encode()), signature):
+    expected = _signature(secret, body.encode())
+    if not hmac.compare_digest(expected.encode(), signature.encode()):  # bytes: it may be anything
         raise InterruptNotFound("", "")
     try:
         padded = body + "=" * (-len(body) % 4)

@@ -67,8 +67,8 @@ class Stream:
 class Request:
     """One call. The body is read and parsed only when a handler asks for it."""
 
-    __slots__ = ("_body", "_headers", "_query", "_receive", "caller", "made", "method", "params",
-                 "path", "receipts", "scope", "services")  # fmt: skip
+    __slots__ = ("_body", "_headers", "_query", "_receive", "caller", "largest", "made", "method",
+                 "params", "path", "receipts", "scope", "services")  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive, services: "Services") -> None:
         self.scope, self._receive, self.services = scope, receive, services
@@ -76,16 +76,15 @@ class Request:
         self.path: str = scope["path"]
         self.params: dict[str, str] = {}
         self.caller: Key = NOBODY
+        self.largest: int | None = None
         self.receipts: Callable[[Reply], Receipt] | None = None
         #: the answer, made from the state the command led to, not from what came after
-        self.made = Reply()
+        self.made: Reply
         self._body: bytes | None = None
         self._query: dict[str, str] | None = None
-        self._headers: dict[bytes, bytes] | None = None
+        self._headers: dict[bytes, bytes] = dict(scope["headers"])
 
     def header(self, name: str) -> str | None:
-        if self._headers is None:
-            self._headers = dict(self.scope["headers"])
         value = self._headers.get(name.encode())
         return None if value is None else value.decode("latin-1")
 
@@ -102,7 +101,7 @@ class Request:
         return self._body
 
     async def _read(self) -> bytes:
-        limit = self.services.settings.max_body_bytes
+        limit = self.largest or self.services.settings.max_body_bytes
         declared = self.header("content-length")
         if declared is not None and declared.isdigit() and int(declared) > limit:
             raise _too_large(limit)
@@ -189,6 +188,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     #: other statuses this route gives on purpose
     errors: tuple[int, ...] = ()
     media: str = "application/json"
+    #: bytes a body may have, where that is not what the settings say
+    largest: int | None = None
     hidden: bool = False
 
     @property

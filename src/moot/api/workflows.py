@@ -8,6 +8,7 @@ from msgspec import Struct
 from moot.api.wire import Endpoint, Reply, Request, refuse_deep
 from moot.core.definition import WorkflowDef
 from moot.core.events import iso
+from moot.engine.built_in import BUILT_IN
 
 
 class Outline(Struct):
@@ -20,6 +21,8 @@ class Outline(Struct):
 
 async def read(request: Request) -> Reply:
     name, tenant = request.params["workflow_id"], request.caller.tenant
+    if name in BUILT_IN:
+        await request.services.host.flows.newest(tenant, name)
     found = await request.services.store.definition(tenant, name)
     if found is None:
         raise request.services.host.flows.unknown(tenant, name)

@@ -7,18 +7,24 @@ import click
 
 from moot import __version__
 from moot.cli.about import openapi, version
+from moot.cli.answer import answer, approve, reject
 from moot.cli.api import api
 from moot.cli.db import db
 from moot.cli.demo import demo
 from moot.cli.dev import dev
 from moot.cli.doctor import doctor
 from moot.cli.flow import flow
+from moot.cli.inbox import inbox
 from moot.cli.key import key
 from moot.cli.run import run
 from moot.cli.serve import serve
+from moot.cli.thread import thread
 from moot.cli.trouble import Exit, Trouble
 
-COMMANDS = (demo, serve, dev, run, flow, key, db, doctor, api, openapi, version)
+COMMANDS = (
+    demo, serve, dev, run, inbox, approve, reject, answer, thread, flow, key, db, doctor, api,
+    openapi, version,
+)  # fmt: skip
 
 
 class InOrder(click.Group):

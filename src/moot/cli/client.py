@@ -152,8 +152,10 @@ class Api:
 
 def refusal(answer: Answer, where: Place) -> Trouble:
     """Why the server refused, as it said it, and how to get further."""
+    details = {}
     try:
-        said = str(json.loads(answer.body)["message"])
+        body = json.loads(answer.body)
+        said, details = str(body["message"]), dict(body.get("details") or {})
     except (ValueError, KeyError, TypeError):
         said = f"the server answered with status {answer.status}."
     if answer.status == 401:
@@ -161,7 +163,9 @@ def refusal(answer: Answer, where: Place) -> Trouble:
             f" The key comes from --token, MOOT_KEY or {where.database}.key;"
             f" the server is {where.url}."
         )
-    return Trouble(said, Exit.NOT_FOUND if answer.status == 404 else Exit.FAILED)
+    trouble = Trouble(said, Exit.NOT_FOUND if answer.status == 404 else Exit.FAILED)
+    trouble.details = details
+    return trouble
 
 
 def to_write(options: Options) -> Api:

@@ -105,6 +105,50 @@ def _artifact(event: dict[str, Any], _: Started) -> str:
     return f"left artifact {said.get('artifactId', '')} ({said.get('artifactType', '')})"
 
 
+def _asked(event: dict[str, Any], _: Started) -> str | None:
+    """A conversation says so itself, with its first turn."""
+    said = event["payload"]
+    kind, data = str(said.get("kind", "")), said.get("data", {})
+    if kind.startswith("conversation."):
+        return None
+    questions = [str(one.get("question", "")) for one in data.get("questions", [])]
+    named = next(
+        (data[name] for name in ("title", "customKind", "eventType") if data.get(name)), ""
+    )
+    text = " ".join(questions) or str(named)
+    return click.style(f"⏸ asks ({kind}): ", fg="magenta") + output.brief(text)
+
+
+def _answered(event: dict[str, Any], _: Started) -> str | None:
+    said = event["payload"]
+    if said.get("reason") == "timeout":
+        return "nobody answered in time"
+    value = said.get("resumeValue")
+    text = f": {output.brief(value, 100)}" if value is not None else ""
+    return f"answered by {output.one_line(str(said.get('resolvedBy', 'somebody')))}{text}"
+
+
+def _voted(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    progress = said.get("quorumProgress", {})
+    count = f" ({progress['granted']} of {progress['required']})" if progress else ""
+    word = event["type"].removeprefix("approval.")
+    return f"{word} by {output.one_line(str(said.get('principal', '')))}{count}{_reason(said)}"
+
+
+def _turn(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    turn = said.get("turn") or said.get("initialTurn") or said.get("finalTurn") or {}
+    to = f" → {turn['to']}" if turn.get("to") else ""
+    speaker = click.style(output.one_line(f"{turn.get('from', '')}{to}"), bold=True)
+    closed = "closed: " if event["type"] == "conversation.closed" else ""
+    return f"{closed}{speaker}  {output.brief(turn.get('content', ''))}"
+
+
+def _nothing(event: dict[str, Any], _: Started) -> None:
+    """Said already by the event it goes with."""
+
+
 def _other(event: dict[str, Any]) -> str:
     return f"{event['type']} {output.brief(event['payload'], 100)}"
 
@@ -119,6 +163,11 @@ def _error(said: dict[str, Any]) -> str:
 def _reason(said: dict[str, Any]) -> str:
     return f" ({said['reason']})" if said.get("reason") else ""
 
+
+SAID_BY_OTHERS = (
+    "node.suspended", "node.resumed", "approval.requested", "approval.received",
+    "clarification.requested", "clarification.resolved",
+)  # fmt: skip
 
 LINES: dict[str, Said] = {
     "run.started": _run_started,
@@ -139,7 +188,15 @@ LINES: dict[str, Said] = {
     "output.chunk": _chunk,
     "log.appended": _logged,
     "artifact.created": _artifact,
+    "interrupt.requested": _asked,
+    "interrupt.resolved": _answered,
+    "approval.granted": _voted,
+    "approval.rejected": _voted,
+    "conversation.opened": _turn,
+    "conversation.exchanged": _turn,
+    "conversation.closed": _turn,
     "moot.pause.requested": _pause_requested,
     "moot.effect.started": _effect,
     "moot.effect.finished": _effect,
+    **dict.fromkeys(SAID_BY_OTHERS, _nothing),
 }

@@ -34,13 +34,19 @@ def value_of(text: str) -> Any:
 
 def read(name: str) -> str:
     """A file's text; ``-`` is stdin."""
-    if name == "-":
-        return sys.stdin.read()
     try:
-        return Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise click.UsageError(f"{name} cannot be read: {why}.") from None
+        return read_bytes(name).decode()
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"{name} cannot be read: {error}.") from None
+
+
+def read_bytes(name: str) -> bytes:
+    if name == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise click.UsageError(f"{name} cannot be read: {error.strerror}.") from None
 
 
 def _object(text: str, source: str) -> dict[str, Any]:

@@ -11,6 +11,17 @@ import click
 #: enough of an id to be the only one; every command takes such a prefix
 SHORT = len("run_") + 8
 
+#: what could move the cursor, colour the screen or turn the writing around: nobody who is asked
+#: to approve something may be shown something else
+UNSAFE = {code: "\ufffd" for span in (
+    range(0x20), range(0x7F, 0xA0), range(0x202A, 0x202F), range(0x2066, 0x206A)
+) for code in span}  # fmt: skip
+
+#: between columns; what the last one keeps on a narrow terminal, and what any keeps
+GAP = 2
+LEAST = 12
+NARROW = 3
+
 MARKS = {
     "completed": ("✓", "green"),
     "failed": ("✗", "red"),
@@ -37,7 +48,12 @@ def json_line(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False))
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str = "Nothing.") -> None:
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    empty: str = "Nothing.",
+    heading: bool = True,
+) -> None:
     """Columns with a heading for people, bare values for programs."""
     found = [[_cell(value) for value in row] for row in rows]
     if not on_terminal():
@@ -46,30 +62,39 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str = "N
     elif not found:
         click.echo(empty)
     else:
-        _pretty(columns, found)
+        _pretty(columns, found, heading)
 
 
-def _pretty(columns: Sequence[str], rows: list[list[str]]) -> None:
-    """Where the terminal is too narrow, the last column gives way."""
+def _pretty(columns: Sequence[str], rows: list[list[str]], heading: bool) -> None:
+    """Where the terminal is too narrow, the last column gives way, and then the widest."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    *fixed, last = columns
-    for number, column in enumerate(fixed):
-        width = max(len(column), *(len(row[number]) for row in rows))
-        drawn.add_column(column, overflow="ellipsis", no_wrap=True, min_width=min(width, 40))
-    drawn.add_column(last, overflow="ellipsis", no_wrap=True)
+    console = Console(highlight=False)
+    *widths, last = (max(map(len, cells)) for cells in zip(columns, *rows, strict=True))
+    room = console.width - GAP * len(widths)
+    while sum(widths) + min(last, LEAST) > room and max(widths) > NARROW:
+        widths[widths.index(max(widths))] -= 1
+    rest = max(NARROW, room - sum(widths))
+    drawn = Table(
+        box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim", show_header=heading
+    )
+    for column, width in zip(columns, (*widths, rest), strict=True):
+        drawn.add_column(column, overflow="ellipsis", no_wrap=True, max_width=width)
     for row in rows:
         drawn.add_row(*(Text(value, style=_style(value)) for value in row))
-    Console(highlight=False).print(drawn)
+    console.print(drawn)
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
-    return " ".join(str(value).split()) if value != "" else "-"
+    return one_line(str(value)) if value != "" else "-"
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split()).translate(UNSAFE)
 
 
 def _style(value: str) -> str:
@@ -98,10 +123,19 @@ def clock(timestamp: str) -> str:
 
 def age(timestamp: str) -> str:
     """How long ago, in one unit."""
+    return span(-_seconds_to(timestamp))
+
+
+def left(timestamp: str) -> str:
+    """How long until then, in one unit."""
+    return span(_seconds_to(timestamp))
+
+
+def _seconds_to(timestamp: str) -> float:
     from moot.clock import SystemClock
 
     then = moment(timestamp).astimezone(UTC).timestamp() * 1000
-    return span((SystemClock().millis() - then) / 1000)
+    return (then - SystemClock().millis()) / 1000
 
 
 def between(start: str, end: str) -> float:
@@ -125,5 +159,5 @@ def span(seconds: float) -> str:
 def brief(value: Any, most: int = 160) -> str:
     """A value on one line."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = " ".join(text.split())
+    text = one_line(text)
     return text if len(text) <= most else text[: most - 1] + "…"

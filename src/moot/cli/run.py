@@ -8,8 +8,10 @@ from moot.cli import output
 from moot.cli.client import Api, Client, path_of, to_read, to_write
 from moot.cli.inputs import gather
 from moot.cli.options import Options, place, talks
+from moot.cli.questions import waiting_line
 from moot.cli.runs import resolve, status_in_list
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.watching import FOR_A_PERSON, Follower, show_end
 
 EPILOG = "A workflow that is called like one of these commands: moot run start FLOW."
 
@@ -52,6 +54,7 @@ def run() -> None:
 @click.option("-w/-q", "--watch/--no-watch", default=None, help="Show events [on a terminal].")
 @click.option("-d", "--detach", is_flag=True, help="Start it and do not wait for its end.")
 @click.option("--timeout", type=click.FloatRange(min=0), help="Wait at most so many seconds.")
+@click.option("--wait", "stay", is_flag=True, help="Stay while it waits for a person.")
 @talks
 def start(
     options: Options,
@@ -60,9 +63,12 @@ def start(
     tags: tuple[str, ...],
     watch: bool | None,
     detach: bool,
-    timeout: float | None,
+    **how: Any,
 ) -> Exit:
-    """Start a run of FLOW (a workflow's id, or a file) and wait for its end."""
+    """Start a run of FLOW (a workflow's id, or a file) and wait for its end.
+
+    When only a person can help it on, it says with which command, and exits 4.
+    """
     from moot.cli.flows import registered
 
     api = to_write(options)
@@ -75,7 +81,7 @@ def start(
         _show_created(options, created)
         return Exit.OK
     watching = output.on_terminal() if watch is None else watch
-    return _follow(options, api, created["runId"], -1, timeout, not watching)
+    return _follow(options, api, created["runId"], quiet=not watching, **how)
 
 
 def _warn_of_unknown(api: Api, body: dict[str, Any]) -> None:
@@ -122,17 +128,13 @@ def _show_created(options: Options, created: dict[str, Any]) -> None:
         click.echo(created["runId"])
 
 
-def _follow(
-    options: Options, api: Api, run_id: str, after: int, timeout: float | None, quiet: bool
-) -> Exit:
+def _follow(options: Options, api: Api, run_id: str, quiet: bool = False, **how: Any) -> Exit:
     """Events while they come, then how it ended; quiet shows the end only."""
-    from moot.cli.watching import Follower, show_end
-
     follower = Follower(api, Client(place(options)), run_id, options.json)
     if not quiet and not options.json:
         click.echo(click.style(run_id, bold=True))
     try:
-        end = follower.follow(after, timeout, quiet)
+        end = follower.follow(quiet=quiet, **how)
     except KeyboardInterrupt:
         click.echo(f"\nThe run goes on. Follow it with: moot run tail {run_id}", err=True)
         raise
@@ -142,7 +144,7 @@ def _follow(
     elif not options.json:
         show_end(found, quiet)
     if end is Exit.WAITING:
-        click.echo(f"{run_id} waits for a person.", err=True)
+        click.echo(waiting_line(api, run_id), err=True)
     return end
 
 
@@ -204,8 +206,10 @@ def show(options: Options, run_id: str) -> None:
     found = api.get(path_of("v1", "runs", resolve(api, run_id)))
     if options.json:
         output.show_json(found)
-    else:
-        show_run(found, why_cancelled(api, found))
+        return
+    show_run(found, why_cancelled(api, found))
+    if found["status"] in FOR_A_PERSON:
+        click.echo(waiting_line(api, found["runId"]), err=True)
 
 
 @run.command()
@@ -213,9 +217,10 @@ def show(options: Options, run_id: str) -> None:
 @click.option("--after", type=int, default=-1, help="Only events after this sequence.")
 @click.option("--no-follow", is_flag=True, help="Stop at the last event there is.")
 @click.option("--timeout", type=click.FloatRange(min=0), help="Follow at most so many seconds.")
+@click.option("--wait", "stay", is_flag=True, help="Stay while it waits for a person.")
 @talks
-def tail(options: Options, run_id: str, after: int, no_follow: bool, timeout: float | None) -> Exit:
-    """Show a run's events, and go on as they happen until it ends."""
+def tail(options: Options, run_id: str, after: int, no_follow: bool, **how: Any) -> Exit:
+    """Show a run's events, and go on as they happen until it ends or waits for a person."""
     from moot.cli.runs import show_events
 
     api = to_read(options)
@@ -224,7 +229,7 @@ def tail(options: Options, run_id: str, after: int, no_follow: bool, timeout: fl
     if no_follow or api.offline:
         show_events(api, Client(place(options)), run_id, after, options.json)
         return Exit.OK
-    return _follow(options, api, run_id, after, timeout, quiet=False)
+    return _follow(options, api, run_id, after=after, **how)
 
 
 @run.command()

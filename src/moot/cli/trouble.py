@@ -1,6 +1,7 @@
 """How a command ends badly: one sentence on stderr, one exit code, never a traceback."""
 
 from enum import IntEnum
+from typing import Any
 
 
 class Exit(IntEnum):
@@ -19,3 +20,5 @@ class Trouble(Exception):
     def __init__(self, message: str, exit_code: Exit = Exit.FAILED) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+        #: what the server said besides its sentence
+        self.details: dict[str, Any] = {}

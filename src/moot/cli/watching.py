@@ -19,6 +19,11 @@ FOR_A_PERSON = ("waiting-approval", "waiting-input")
 #: how long a server that went away may take to come back
 PATIENCE = 15.0
 RETRY = 0.2
+#: events with which the last node at work may begin to wait, or end beside one that waits
+STANDSTILLS = (
+    "node.suspended", "node.dispatched", "node.completed", "node.failed", "node.skipped",
+    "node.cancelled",
+)  # fmt: skip
 #: statuses of nodes that have not ended
 AT_WORK = ("running", "retrying", "interrupted")
 
@@ -70,6 +75,43 @@ def _stream(client: Client, run_id: str, after: int, deadline: float) -> Iterato
                 yield None
 
 
+class Standstill:
+    """Whether a run that is followed waits for a person, and all of its events have been seen.
+
+    The server is asked only when an event may have brought it about, or when nothing comes.
+    """
+
+    def __init__(self, api: Api, run_id: str) -> None:
+        self._api, self._run_id = api, run_id
+        #: nodes that wait, as far as the events tell
+        self._waiting: set[str] = set()
+        self._suspected = False
+        #: sequences of the newest event that came, and of the newest the server spoke of
+        self.seen = self._known = -1
+
+    def at(self, event: dict[str, Any] | None) -> bool:
+        if event is not None:
+            self._note(event)
+            if not self._suspected or self.seen < self._known:
+                return False
+        try:
+            run = self._api.get(path_of("v1", "runs", self._run_id))
+        except Unreachable:
+            return False
+        self._known = run["metrics"]["eventCount"] - 1
+        self._suspected = run["status"] in FOR_A_PERSON
+        return self._suspected and self.seen >= self._known
+
+    def _note(self, event: dict[str, Any]) -> None:
+        self.seen, kind, node = event["sequence"], event["type"], str(event.get("nodeId"))
+        child_waits = event["payload"].get("childStatus") in FOR_A_PERSON
+        if kind == "node.suspended" or (kind == "node.dispatched" and child_waits):
+            self._waiting.add(node)
+        elif kind in STANDSTILLS or kind == "node.resumed":
+            self._waiting.discard(node)
+        self._suspected = self._suspected or (kind in STANDSTILLS and bool(self._waiting))
+
+
 class Follower:
     """One run on the screen. ``follow`` returns the exit code its end stands for."""
 
@@ -78,10 +120,17 @@ class Follower:
         self._started: dict[str, str] = {}
         self._ended: set[str] = set()
         self._nodes = 0
+        self._standstill = Standstill(api, run_id)
 
-    def follow(self, after: int = -1, timeout: float | None = None, quiet: bool = False) -> Exit:
+    def follow(
+        self, after: int = -1, timeout: float | None = None, quiet: bool = False, stay: bool = False
+    ) -> Exit:
+        """Until the run ends or, unless told to stay, until only a person can help it on."""
         seconds = math.inf if timeout is None else timeout
         deadline = time.monotonic() + seconds
+        self._standstill.seen = after
+        if not stay and after >= 0 and self._standstill.at(None):
+            return Exit.WAITING
         for event in frames(self._client, self.run_id, after, deadline):
             if event is not None and not quiet:
                 self.show(event)
@@ -89,7 +138,7 @@ class Follower:
                 return TERMINAL[event["type"]]
             if time.monotonic() >= deadline:
                 raise TimedOut(self.run_id, seconds)
-            if self._waits(event):
+            if not stay and self._standstill.at(event):
                 return Exit.WAITING
         raise AssertionError  # frames go on until somebody stops asking
 
@@ -120,16 +169,6 @@ class Follower:
             return len(self._api.get(path_of("v1", "workflows", workflow))["nodes"])
         except Trouble:
             return 0
-
-    def _waits(self, event: dict[str, Any] | None) -> bool:
-        """Asked when the stream is quiet or a node was suspended."""
-        if event is not None and event["type"] != "node.suspended":
-            return False
-        try:
-            status = self._api.get(path_of("v1", "runs", self.run_id))["status"]
-        except Unreachable:
-            return False
-        return status in FOR_A_PERSON
 
 
 def status_of(run: dict[str, Any]) -> str:

@@ -9,7 +9,8 @@ from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem, Ready, asked, call_of, readiness
 from moot.core.outcomes import Kind, NodeError
-from moot.core.run import NodeState, NodeStatus, Pause, Run
+from moot.core.run import NodeState, Pause, Run
+from moot.core.status import NodeStatus
 
 
 def advance(run: Run, flow: Flow, at: int, after: tuple[str, ...] | None) -> list[NewEvent]:

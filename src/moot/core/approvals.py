@@ -1,12 +1,18 @@
 """Approvals: one answer or a quorum of them, by whoever is eligible, recorded with their names."""
 
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
 
 from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, Forbidden
 from moot.core.events import NewEvent, iso
-from moot.core.flow import FlowNode
-from moot.core.outcomes import GateSpec
+from moot.core.flow import Flow, FlowNode
+from moot.core.outcomes import GateSpec, NodeError
+from moot.core.resolving import Answer, completed, ended, failed
+from moot.core.run import Run
+from moot.core.waiting import Interrupt
 
 ACTIONS = ("accept", "reject", "refine", "edit-accept", "ask")
 
@@ -31,14 +37,35 @@ def requested(node: FlowNode, spec: GateSpec, name: str) -> NewEvent:
     return NewEvent("approval.requested", payload, node.id)
 
 
-def answer_of(value: Any, actions: list[str]) -> dict[str, Any]:
+def answer(run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer) -> list[NewEvent]:
+    value = _answer_of(given.value, found.data["actions"])
+    _check_eligible(found.data, (given.who.principal, *given.who.names), given.who.admin)
+    if value["action"] == "ask":
+        return [_question(node, found, value, given)]
+    by = _voter(value, given.who)
+    events = []
+    if value["action"] in ("accept", "edit-accept", "reject"):
+        votes = {**found.votes, by: value["action"]}
+        reached = _outcome(found.data, votes)
+        if int(found.data.get("requiredApprovals", 1)) > 1:
+            events.append(_voted(node.id, by, value, found, votes))
+        if reached is None:
+            return events
+        value = {**value, "action": reached if reached == "reject" else value["action"]}
+    said = [_received(node.id, value, by, given.at)]
+    over = ended(node, found, given, value, said)
+    return [*events, *over, _approved(run, flow, node, value, given.at)]
+
+
+def _answer_of(value: Any, actions: list[str]) -> dict[str, Any]:
     """The answer in today's form. Raises BadRequest when it is none, or not allowed here."""
     if not isinstance(value, dict):
         raise BadRequest(
             "An approval is answered with an object: {action, …}.", field="resumeValue"
         )
     answer = dict(value)
-    if "action" not in answer and answer.get("decision") in LEGACY:
+    older = answer.get("decision")
+    if "action" not in answer and isinstance(older, str) and older in LEGACY:
         answer["action"] = LEGACY[answer.pop("decision")]
         if answer["action"] == "reject" and answer.get("feedback"):
             answer["action"] = "refine"
@@ -53,15 +80,29 @@ def answer_of(value: Any, actions: list[str]) -> dict[str, Any]:
     return answer
 
 
+class _Feedback(Struct, rename="camel"):
+    """What is to be refined; the protocol says the types."""
+
+    scope: Literal["whole", "section", "items"]
+    section_path: str = ""
+    item_ids: list[str] = []
+    tags: list[str] = []
+    text: str = ""
+
+
 def _check_parts(answer: dict[str, Any]) -> None:
-    feedback = answer.get("refineFeedback")
-    if answer["action"] == "refine" and (
-        not isinstance(feedback, dict) or feedback.get("scope") not in ("whole", "section", "items")
-    ):
-        raise BadRequest(
-            "To refine, say what: refineFeedback {scope: whole|section|items, text}.",
-            field="refineFeedback",
-        )
+    for key in ("comment", "feedback"):
+        if not isinstance(answer.get(key, ""), str):
+            raise BadRequest(f"{key} must be a text.", field=key)
+    if answer["action"] == "refine" or "refineFeedback" in answer:
+        try:
+            msgspec.convert(answer.get("refineFeedback"), _Feedback)
+        except msgspec.ValidationError as error:
+            raise BadRequest(
+                "To refine, say what: refineFeedback {scope: whole|section|items, text}."
+                f" ({error})",
+                field="refineFeedback",
+            ) from None
     if answer["action"] == "edit-accept" and "editedArtifactData" not in answer:
         raise BadRequest(
             "To accept an edit, send it: editedArtifactData.", field="editedArtifactData"
@@ -72,14 +113,14 @@ def _check_parts(answer: dict[str, Any]) -> None:
         raise BadRequest("To ask, send the question.", field="question")
 
 
-def check_eligible(data: dict[str, Any], names: tuple[str, ...], admin: bool) -> None:
+def _check_eligible(data: dict[str, Any], names: tuple[str, ...], admin: bool) -> None:
     """The host decides who may approve, before the engine sees the value."""
     listed = [*data.get("approversList", []), *data.get("audience", {}).get("subjects", [])]
     if listed and not admin and not set(listed).intersection(names):
         raise Forbidden("You are not among the approvers of this gate.", approversList=listed)
 
 
-def received(node_id: str, answer: dict[str, Any], by: str, at: int) -> NewEvent:
+def _received(node_id: str, answer: dict[str, Any], by: str, at: int) -> NewEvent:
     payload: dict[str, Any] = {
         "nodeId": node_id,
         "action": answer["action"],
@@ -92,15 +133,13 @@ def received(node_id: str, answer: dict[str, Any], by: str, at: int) -> NewEvent
     return NewEvent("approval.received", payload, node_id)
 
 
-def voter(value: dict[str, Any], who: Speaker) -> str:
+def _voter(value: dict[str, Any], who: Speaker) -> str:
     """Whose vote it is. Only an administrator's key may vote in another's name."""
     named = value.get("voter")
-    if isinstance(named, str) and named and (who.admin or named in who.names):
-        return named
-    return who.principal
+    return named if who.admin and isinstance(named, str) and named else who.principal
 
 
-def outcome(data: dict[str, Any], votes: dict[str, str]) -> str | None:
+def _outcome(data: dict[str, Any], votes: dict[str, str]) -> str | None:
     """What the votes so far come to: accept, reject, or nothing yet."""
     needed = int(data.get("requiredApprovals", 1))
     accepts = sum(action in ("accept", "edit-accept") for action in votes.values())
@@ -111,21 +150,55 @@ def outcome(data: dict[str, Any], votes: dict[str, str]) -> str | None:
     return "accept" if accepts >= needed else None
 
 
-def voted(
-    node_id: str, by: str, value: dict[str, Any], data: dict[str, Any], votes: dict[str, str]
+def _voted(
+    node_id: str, by: str, value: dict[str, Any], found: Interrupt, votes: dict[str, str]
 ) -> NewEvent:
     """One vote of a quorum, recorded with its name."""
     if value["action"] == "reject":
         payload: dict[str, Any] = {"gateId": node_id, "principal": by}
         if isinstance(value.get("comment"), str):
             payload["reason"] = value["comment"]
-        return NewEvent("approval.rejected", payload, node_id)
+        return NewEvent("approval.rejected", payload, node_id, cause=found.seq)
     granted = sum(action in ("accept", "edit-accept") for action in votes.values())
-    progress = {"granted": granted, "required": int(data.get("requiredApprovals", 1))}
+    progress = {"granted": granted, "required": int(found.data.get("requiredApprovals", 1))}
     payload = {"gateId": node_id, "principal": by, "quorumProgress": progress}
-    return NewEvent("approval.granted", payload, node_id)
+    return NewEvent("approval.granted", payload, node_id, cause=found.seq)
 
 
-def decided_by(data: dict[str, Any], last: str) -> str:
-    needed = int(data.get("requiredApprovals", 1))
-    return last if needed == 1 else f"{last} (quorum of {needed})"
+def _question(node: FlowNode, found: Interrupt, value: dict[str, Any], given: Answer) -> NewEvent:
+    """A question does not end the wait; it is kept beside the gate."""
+    entry = {
+        "question": value.get("question", value.get("comment")),
+        "askedBy": given.who.principal,
+        "timestamp": iso(given.at * 1000),
+    }
+    payload = {
+        "channel": f"_askExchanges:{node.id}",
+        "value": entry,
+        "reducer": "append",
+        "writtenAt": iso(given.at * 1000),
+        "nodeId": node.id,
+    }
+    return NewEvent("channel.written", payload, node.id, cause=found.seq)
+
+
+def _approved(run: Run, flow: Flow, node: FlowNode, value: dict[str, Any], at: int) -> NewEvent:
+    """What is no acceptance ends the node badly unless an edge takes it."""
+    action = value["action"]
+    if action in ("reject", "refine") and not _has_port(flow, node, action):
+        message = value.get("comment") or value.get("feedback") or "The approval was rejected."
+        error = NodeError(code="approval_rejected", message=str(message), retryable=False)
+        return failed(run, node, error)
+    outputs = {"action": action, action: value}
+    for key in ("editedArtifactData", "refineFeedback", "comment"):
+        if key in value:
+            outputs[key] = value[key]
+    return completed(run, node, outputs, at)
+
+
+def _has_port(flow: Flow, node: FlowNode, port: str) -> bool:
+    return any(
+        edge.source_node_id == node.id and edge.source_output == port
+        for target in node.targets
+        for edge in flow.nodes[target].incoming
+    )

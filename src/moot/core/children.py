@@ -12,8 +12,9 @@ from moot.core.ids import derived_id
 from moot.core.masking import is_secret
 from moot.core.nodework import finish, variable_events
 from moot.core.outcomes import ChildSpec, Failed, Kind, NodeError
-from moot.core.run import NodeState, NodeStatus, Run
+from moot.core.run import NodeState, Run
 from moot.core.starting import Limits, StartRun
+from moot.core.status import GOING, NodeStatus
 
 
 class ChildEnded(Struct, frozen=True, kw_only=True):
@@ -41,7 +42,7 @@ class ChildWaits(Struct, frozen=True, kw_only=True):
 def child_waits(run: Run, told: ChildWaits) -> list[NewEvent]:
     """The parent shows how its child waits; what it already shows is not said again."""
     state = _waiting(run, told.node_id)
-    if state is None or state.child != told.child_run:
+    if state is None or state.child != told.child_run or told.status not in GOING:
         return []
     if run.mirrored.get(told.node_id, "running") == told.status:
         return []
@@ -107,6 +108,7 @@ def spawn(
     assert spec is not None
     return StartRun(
         tenant=run.tenant,
+        person=run.person,
         principal=run.principal,
         at=at,
         limits=limits,

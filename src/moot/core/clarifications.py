@@ -4,16 +4,29 @@ from typing import Any
 
 from moot.core import schemas
 from moot.core.errors import BadRequest
+from moot.core.events import NewEvent
+from moot.core.flow import Flow, FlowNode
+from moot.core.resolving import Answer, completed, ended
+from moot.core.run import Run
+from moot.core.waiting import Interrupt
 
 
-def answers_of(value: Any, questions: list[dict[str, Any]]) -> dict[str, Any]:
+def answer(run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer) -> list[NewEvent]:
+    answers = _answers_of(given.value, found.data["questions"])
+    payload = {"nodeId": node.id, "answers": answers, "answeredBy": given.who.principal}
+    said = [NewEvent("clarification.resolved", payload, node.id)]
+    over = ended(node, found, given, {"answers": answers}, said)
+    return [*over, completed(run, node, {"answers": answers, **answers}, given.at)]
+
+
+def _answers_of(value: Any, questions: list[dict[str, Any]]) -> dict[str, Any]:
     """Answers by question id; both spellings are taken. Every question must be answered."""
     given = value.get("answers") if isinstance(value, dict) else None
     if isinstance(given, list):
         given = {
-            item.get("id"): item.get("answer")
+            item["id"]: item["answer"]
             for item in given
-            if isinstance(item, dict) and "answer" in item
+            if isinstance(item, dict) and isinstance(item.get("id"), str) and "answer" in item
         }
     if not isinstance(given, dict):
         raise BadRequest("Answer with {answers: {<question id>: …}}.", field="answers")

@@ -10,11 +10,12 @@ from moot.core.children import ChildEnded, ChildWaits
 from moot.core.errors import Conflict, RunTerminal
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow
-from moot.core.interrupts import Answer
 from moot.core.nodework import Emit
 from moot.core.outcomes import Kind, Outcome
-from moot.core.run import Run, Status
+from moot.core.resolving import Answer
+from moot.core.run import Run
 from moot.core.starting import StartRun
+from moot.core.status import Status
 from moot.core.threads import Control
 
 DrainPolicy = Literal["immediate", "drain-current-node"]

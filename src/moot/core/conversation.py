@@ -8,10 +8,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import schemas, thread
+from moot.core import schemas, thread, turn_shape
 from moot.core.errors import (
     BadRequest,
     InterruptAlreadyResolved,
+    InterruptNotFound,
     NotYourName,
     ParticipantMuted,
     ParticipantNotInvited,
@@ -25,13 +26,10 @@ from moot.core.flow import Flow, FlowNode
 from moot.core.nodework import write_events
 from moot.core.outcomes import ChannelWrite, ConversationSpec
 from moot.core.run import Run
+from moot.core.turn_shape import LONGEST_NAME
 from moot.core.waiting import Conversation
 
 MOST_PARTICIPANTS = 32
-LONGEST_NAME = 256
-ROLES = ("user", "agent", "system")
-#: what a turn may name, besides what it says
-NAMES = ("messageId", "from", "to", "speakerId", "groupId")
 MESSAGE_ROLES = {"agent": "assistant", "user": "user", "system": "system"}
 
 
@@ -44,19 +42,25 @@ class Speaker(Struct, frozen=True):
 
     @property
     def person(self) -> str:
-        """The name of the human behind the key, when a turn names none."""
+        """Who speaks when nobody is named: the human behind the key, if there is one. The key of
+        an agent is no person's."""
         for name in self.names:
             if thread.is_person(name):
                 return name
-        return "user" if self.admin else f"user:{self.principal}"
+        if self.admin:
+            return "user"
+        return self.names[0] if self.names else f"user:{self.principal}"
 
 
 def conversation_id(run: Run, node_id: str, attempt: int) -> str:
     return f"{run.run_id}:{node_id}:{attempt}"
 
 
-def check_roster(participants: Any, most: int = MOST_PARTICIPANTS) -> None:
-    """Raises when a closed roster is not one: two or more members, each once, not too many."""
+def check_roster(
+    participants: Any, owner: str | None = None, most: int = MOST_PARTICIPANTS
+) -> None:
+    """Raises when a closed roster is not one: two or more members, each once, not too many, and
+    who opens the conversation among them."""
     if not isinstance(participants, list) or not all(_member(item) for item in participants):
         raise BadRequest("participants must be a list of {agentId}.", field="participants")
     names = [item["agentId"] for item in participants]
@@ -70,17 +74,30 @@ def check_roster(participants: Any, most: int = MOST_PARTICIPANTS) -> None:
             maxParticipants=most,
             participants=len(names),
         )
+    if owner is not None and owner not in names:
+        raise SpeakerNotParticipant(
+            "Who opens a conversation is on its roster.", speakerId=owner, roster=names
+        )
+
+
+def check_invited(members: Any, most: int = MOST_PARTICIPANTS) -> list[dict[str, Any]]:
+    """Those invited at the beginning: none is as good as some, but each once."""
+    if not isinstance(members, list) or not all(_member(item) for item in members):
+        raise BadRequest("invited must be a list of {agentId}.", field="invited")
+    if len({item["agentId"] for item in members}) < len(members) or len(members) > most:
+        raise BadRequest(f"At most {most} are invited, each once.", field="invited")
+    return members
 
 
 def _member(item: Any) -> bool:
     name = item.get("agentId") if isinstance(item, dict) else None
-    return isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME
+    return isinstance(name, str) and 3 <= len(name) <= LONGEST_NAME
 
 
 def opened(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> NewEvent:
     """The opening turn has index 0."""
     name = conversation_id(run, node.id, run.nodes[node.id].attempt)
-    turn = _opening(spec, name, 0 if spec.mock_turns is not None else at)
+    turn = _opening(run, spec, name, 0 if spec.mock_turns is not None else at)
     payload: dict[str, Any] = {"conversationId": name, "initialTurn": turn}
     if spec.owner is not None:
         payload["agentId"] = spec.owner
@@ -92,11 +109,40 @@ def opened(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> NewEven
     return NewEvent("conversation.opened", payload, node.id)
 
 
-def _opening(spec: ConversationSpec, name: str, at: int) -> dict[str, Any]:
-    role = "agent" if spec.owner else "user" if spec.opening is not None else "system"
-    speaker = spec.owner or ("user" if role == "user" else "system")
+def _opening(run: Run, spec: ConversationSpec, name: str, at: int) -> dict[str, Any]:
+    """Put by the owner, where it is a member, else by the person who started the run."""
+    if spec.owner is not None and _speaks(spec, spec.owner):
+        role, speaker = "agent", spec.owner
+    elif spec.opening is not None:
+        role, speaker = "user", run.person
+    else:
+        role, speaker = "system", "system"
     content = spec.opening if spec.opening is not None else spec.title or "The floor is open."
     return _turn(name, 0, role, speaker, content, at, spec.group_id)
+
+
+def _speaks(spec: ConversationSpec, name: str) -> bool:
+    members = spec.participants
+    return members is None or any(member["agentId"] == name for member in members)
+
+
+def joined(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
+    """Those who are invited from the beginning to a conversation whose roster is open."""
+    name = conversation_id(run, node.id, run.nodes[node.id].attempt)
+    return [
+        NewEvent(
+            "moot.participant.joined",
+            {
+                "conversationId": name,
+                "participantId": member["agentId"],
+                "profile": {key: value for key, value in member.items() if key != "agentId"},
+                "by": run.person,
+                "fromTurn": 1,
+            },
+            node.id,
+        )
+        for member in spec.invited
+    ]
 
 
 def _turn(
@@ -120,52 +166,29 @@ def _turn(
 def turn_of(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> dict[str, Any]:
     """The turn as it is recorded. Raises when it may not be said; the checks go in this order:
     shape, right to the name, speaker, roster, mute, pause, content."""
-    _check_shape(talk, said)
+    turn_shape.check(talk, said)
+    role, speaker = floor(talk, said, who, at)
+    if talk.schema is not None and (found := schemas.problems(talk.schema, said["content"])):
+        raise BadRequest(f"The turn does not fit the conversation: {found[0]}", fields=found)
+    index = talk.turns + 1
+    turn = _turn(talk.conversation_id, index, role, speaker, said["content"], at)
+    for key in ("messageId", "ts", "groupId", "agent", "meta"):
+        if key in said:
+            turn[key] = said[key]
+    if said.get("to", "all") != "all":
+        turn["to"] = thread.full_name(said["to"])
+    turn["via"] = who.principal
+    return turn
+
+
+def floor(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> tuple[str, str]:
+    """The role and the name under which somebody speaks now. Raises when he may not."""
     role = said.get("role", "user")
     speaker = _speaker(said, role, who)
     if role == "agent":
         _check_roster(talk, speaker)
     _check_floor(talk, speaker, role, at)
-    if talk.schema is not None and (found := schemas.problems(talk.schema, said["content"])):
-        raise BadRequest(f"The turn does not fit the conversation: {found[0]}", fields=found)
-    index = talk.turns + 1
-    turn = _turn(talk.conversation_id, index, role, speaker, said["content"], at)
-    for key in ("messageId", "ts", "to", "groupId", "agent", "meta"):
-        if key in said:
-            turn[key] = said[key]
-    turn["via"] = who.principal
-    return turn
-
-
-def _check_shape(talk: Conversation, said: Any) -> None:
-    if not isinstance(said, dict) or "content" not in said:
-        raise BadRequest("A turn is an object with content.", field="turn.content")
-    role = said.get("role", "user")
-    if role not in ROLES:
-        raise BadRequest(f"role must be one of {', '.join(ROLES)}.", field="turn.role")
-    for key in NAMES:
-        if key in said:
-            _check_name(key, said[key])
-    if "ts" in said and (not isinstance(said["ts"], int) or said["ts"] < 0):
-        raise BadRequest("ts must be milliseconds since the epoch.", field="turn.ts")
-    if "turnIndex" in said:
-        _check_index(talk, said["turnIndex"])
-    if role == "system":
-        raise BadRequest("System turns are written by the host.", field="turn.role")
-
-
-def _check_name(key: str, value: Any) -> None:
-    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_NAME:
-        raise BadRequest(f"{key} must have 1 to {LONGEST_NAME} characters.", field=f"turn.{key}")
-
-
-def _check_index(talk: Conversation, index: Any) -> None:
-    if index != talk.turns + 1 or isinstance(index, bool):
-        raise BadRequest(
-            f"The next turn has index {talk.turns + 1}; leave turnIndex out.",
-            field="turn.turnIndex",
-            expected=talk.turns + 1,
-        )
+    return role, speaker
 
 
 def _speaker(said: dict[str, Any], role: str, who: Speaker) -> str:
@@ -176,8 +199,12 @@ def _speaker(said: dict[str, Any], role: str, who: Speaker) -> str:
             raise SpeakerMissing("An agent's turn names its speaker: speakerId.")
         if said.get("from", speaker) != speaker:
             raise BadRequest("from and speakerId differ.", field="turn.from")
+        if thread.is_person(speaker):
+            raise BadRequest("A person's turn has role 'user'.", field="turn.role")
     else:
         speaker = said.get("from", who.person)
+        if "from" not in said and not thread.is_person(speaker):
+            raise NotYourName("user", list(who.names))
         if not thread.is_person(speaker):
             raise BadRequest("A user's turn comes from 'user' or 'user:<name>'.", field="turn.from")
         if speaker == who.person:
@@ -196,7 +223,7 @@ def _check_roster(talk: Conversation, speaker: str) -> None:
                 conversationId=talk.conversation_id,
                 roster=talk.roster,
             )
-    elif talk.state.members and speaker not in talk.state.members:
+    elif talk.state.by_invitation and speaker not in talk.state.members:
         raise ParticipantNotInvited(
             "Speaker has not been invited to this conversation.",
             speakerId=speaker,
@@ -296,7 +323,9 @@ def _echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any]) -> list[Ne
 
 
 def must_be_open(talk: Conversation | None, run: Run, node_id: str) -> Conversation:
-    if talk is None or not talk.open:
+    if talk is None:
+        raise InterruptNotFound(run.run_id, node_id)
+    if not talk.open:
         raise InterruptAlreadyResolved(
             "The conversation is closed.", runId=run.run_id, nodeId=node_id
         )

@@ -5,7 +5,8 @@ from typing import Any
 
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
-from moot.core.run import NODE_ENDS, NodeState, NodeStatus, Run
+from moot.core.run import NODE_ENDS, NodeState, Run
+from moot.core.status import NodeStatus
 
 
 def stop_active(run: Run, reason: str, said: Sequence[NewEvent] = ()) -> list[NewEvent]:

@@ -29,6 +29,7 @@ MootError
 │   ├── KeyMismatch                  idempotency_key_mismatch
 │   ├── EngineVersionMismatch        engine_version_mismatch
 │   ├── InterruptAlreadyResolved     interrupt_already_resolved
+│   ├── ConversationClosed           conversation_closed
 │   ├── MessageIdConflict            message_id_conflict
 │   ├── ParticipantMuted             participant_muted
 │   ├── ThreadPaused                 thread_paused
@@ -226,6 +227,10 @@ class InterruptAlreadyResolved(Conflict):
     """Somebody else was first; the details name the winner."""
 
     code = "interrupt_already_resolved"
+
+
+class ConversationClosed(Conflict):
+    code = "conversation_closed"
 
 
 class MessageIdConflict(Conflict):

@@ -139,6 +139,7 @@ CATALOGUE = (
     EventType("moot.thread.control", "somebody steered a conversation", True),
     EventType("moot.participant.joined", "somebody may take part from a turn on", True),
     EventType("moot.participant.left", "somebody takes part no longer", True),
+    EventType("replay.diverged", "a replay went another way than its source"),
     EventType("moot.pause.requested", "a pause waits for the running nodes to finish", True),
     EventType("moot.effect.started", "an effect on the outside world is about to happen", True),
     EventType("moot.effect.finished", "the outcome of an effect, recorded before use", True),

@@ -11,7 +11,8 @@ from moot.core import expressions
 from moot.core.definition import Connection, EdgeCondition, EdgeDef, Expression, Static
 from moot.core.flow import Flow, FlowNode
 from moot.core.outcomes import Call, NodeError, raised
-from moot.core.run import NODE_TERMINAL, NodeState, NodeStatus, Run
+from moot.core.run import NodeState, Run
+from moot.core.status import NODE_TERMINAL, NodeStatus
 
 Answer = TypeVar("Answer")
 
@@ -128,9 +129,9 @@ def holds(condition: EdgeCondition, names: dict[str, Any]) -> bool:
         left = _path(names, str(condition.left))
         match condition.type:
             case "equals":
-                return _same(left, condition.right)
+                return same(left, condition.right)
             case "notEquals":
-                return not _same(left, condition.right)
+                return not same(left, condition.right)
             case "contains":
                 return _contains(left, condition.right)
             case _:
@@ -139,21 +140,21 @@ def holds(condition: EdgeCondition, names: dict[str, Any]) -> bool:
         return False
 
 
-def _same(left: Any, right: Any) -> bool:
+def same(left: Any, right: Any) -> bool:
     """JSON equality: true is not 1, and an absent left side equals nothing but an absent right."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_same, left, right))
+        return len(left) == len(right) and all(map(same, left, right))
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
     return bool(left == right)
 
 
 def _contains(whole: Any, part: Any) -> bool:
     """A text holds a text, a list an equal item, an object a key."""
     if isinstance(whole, list):
-        return any(_same(item, part) for item in whole)
+        return any(same(item, part) for item in whole)
     return whole is not UNSET and part in whole
 
 

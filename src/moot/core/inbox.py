@@ -39,7 +39,7 @@ def items(run: Run) -> list[Item]:
     for node_id, asked in run.interrupts.items():
         if asked.kind == "external-event":
             continue
-        item = _talk(run, node_id, asked) if _is_talk(asked) else _question(run, node_id, asked)
+        item = _talk(run, node_id, asked) if _is_talk(asked) else question(run, node_id, asked)
         if item is not None:
             found.append(item)
     return found
@@ -49,7 +49,7 @@ def _is_talk(asked: Interrupt) -> bool:
     return asked.kind.startswith("conversation.")
 
 
-def _question(run: Run, node_id: str, asked: Interrupt) -> Item:
+def question(run: Run, node_id: str, asked: Interrupt) -> Item:
     return Item(
         id=asked.interrupt_id,
         run_id=run.run_id,
@@ -84,5 +84,6 @@ def _talk(run: Run, node_id: str, asked: Interrupt) -> Item | None:
 def _text(data: dict[str, Any]) -> str:
     if "questions" in data:
         return " ".join(str(question.get("question", "")) for question in data["questions"])
-    text = str(data.get("title") or data.get("customKind") or "A question")
+    names = ("title", "customKind", "prompt", "eventType")
+    text = next((str(data[name]) for name in names if data.get(name)), "A question")
     return f"{text}: {data['description']}" if data.get("description") else text

@@ -14,7 +14,8 @@ from moot.core.graph import PortProblem, call_of
 from moot.core.ids import derived_id
 from moot.core.masking import masked
 from moot.core.outcomes import ChannelWrite, Completed, Failed, NodeError, Outcome, raised
-from moot.core.run import NodeState, NodeStatus, Run, Status
+from moot.core.run import NodeState, Run
+from moot.core.status import NodeStatus, Status
 
 
 class Emit(Struct, frozen=True):

@@ -133,6 +133,8 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
     title: str | None = None
     #: the closed set of agents that may speak, as they are carried on the wire; None is open
     participants: list[dict[str, Any]] | None = None
+    #: who may speak from the beginning, where others may come and go
+    invited: list[dict[str, Any]] = []
     schema: dict[str, Any] | None = None
     owner: str | None = None
     group_id: str | None = None

@@ -4,7 +4,8 @@ from msgspec import Struct
 
 from moot.core.flow import Flow, FlowNode
 from moot.core.outcomes import Kind
-from moot.core.run import NodeState, NodeStatus, Run, Status
+from moot.core.run import NodeState, Run
+from moot.core.status import NodeStatus, Status
 
 
 class Owed(Struct):

@@ -5,75 +5,24 @@ does not know. The state holds counters and references, never transcripts.
 """
 
 from collections.abc import Callable, Iterable
-from enum import StrEnum
 from typing import Any
 
 from msgspec import UNSET, Struct
 
 from moot.core import channels, waiting
 from moot.core.events import Event, millis
+from moot.core.status import (
+    GOING,
+    TERMINAL,
+    TRANSITIONS,
+    WAITING,
+    WAITS,
+    NodeStatus,
+    Status,
+)
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 2
-
-
-class Status(StrEnum):
-    PENDING = "pending"
-    RUNNING = "running"
-    PAUSED = "paused"
-    WAITING_APPROVAL = "waiting-approval"
-    WAITING_INPUT = "waiting-input"
-    WAITING_EXTERNAL = "waiting-external"
-    CANCELLING = "cancelling"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
-LIVE = frozenset(Status) - TERMINAL
-#: alive and not paused: running, or running and waiting for somebody
-GOING = frozenset(
-    {Status.RUNNING, Status.WAITING_APPROVAL, Status.WAITING_INPUT, Status.WAITING_EXTERNAL}
-)
-
-#: kind of interrupt -> the status of a run that does nothing but wait for it
-WAITS: dict[str, Status] = {
-    "approval": Status.WAITING_APPROVAL,
-    "low-confidence": Status.WAITING_APPROVAL,
-    "conversation.start": Status.WAITING_APPROVAL,
-    "conversation.exchange": Status.WAITING_APPROVAL,
-    "conversation.close": Status.WAITING_APPROVAL,
-    "clarification": Status.WAITING_INPUT,
-    "custom": Status.WAITING_INPUT,
-    "external-event": Status.WAITING_EXTERNAL,
-}
-
-#: event type -> (statuses it may be recorded in, status afterwards)
-TRANSITIONS: dict[str, tuple[frozenset[Status], Status]] = {
-    "run.started": (frozenset({Status.PENDING}), Status.RUNNING),
-    "run.paused": (frozenset({Status.RUNNING}), Status.PAUSED),
-    "run.resumed": (frozenset({Status.PAUSED}), Status.RUNNING),
-    "run.completed": (frozenset({Status.RUNNING}), Status.COMPLETED),
-    "run.failed": (LIVE, Status.FAILED),
-    "run.cancelled": (LIVE, Status.CANCELLED),
-}
-
-
-class NodeStatus(StrEnum):
-    RUNNING = "running"
-    RETRYING = "retrying"
-    INTERRUPTED = "interrupted"
-    SUSPENDED = "suspended"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-    CANCELLED = "cancelled"
-
-
-NODE_TERMINAL = frozenset(
-    {NodeStatus.COMPLETED, NodeStatus.FAILED, NodeStatus.SKIPPED, NodeStatus.CANCELLED}
-)
+FOLD_VERSION = 3
 
 
 class NodeState(Struct, omit_defaults=True):
@@ -112,6 +61,8 @@ class Run(Struct):
     workflow_id: str = ""
     definition: str = ""
     principal: str = ""
+    #: who speaks when the run's own question is put
+    person: str = "user"
     engine_version: str = ""
     started_at: int = 0
     ended_at: int = 0
@@ -137,6 +88,10 @@ class Run(Struct):
     parent_run: str | None = None
     parent_node: str | None = None
     depth: int = 0
+    #: the run this one was made from, where and how
+    forked_from: dict[str, Any] | None = None
+    #: the run was cancelled because its parent ended
+    with_parent: bool = False
     #: child run -> its status when it ended, or None while it lives
     children: dict[str, str | None] = {}
     #: node -> how the child it waits for waits itself
@@ -154,6 +109,11 @@ class Run(Struct):
     @property
     def terminal(self) -> bool:
         return self.status in TERMINAL
+
+    @property
+    def replayed(self) -> bool:
+        """Whether it only says again what another run was told: nothing may be done for it."""
+        return self.forked_from is not None and self.forked_from.get("mode") == "replay"
 
     @property
     def going(self) -> bool:
@@ -197,20 +157,21 @@ def apply(run: Run, event: Event, at: int | None = None) -> None:
     run.updated_at = at
 
 
-WAITING = GOING - {Status.RUNNING}
+def _standing(run: Run) -> Status:
+    """A run that goes on waits when every node that holds it open waits."""
+    if len(run.active) <= len(run.interrupts) + len(run.mirrored):
+        for asked in run.interrupts.values():
+            return WAITS.get(asked.kind, Status.WAITING_INPUT)
+        for status in run.mirrored.values():
+            return Status(status)
+    return Status.RUNNING
 
 
 def _restate(run: Run, at: int) -> None:
-    """A run waits when every node that holds it open waits. Waiting time is not active time."""
+    """Waiting time is not active time."""
     if run.status not in GOING:
         return
-    status = Status.RUNNING
-    if len(run.active) <= len(run.interrupts) + len(run.mirrored):
-        first = next(iter(run.interrupts.values()), None)
-        if first is not None:
-            status = WAITS.get(first.kind, Status.WAITING_INPUT)
-        elif run.mirrored:
-            status = Status(next(iter(run.mirrored.values())))
+    status = _standing(run)
     if status is Status.RUNNING and run.status is not Status.RUNNING:
         run.active_since = at
     elif status is not Status.RUNNING and run.status is Status.RUNNING:
@@ -221,8 +182,9 @@ def _restate(run: Run, at: int) -> None:
 def _started(run: Run, event: Event, at: int) -> None:
     said = event.payload
     owner = said.get("owner", {})
-    run.tenant = owner.get("tenant", "")
+    run.tenant = run.tenant or owner.get("tenant", "")
     run.principal = owner.get("principal", "")
+    run.person = said.get("person", "user")
     run.workflow_id = said.get("workflowId", "")
     run.definition = said.get("definition", "")
     run.engine_version = said.get("engineVersion", "")
@@ -243,12 +205,14 @@ def _started(run: Run, event: Event, at: int) -> None:
     run.parent_run = said.get("parentRunId")
     run.parent_node = said.get("parentNodeId")
     run.depth = said.get("depth", 0)
+    run.forked_from = said.get("forkedFrom")
 
 
 def _ended(run: Run, event: Event, at: int) -> None:
     run.ended_at = at
     run.outputs = event.payload.get("outputs", run.outputs)
     run.error = event.payload.get("error", run.error)
+    run.with_parent = "parentRunId" in event.payload
     run.pause = None
     run.active = {}
     run.interrupts = {}
@@ -258,7 +222,8 @@ def _ended(run: Run, event: Event, at: int) -> None:
 
 
 def _paused(run: Run, event: Event, at: int) -> None:
-    run.active_ms += max(0, at - run.active_since)
+    if _standing(run) is Status.RUNNING:  # a pause may have drained while the rest waits
+        run.active_ms += max(0, at - run.active_since)
     run.paused_at = at
     run.pause = None
     for node_id in run.active:
@@ -329,6 +294,7 @@ def _node_retried(run: Run, event: Event, at: int) -> None:
         if node.child is not None and event.hints is not UNSET:
             run.children[node.child] = event.hints.get("childStatus")
         node.child = None
+        run.mirrored.pop(_node_id(event), None)
 
 
 def _dispatched(run: Run, event: Event, at: int) -> None:

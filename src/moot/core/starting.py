@@ -29,6 +29,8 @@ class StartRun(Struct, frozen=True, kw_only=True):
     principal: str
     at: int
     limits: Limits
+    #: the person behind the key, where it names one
+    person: str = "user"
     inputs: dict[str, Any] = {}
     seed: dict[str, Any] = {}
     unset: tuple[str, ...] = ()
@@ -136,6 +138,7 @@ def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
         "metadata": command.metadata,
         "configurable": command.configurable,
         "scopeId": command.scope_id,
+        "person": command.person if command.person != "user" else None,
         "callbackUrl": command.callback_url,
         "parentRunId": command.parent_run,
         "parentNodeId": command.parent_node,

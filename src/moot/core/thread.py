@@ -9,6 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
+#: a hundred years; a longer time is no time
+LONGEST_S = 100 * 365 * 86_400
+
 
 class Member(Struct, omit_defaults=True):
     """Somebody who was invited or joined."""
@@ -31,10 +34,17 @@ class ThreadState(Struct, omit_defaults=True):
     allow_agent_mentions: bool = False
     invited_auto: bool = False
     members: dict[str, Member] = {}
+    #: somebody was invited once; from then on only members speak, were there none left
+    by_invitation: bool = False
 
 
 def is_person(name: str) -> bool:
     return name == "user" or name.startswith("user:")
+
+
+def full_name(name: str) -> str:
+    """A short name means an agent of this host."""
+    return name if ":" in name or name in ("user", "system") else f"host:{name}"
 
 
 def is_muted(state: ThreadState, name: str, at: int) -> bool:
@@ -52,6 +62,7 @@ def heard(state: ThreadState, speaker: str) -> None:
 
 def joined(state: ThreadState, said: dict[str, Any], at: int) -> None:
     name = str(said.get("participantId", ""))
+    state.by_invitation = True
     before = state.members.get(name)
     state.members[name] = Member(
         profile={**(before.profile if before else {}), **_object(said.get("profile"))},
@@ -71,7 +82,7 @@ def control(state: ThreadState, said: dict[str, Any], at: int) -> None:
     if isinstance(content, str):
         try:
             content = json.loads(content)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
     if not isinstance(content, dict):
         return
@@ -81,9 +92,8 @@ def control(state: ThreadState, said: dict[str, Any], at: int) -> None:
 
 
 def _mute(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
-    seconds = value.get("seconds") if isinstance(value, dict) else None
-    until = at + int(seconds * 1000) if isinstance(seconds, (int, float)) and seconds > 0 else 0
-    state.muted.update(dict.fromkeys(targets(value), until))
+    wait = _milliseconds(value.get("seconds") if isinstance(value, dict) else None)
+    state.muted.update(dict.fromkeys(targets(value), at + wait if wait is not None else 0))
 
 
 def _unmute(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
@@ -92,7 +102,8 @@ def _unmute(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> No
 
 
 def _pause(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
-    state.paused = _on(value, True)
+    if (on := _on(value)) is not None:
+        state.paused = on
 
 
 def _prod(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
@@ -102,23 +113,26 @@ def _prod(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None
 
 def _done(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
     name = str(said.get("from", ""))
-    if value is not False and name not in state.done:
+    if value is True and name not in state.done:
         state.done.append(name)
 
 
 def _ttl(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
-        state.ttl_until = at + int(value * 1000)
+    wait = _milliseconds(value)
+    if wait is not None:
+        state.ttl_until = at + wait
 
 
 def _discussion(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
-    state.discussion = _on(value, True)
-    mentions = value.get("allow_agent_mentions") if isinstance(value, dict) else None
-    state.allow_agent_mentions = mentions if isinstance(mentions, bool) else state.discussion
+    if (on := _on(value)) is not None:
+        mentions = value.get("allow_agent_mentions") if isinstance(value, dict) else None
+        state.discussion = on
+        state.allow_agent_mentions = mentions if isinstance(mentions, bool) else on
 
 
 def _invited_auto(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
-    state.invited_auto = _on(value, True)
+    if (on := _on(value)) is not None:
+        state.invited_auto = on
 
 
 def targets(value: Any) -> list[str]:
@@ -126,13 +140,22 @@ def targets(value: Any) -> list[str]:
     found = value.get("targets") if isinstance(value, dict) else value
     if isinstance(found, str):
         found = [found]
-    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+    if not isinstance(found, list):
+        return []
+    return [full_name(name) for name in found if isinstance(name, str)]
 
 
-def _on(value: Any, default: bool) -> bool:
-    if isinstance(value, dict):
-        value = value.get("on", default)
-    return value if isinstance(value, bool) else default
+def _on(value: Any) -> bool | None:
+    """``true``, ``{"on": true}`` or ``{}``; None for what is none of these."""
+    said = value.get("on", True) if isinstance(value, dict) else value
+    return said if isinstance(said, bool) else None
+
+
+def _milliseconds(seconds: Any) -> int | None:
+    """None for what is no time, or one that nobody will see the end of."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        return None
+    return int(seconds * 1000) if 0 < seconds <= LONGEST_S else None
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -6,10 +6,19 @@ from msgspec import Struct
 
 from moot.core import conversation, thread
 from moot.core.conversation import MOST_PARTICIPANTS, Speaker
-from moot.core.errors import BadRequest, Forbidden, NotYourName, RosterClosed, RosterFull
+from moot.core.errors import (
+    BadRequest,
+    Conflict,
+    Forbidden,
+    NotYourName,
+    RosterClosed,
+    RosterFull,
+)
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
 from moot.core.run import Run
+from moot.core.status import Status
+from moot.core.turn_shape import LONGEST_NAME
 from moot.core.waiting import Conversation
 
 #: controls that only a person may use; the others are open to every participant
@@ -31,6 +40,10 @@ class Control(Struct, frozen=True, kw_only=True):
 
 def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
     talk = conversation.must_be_open(run.conversations.get(given.node_id), run, given.node_id)
+    if run.status is Status.PAUSED:  # the first event after a pause is its end
+        raise Conflict(
+            "The run is paused; resume it first.", runId=run.run_id, runStatus=run.status.value
+        )
     sender = _sender(given)
     words = [word for word in given.content if word in KNOWN]
     if not words:
@@ -59,9 +72,7 @@ def _sender(given: Control) -> str:
 
 def _join(talk: Conversation, given: Control, sender: str) -> NewEvent:
     asked = given.content["invite"]
-    name = asked.get("participant_id") if isinstance(asked, dict) else asked
-    if not isinstance(name, str) or not 1 <= len(name) <= conversation.LONGEST_NAME:
-        raise BadRequest("invite needs a participant_id.", field="invite.participant_id")
+    name = _participant(asked, "invite")
     if talk.roster is not None and name not in talk.roster and not thread.is_person(name):
         raise RosterClosed(
             "The roster of this conversation is closed; fork it with the new member instead.",
@@ -85,8 +96,7 @@ def _join(talk: Conversation, given: Control, sender: str) -> NewEvent:
 
 
 def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
-    asked = given.content["uninvite"]
-    name = asked.get("participant_id") if isinstance(asked, dict) else asked
+    name = _participant(given.content["uninvite"], "uninvite")
     if name not in talk.state.members:
         return []
     payload = {
@@ -96,6 +106,14 @@ def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
         "afterTurn": talk.turns,
     }
     return [_event("moot.participant.left", payload, given, talk)]
+
+
+def _participant(asked: Any, word: str) -> str:
+    """``{"participant_id": "id"}`` or a bare id."""
+    name = asked.get("participant_id") if isinstance(asked, dict) else asked
+    if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
+        raise BadRequest(f"{word} needs a participant_id.", field=f"{word}.participant_id")
+    return thread.full_name(name)
 
 
 def _event(type_: str, payload: dict[str, Any], given: Control, talk: Conversation) -> NewEvent:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from moot.core.run import Run
 
 
+#: the host's own workflow of one conversation
+THREAD = "moot.thread"
+
+
 class Interrupt(Struct, omit_defaults=True):
     """An open question of a node."""
 
@@ -119,6 +123,7 @@ def _opened(run: "Run", event: Event, at: int) -> None:
         schema=said.get("schema"),
         owner=said.get("agentId"),
     )
+    run.conversations[node_id].state.by_invitation = run.workflow_id == THREAD
     _heard(run.conversations[node_id], said.get("initialTurn", {}), event.sequence)
 
 
@@ -134,7 +139,7 @@ def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int) -> N
     speaker, to = turn.get("from", ""), turn.get("to")
     if conversation.asked:
         conversation.asked.pop(speaker, None)
-        if speaker.startswith("user"):
+        if thread.is_person(speaker):
             conversation.asked.pop("user", None)
     if to is not None and thread.is_person(to):
         conversation.asked[to] = conversation.turns

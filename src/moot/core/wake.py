@@ -9,7 +9,8 @@ from moot.core.flow import Flow, FlowNode
 from moot.core.nodework import failure
 from moot.core.outcomes import Failed, Kind, NodeError
 from moot.core.pending import deadline, time_limit
-from moot.core.run import NodeState, NodeStatus, Run
+from moot.core.run import NodeState, Run
+from moot.core.status import NodeStatus
 
 
 def wake(run: Run, flow: Flow, at: int) -> list[NewEvent]:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from moot.core import nodework
+from moot.core import nodework, replay
 from moot.core.commands import Command, FinishNode
 from moot.core.errors import MootError, Unavailable
 from moot.core.events import NewEvent
@@ -103,6 +103,10 @@ class Activities:
 
     async def _carry_out(self, head: Head, node: FlowNode, attempt: int) -> None:
         run = head.run
+        if run.replayed:
+            lost = Failed(replay.NO_RECORD)
+            await self._post(run.tenant, run.run_id, node.id, attempt, lost)
+            return
         await self._host.runs.listen(head)
         try:
             call = call_of(run, node, self._host.clock.millis(), head.sealed, attempt)

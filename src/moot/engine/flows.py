@@ -5,10 +5,11 @@ from collections.abc import Mapping
 
 from moot.clock import Clock
 from moot.core import definition as definitions
-from moot.core.definition import nearest
-from moot.core.errors import MootError, UnknownChildWorkflow, WorkflowNotFound
+from moot.core.definition import RESERVED, nearest
+from moot.core.errors import BadRequest, MootError, UnknownChildWorkflow, WorkflowNotFound
 from moot.core.flow import Flow, compile_flow, digest
 from moot.core.outcomes import NodeType
+from moot.engine.built_in import BUILT_IN
 from moot.engine.nodes.unknown import AnyType
 from moot.store.protocol import Definition, RecordStore
 
@@ -32,6 +33,8 @@ class Flows:
     async def register(self, tenant: str, body: bytes, source: str = "api") -> Flow:
         """Keep a definition; the newest of an id is what new runs use."""
         flow = self.compile(body)
+        if flow.definition.id.startswith(RESERVED) and source != "built-in":
+            raise BadRequest(f"Ids that begin with '{RESERVED}' belong to the host.", field="id")
         known = await self._store.definition(tenant, flow.definition.id)
         if known is None or known.digest != flow.digest:
             await self._store.put_definition(
@@ -46,6 +49,26 @@ class Flows:
                 )
             )
         self._renew(tenant, flow)
+        return flow
+
+    async def keep(self, tenant: str, body: bytes) -> Flow:
+        """For a run that is taken in: what new runs use stays what it was."""
+        flow = self._readable(body)
+        if await self._store.definition_by_digest(tenant, flow.digest) is None:
+            newest = await self._store.definition(tenant, flow.definition.id)
+            kept = Definition(
+                tenant=tenant,
+                workflow_id=flow.definition.id,
+                version=flow.definition.version,
+                digest=flow.digest,
+                body=body,
+                created_at=self._clock.millis(),
+                source="import",
+            )
+            await self._store.put_definition(kept)
+            if newest is not None:
+                await self._store.put_definition(newest)
+        self._remember(tenant, flow)
         return flow
 
     def known(self, tenant: str, workflow_id: str) -> Flow | None:
@@ -110,6 +133,8 @@ class Flows:
 
     async def _load(self, tenant: str, workflow_id: str) -> Flow:
         """One registered while the store was asked is newer than what the store said."""
+        if workflow_id in BUILT_IN:
+            return await self.register(tenant, BUILT_IN[workflow_id], "built-in")
         found = await self._store.definition(tenant, workflow_id)
         if found is None:
             raise self.unknown(tenant, workflow_id)

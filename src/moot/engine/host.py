@@ -28,9 +28,10 @@ from moot.engine.activities import Activities
 from moot.engine.faults import FaultPoint, Faults
 from moot.engine.flows import Flows
 from moot.engine.head import Head
-from moot.engine.hub import Hub
+from moot.engine.hub import Hub, inbox_of
 from moot.engine.metrics import Metrics
 from moot.engine.runs import Runs, complete
+from moot.engine.speech import Speeches
 from moot.engine.tasks import Tasks
 from moot.engine.timers import Timers
 from moot.engine.turn import Turn
@@ -61,6 +62,7 @@ class Host:
         self.store, self.flows, self.clock = store, flows, clock
         self.limits = limits or Limits()
         self.hub = Hub()
+        self.speeches = Speeches(self.hub, clock)
         self.faults = Faults()
         self.metrics = Metrics()
         self.tasks = Tasks()
@@ -77,7 +79,7 @@ class Host:
         self, flow: Flow, command: StartRun, receipt: ReceiptFor | None = None, dedup: bool = False
     ) -> Run:
         """Begin a run. Answers when its first events are on disk."""
-        self._refuse_when_stopping()
+        self.refuse_when_stopping()
         scope = (command.tenant, command.scope_id) if command.scope_id else None
         if dedup and scope:
             await self._refuse_second(*scope)
@@ -97,7 +99,7 @@ class Host:
         """Decide a command on the run's head; a lost race is decided again on fresh state."""
         for _ in range(MOST_ATTEMPTS):
             head = await self.runs.head(tenant, run_id)
-            self._refuse_newer(head.run)
+            self.refuse_newer(head.run)
             if not head.run.children:
                 taken = await self._try(head, command, {}, receipt)
             else:
@@ -153,7 +155,7 @@ class Host:
             await self._on_disk(head)
             if turn.batch.receipt is None:
                 return
-        await self._commit(turn, owed)
+        await self.commit(turn, owed)
         if isinstance(command, ResumeRun):
             for child_run in owed[head.run.run_id].children:  # it may have ended meanwhile
                 self.tasks.start(self._harvest(head.run.tenant, head.run.run_id, child_run))
@@ -167,7 +169,7 @@ class Host:
         if head.broken:
             raise SequenceConflict(head.run.run_id)
 
-    async def _commit(self, turn: Turn, owed: dict[str, Owed]) -> None:
+    async def commit(self, turn: Turn, owed: dict[str, Owed]) -> None:
         for head in turn.heads.values():
             head.inflight += 1
         for head in turn.born:
@@ -183,6 +185,8 @@ class Host:
             head.settle()
             self.hub.publish(run_id, turn.published[run_id])
             self.metrics.count(turn.published[run_id])
+        for tenant in turn.inboxes:
+            self.hub.ring(inbox_of(tenant))
         for run_id, head in turn.heads.items():
             self._tend(head, owed[run_id], run_id in turn.unfinished)
 
@@ -348,7 +352,7 @@ class Host:
         if scope_id and self._scopes.get((tenant, scope_id)) == run_id:
             del self._scopes[tenant, scope_id]
 
-    def _refuse_newer(self, run: Run) -> None:
+    def refuse_newer(self, run: Run) -> None:
         if run.engine_version.isdigit() and int(run.engine_version) > ENGINE_VERSION:
             raise EngineVersionMismatch(
                 "The run was written by a newer engine; update this host.",
@@ -357,7 +361,7 @@ class Host:
                 currentVersion=str(ENGINE_VERSION),
             )
 
-    def _refuse_when_stopping(self) -> None:
+    def refuse_when_stopping(self) -> None:
         if self._stopping:
             raise Unavailable("The server is stopping; send this again in a moment.", 2)
 

@@ -7,18 +7,19 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from moot.core.events import MESSAGES, TERMINAL_TYPES, UPDATES
 
 MODES = ("values", "updates", "messages", "debug")
 
 
-class Published:
+class Published(Struct, frozen=True, gc=False):
     """One committed event on its way out."""
 
-    __slots__ = ("body", "sequence", "type")
-
-    def __init__(self, sequence: int, type_: str, body: bytes) -> None:
-        self.sequence, self.type, self.body = sequence, type_, body
+    sequence: int
+    type: str
+    body: bytes
 
     @property
     def terminal(self) -> bool:
@@ -74,16 +75,18 @@ def frame(event: Published, modes: frozenset[str]) -> bytes:
 class Subscription:
     """One reader of one run. A slow one is dropped back to its cursor and reads the log again."""
 
-    __slots__ = ("_limit", "_wake", "closed", "lagging", "waiting")
+    __slots__ = ("_limit", "_wake", "closed", "lagging", "spoken", "waiting")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, spoken: bool = False) -> None:
         self._limit = limit
         self._wake: asyncio.Future[None] | None = None
-        self.waiting: deque[Group] = deque()
+        #: groups of events, and frames of what is being spoken for who wants them
+        self.waiting: deque[Group | bytes] = deque()
+        self.spoken = spoken
         self.lagging = False
         self.closed = False
 
-    def put(self, group: Group) -> None:
+    def put(self, group: Group | bytes) -> None:
         if len(self.waiting) >= self._limit:
             self.waiting.clear()
             self.lagging = True
@@ -110,16 +113,21 @@ class Subscription:
         return bool(self.waiting or self.lagging or self.closed)
 
 
+def inbox_of(tenant: str) -> str:
+    """The name under which to listen to a tenant's inbox; no run is called so."""
+    return f"inbox {tenant}"
+
+
 class Hub:
-    """Who listens to which run."""
+    """Who listens to which run, or to an inbox."""
 
     def __init__(self, backlog: int = 256) -> None:
         self._backlog = backlog
         self._readers: dict[str, set[Subscription]] = {}
         self.closed = False
 
-    def subscribe(self, run_id: str) -> Subscription:
-        reader = Subscription(self._backlog)
+    def subscribe(self, run_id: str, spoken: bool = False) -> Subscription:
+        reader = Subscription(self._backlog, spoken)
         reader.closed = self.closed
         self._readers.setdefault(run_id, set()).add(reader)
         return reader
@@ -137,6 +145,18 @@ class Hub:
             group = Group(events)
             for reader in readers:
                 reader.put(group)
+
+    def tell(self, run_id: str, frame: bytes) -> None:
+        """A frame that is in no log, for those who listen now."""
+        for reader in self._readers.get(run_id, ()):
+            if reader.spoken:
+                reader.put(frame)
+
+    def ring(self, name: str) -> None:
+        """Something changed that is read from the store: whoever waits for it looks again."""
+        for reader in self._readers.get(name, ()):
+            reader.lagging = True
+            reader.wake()
 
     def close(self) -> None:
         """End every stream: servers hang on open ones otherwise."""

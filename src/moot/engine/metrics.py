@@ -1,6 +1,6 @@
 """Counters of what was committed; rendered for Prometheus only when somebody asks."""
 
-from collections import Counter
+from collections import defaultdict
 
 from moot.engine.hub import Published
 
@@ -9,9 +9,10 @@ class Metrics:
     """Plain counts in memory: no label is a run id, so they stay few."""
 
     def __init__(self) -> None:
-        self.events: Counter[str] = Counter()
-        self.requests: Counter[tuple[str, int]] = Counter()
+        self.events: defaultdict[str, int] = defaultdict(int)
+        self.requests: defaultdict[tuple[str, int], int] = defaultdict(int)
 
     def count(self, published: list[Published]) -> None:
+        events = self.events
         for event in published:
-            self.events[event.type] += 1
+            events[event.type] += 1

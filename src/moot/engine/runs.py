@@ -6,6 +6,7 @@ import msgspec
 
 from moot.core import events
 from moot.core.errors import RunNotFound
+from moot.core.events import Event
 from moot.core.run import FOLD_VERSION, Run, apply
 from moot.engine.flows import Flows
 from moot.engine.head import Head, Heads
@@ -125,6 +126,18 @@ class Runs:
             for row in rows:
                 head.follow(events.decode(row))
         return head
+
+    async def log(self, head: Head) -> list[Event]:
+        """Every event up to where the run is."""
+        run, until = head.run, head.run.next_sequence
+        found: list[Event] = []
+        while len(found) < until:
+            left = min(PAGE, until - len(found))
+            rows = await self._store.read(run.tenant, run.run_id, len(found) - 1, left)
+            if not rows:
+                break
+            found += [events.decode(row) for row in rows]
+        return found
 
     async def family(self, head: Head, held: list[Head]) -> dict[str, Head]:
         """Every living descendant, so that a cancel reaches them in the same batch.

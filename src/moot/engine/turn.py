@@ -26,6 +26,7 @@ from moot.core.masking import sealed_event
 from moot.core.nodework import Emit
 from moot.core.outcomes import Failed, NodeError
 from moot.core.pending import Owed, pending
+from moot.core.replay import NO_RECORD
 from moot.core.run import FOLD_VERSION, NODE_ENDS, Run, apply
 from moot.core.starting import Limits
 from moot.engine.flows import Flows
@@ -62,6 +63,8 @@ class Turn:
         self._ended: dict[str, list[str]] = {}
         #: runs that could go on at once but have filled this batch
         self.unfinished: set[str] = set()
+        #: tenants whose inbox this changes
+        self.inboxes: set[str] = set()
         self._size = 0
         #: what one decision causes happens at one time
         self._now = clock.micros()
@@ -94,8 +97,8 @@ class Turn:
         events = decide(head.run, head.flow, command)
         if events:
             self._now = self._clock.micros()
-        for event in events:
-            self._record(head, event)
+            for event in events:
+                self._record(head, event)
         return events
 
     def _follow(self, head: Head, scan: bool = False) -> None:
@@ -132,6 +135,9 @@ class Turn:
             spec = children.next_child(head.run, node, at, head.sealed, state.children)
         except PortProblem:
             spec = None
+        if spec is not None and head.run.replayed:
+            self._decide(head, FinishNode(node_id, state.attempt, Failed(NO_RECORD), at))
+            return
         if spec is not None and self._flows.known(head.run.tenant, spec.workflow_id) is None:
             error = NodeError(
                 code="unknown_child_workflow",
@@ -148,16 +154,16 @@ class Turn:
             new = sealed_event(new, head.sealed, head.flow.masking)
             if new.type == "variable.changed":
                 self._unseal(head, new)
-        run_id, type_ = run.run_id, new.type
-        event = _stamped(run, new, self._now)
+        run_id, type_, now = run.run_id, new.type, self._now
+        event = _stamped(run, new, now)
         body = encode(event)
         append = self._appends.get(run_id) or self._begin(head)
         append.events.append(body)
-        apply(run, event, self._now // 1000)
+        self.published[run_id].append(Published(run.next_sequence, type_, body))
+        apply(run, event, now // 1000)
         if head.listening:
             head.heed(event)
         self._size += 1
-        self.published[run_id].append(Published(event.sequence, type_, body))
         if type_ in NODE_ENDS and new.node_id is not None:
             self._ended.setdefault(run_id, []).append(new.node_id)
         if new.sealed or new.artifact is not None or new.hints or type_ in REACHING:
@@ -243,6 +249,7 @@ class Turn:
         rows = inbox_rows(head.run)
         if rows != head.asks:
             head.asks = append.inbox = rows
+            self.inboxes.add(append.tenant)
 
     def _maybe_snapshot(self, head: Head, append: Append) -> None:
         if head.run.next_sequence - head.snapshot_at >= SNAPSHOT_EVERY:
@@ -259,14 +266,15 @@ def detached(parent: Head, child: Head) -> bool:
 
 def _stamped(run: Run, new: NewEvent, micros: int) -> Event:
     """The server writes id, time, sequence and cause."""
-    sequence = run.next_sequence
-    cause = new.cause if new.cause is not None else sequence - 1
+    run_id, sequence, cause = run.run_id, run.next_sequence, new.cause
+    if cause is None:
+        cause = sequence - 1
     if isinstance(cause, int):
-        cause = event_id(run.run_id, cause) if 0 <= cause < sequence else ""
+        cause = event_id(run_id, cause) if 0 <= cause < sequence else ""
     version = run.engine_version or str(new.payload.get("engineVersion", ""))
     return Event(
-        event_id=event_id(run.run_id, sequence),
-        run_id=run.run_id,
+        event_id=event_id(run_id, sequence),
+        run_id=run_id,
         sequence=sequence,
         type=new.type,
         timestamp=iso(micros),

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from moot.core.approvals import ACTIONS
 from moot.core.ids import derived_id
 from moot.core.outcomes import Call, GateSpec, Kind, NodeType
+from moot.engine.nodes import gate_config
 
 #: what an approval may carry, besides its artifact, title and actions
 CARRIED = (
@@ -42,28 +42,6 @@ def actions_of(config: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys("edit-accept" if word == "edit" else word for word in asked))
 
 
-def check(config: dict[str, Any]) -> str | None:
-    actions = config.get("actions", ["accept"])
-    if not isinstance(actions, list) or not set(actions) <= {*ACTIONS, "edit"}:
-        return f"actions must be among {', '.join(ACTIONS)}"
-    if config.get("rejectionPolicy", "single-veto") not in ("single-veto", "majority"):
-        return "rejectionPolicy must be single-veto or majority"
-    needed = config.get("requiredApprovals", 1)
-    if not isinstance(needed, int) or isinstance(needed, bool) or needed < 1:
-        return "requiredApprovals must be a whole number from 1"
-    listed = config.get("approversList", [])
-    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-        return "approversList must be a list of names"
-    return check_timeout(config)
-
-
-def check_timeout(config: dict[str, Any]) -> str | None:
-    wait = config.get("timeoutMs", 0)
-    if not isinstance(wait, int) or isinstance(wait, bool) or wait < 0:
-        return "timeoutMs must be a whole number from 0"
-    if config.get("onTimeout", "fail") not in ("fail", "complete"):
-        return "onTimeout must be fail or complete"
-    return None
-
-
-TYPE = NodeType(type_id="core.approvalGate", kind=Kind.GATE, gate=_gate, check=check, routes=True)
+TYPE = NodeType(
+    type_id="core.approvalGate", kind=Kind.GATE, gate=_gate, check=gate_config.approval, routes=True
+)

@@ -3,35 +3,30 @@
 from typing import Any
 
 from moot.core.outcomes import Call, GateSpec, Kind, NodeType
-from moot.engine.nodes.approval_gate import check_timeout
+from moot.engine.nodes import gate_config
 
 
 def _gate(call: Call) -> GateSpec:
-    questions = [
-        {key: question[key] for key in ("id", "question", "schema") if key in question}
-        for question in call.config["questions"]
-    ]
-    data: dict[str, Any] = {"questions": questions}
-    if "contextType" in call.config:
-        data["contextType"] = call.config["contextType"]
     return GateSpec(
         kind="clarification",
-        data=data,
+        data=data_of(call.config),
         timeout_ms=call.config.get("timeoutMs"),
         profile=call.config.get("profile"),
     )
 
 
-def check(config: dict[str, Any]) -> str | None:
-    questions = config.get("questions")
-    if not isinstance(questions, list) or not questions:
-        return "questions must be a list of {id, question}"
-    for question in questions:
-        if not isinstance(question, dict) or not question.get("id") or not question.get("question"):
-            return "every question needs an id and a question"
-    if len({question["id"] for question in questions}) < len(questions):
-        return "every question needs an id of its own"
-    return check_timeout(config)
+def data_of(config: dict[str, Any]) -> dict[str, Any]:
+    """What goes onto the wire, and nothing else."""
+    questions = [
+        {key: question[key] for key in ("id", "question", "schema") if key in question}
+        for question in config["questions"]
+    ]
+    data: dict[str, Any] = {"questions": questions}
+    if "contextType" in config:
+        data["contextType"] = config["contextType"]
+    return data
 
 
-TYPE = NodeType(type_id="core.clarificationGate", kind=Kind.GATE, gate=_gate, check=check)
+TYPE = NodeType(
+    type_id="core.clarificationGate", kind=Kind.GATE, gate=_gate, check=gate_config.clarification
+)

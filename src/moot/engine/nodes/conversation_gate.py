@@ -4,21 +4,20 @@ from typing import Any
 
 from moot.core import conversation
 from moot.core.outcomes import Call, ConversationSpec, GateSpec, Kind, NodeType
-from moot.engine.nodes.approval_gate import check_timeout
+from moot.engine.nodes import gate_config
 
 
 def _gate(call: Call) -> GateSpec:
     config = call.config
-    participants = call.inputs.get(
-        "participants", call.run_inputs.get("participants", config.get("participants"))
-    )
+    participants = _given(call, "participants")
     if participants is not None:
-        conversation.check_roster(participants)
-    opening = call.inputs.get("question", call.run_inputs.get("question", config.get("prompt")))
+        conversation.check_roster(participants, config.get("agentId"))
+    opening = _given(call, "question", "prompt")
     spec = ConversationSpec(
         opening=opening,
-        title=config.get("title"),
+        title=_given(call, "title"),
         participants=participants,
+        invited=conversation.check_invited(_given(call, "invited") or []),
         schema=config.get("schema"),
         owner=config.get("agentId"),
         group_id=config.get("groupId"),
@@ -38,17 +37,11 @@ def _gate(call: Call) -> GateSpec:
     )
 
 
-def _check(config: dict[str, Any]) -> str | None:
-    """A roster that is too large is refused when a run is created, not here (council fixtures)."""
-    count = config.get("turnCount", 1)
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        return "turnCount must be a whole number from 1"
-    if config.get("lifecycle", "open-exchange-close") != "open-exchange-close":
-        return "lifecycle must be open-exchange-close, or left out"
-    members = config.get("participants", [])
-    if not isinstance(members, list) or not all(isinstance(item, dict) for item in members):
-        return "participants must be a list of {agentId}"
-    return check_timeout(config)
+def _given(call: Call, name: str, in_config: str | None = None) -> Any:
+    """By a port of the node, else by the run's inputs, else by the workflow."""
+    return call.inputs.get(name, call.run_inputs.get(name, call.config.get(in_config or name)))
 
 
-TYPE = NodeType(type_id="core.conversationGate", kind=Kind.GATE, gate=_gate, check=_check)
+TYPE = NodeType(
+    type_id="core.conversationGate", kind=Kind.GATE, gate=_gate, check=gate_config.conversation
+)

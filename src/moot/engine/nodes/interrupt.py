@@ -1,12 +1,7 @@
 """core.interrupt: waits for an answer of any kind."""
 
-from typing import Any
-
 from moot.core.outcomes import Call, GateSpec, Kind, NodeType
-from moot.engine.nodes import approval_gate, clarification_gate
-from moot.engine.nodes.approval_gate import check_timeout
-
-KINDS = ("approval", "clarification", "external-event", "custom")
+from moot.engine.nodes import approval_gate, clarification_gate, gate_config
 
 
 def _gate(call: Call) -> GateSpec:
@@ -16,8 +11,10 @@ def _gate(call: Call) -> GateSpec:
     if kind == "approval":
         data.setdefault("artifactId", f"{call.run_id}:{call.node_id}")
         data.setdefault("artifactType", "approval")
-        data.setdefault("title", "Approval")
+        data["title"] = data.get("title") or "Approval"
         data["actions"] = approval_gate.actions_of(data)
+    if kind == "clarification":
+        data = clarification_gate.data_of(data)
     if kind == "custom":
         data.setdefault("customKind", "custom")
     return GateSpec(
@@ -29,33 +26,6 @@ def _gate(call: Call) -> GateSpec:
     )
 
 
-def _check(config: dict[str, Any]) -> str | None:
-    kind = config.get("kind", config.get("reason", "custom"))
-    data = config.get("data", {})
-    if kind not in KINDS:
-        return f"kind must be one of {', '.join(KINDS)}"
-    if not isinstance(data, dict):
-        return "data must be an object"
-    return CHECKS[kind](data) or check_timeout(config)
-
-
-def _check_event(data: dict[str, Any]) -> str | None:
-    if set(data) - {"eventType", "correlation"}:
-        return "data of an external event has eventType and correlation"
-    if not isinstance(data.get("eventType"), str) or not isinstance(data.get("correlation"), dict):
-        return "data of an external event needs eventType and correlation"
-    return None
-
-
-def _check_custom(data: dict[str, Any]) -> str | None:
-    return "data has customKind and payload" if set(data) - {"customKind", "payload"} else None
-
-
-CHECKS = {
-    "approval": approval_gate.check,
-    "clarification": clarification_gate.check,
-    "external-event": _check_event,
-    "custom": _check_custom,
-}
-
-TYPE = NodeType(type_id="core.interrupt", kind=Kind.GATE, gate=_gate, check=_check, routes=True)
+TYPE = NodeType(
+    type_id="core.interrupt", kind=Kind.GATE, gate=_gate, check=gate_config.interrupt, routes=True
+)

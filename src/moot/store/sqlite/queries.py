@@ -63,11 +63,13 @@ WHERE id IN (SELECT max(id) FROM definitions WHERE tenant = ? GROUP BY workflow_
 ORDER BY workflow_id
 """
 KEY_BY_HASH = """
-SELECT id, hash, tenant, name, scopes, speaks_as, created_at, admin, test, revoked_at, expires_at
+SELECT id, hash, tenant, name, scopes, speaks_as, created_at, admin, test, revoked_at, expires_at,
+  run_id
 FROM keys WHERE hash = ?
 """
 KEYS = """
-SELECT id, hash, tenant, name, scopes, speaks_as, created_at, admin, test, revoked_at, expires_at
+SELECT id, hash, tenant, name, scopes, speaks_as, created_at, admin, test, revoked_at, expires_at,
+  run_id
 FROM keys WHERE :tenant IS NULL OR tenant = :tenant ORDER BY created_at, id
 """
 

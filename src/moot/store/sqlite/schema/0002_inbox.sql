@@ -1,4 +1,4 @@
--- Takes no lock worth naming: two new tables, nothing is rewritten.
+-- Takes no lock worth naming: three new tables and an empty column, nothing is rewritten.
 
 -- derived: what waits for a person, replaced per run by the host
 CREATE TABLE inbox (
@@ -20,3 +20,6 @@ CREATE INDEX inbox_by_tenant ON inbox (tenant, since, n, item_id);
 -- primary: how often each inbox has changed, and the host's own secrets
 CREATE TABLE inbox_revisions (tenant TEXT PRIMARY KEY, revision INTEGER NOT NULL) STRICT;
 CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
+
+-- primary: a key may be good for one run only (who was asked to join a thread)
+ALTER TABLE keys ADD COLUMN run_id TEXT;

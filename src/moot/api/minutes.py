@@ -1,0 +1,122 @@
+"""The minutes of a conversation: question, roster, decision, votes, dissent, what is to be done,
+and every turn with its number. Made from the log; ``printing`` makes pages of them."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from moot.core.decisions import Decision, read
+from moot.core.events import Event
+from moot.core.waiting import Conversation
+
+
+class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A turn, or a sentence about what somebody did."""
+
+    at: str
+    by: str
+    index: int | None = None
+    role: str | None = None
+    to: str | None = None
+    content: Any = None
+    model: str | None = None
+    #: who held the key, where it says more than the name
+    via: str | None = None
+    #: what happened, when it is not a turn
+    note: str | None = None
+
+
+class Minutes(Struct, kw_only=True, rename="camel", omit_defaults=True):
+    thread_id: str
+    run_id: str
+    title: str = ""
+    question: Any = None
+    opened_at: str = ""
+    closed_at: str | None = None
+    participants: list[dict[str, Any]] = []
+    decision: Decision | None = None
+    #: an outcome that is no decision
+    outcome: Any = None
+    transcript: list[Line] = []
+
+
+async def gather(run_id: str, talk: Conversation, log: AsyncIterator[Event]) -> Minutes:
+    """From the events of the run, those of this conversation."""
+    found = Minutes(thread_id=talk.conversation_id, run_id=run_id)
+    people: dict[str, None] = {}
+    async for event in log:
+        said = event.payload
+        if said.get("conversationId") == talk.conversation_id:
+            _take(found, event, said, people)
+    known = {member["agentId"] for member in found.participants}
+    found.participants += [{"agentId": name} for name in people if name not in known]
+    return found
+
+
+def _take(found: Minutes, event: Event, said: dict[str, Any], people: dict[str, None]) -> None:
+    match event.type:
+        case "conversation.opened":
+            found.opened_at = event.timestamp
+            found.question = said["initialTurn"].get("content")
+            found.participants = list(said.get("participants", []))
+            _turn(found, event, said["initialTurn"], people)
+        case "conversation.exchanged":
+            _turn(found, event, said["turn"], people)
+        case "conversation.closed":
+            found.closed_at = event.timestamp
+            found.decision = read(said.get("outcome"))
+            found.outcome = None if found.decision else said.get("outcome")
+            _turn(found, event, said["finalTurn"], people)
+        case "moot.participant.joined":
+            people[str(said.get("participantId"))] = None
+            _note(found, event, str(said.get("by")), f"invited {said.get('participantId')}")
+        case "moot.participant.left":
+            _note(found, event, str(said.get("by")), f"uninvited {said.get('participantId')}")
+        case "moot.thread.control":
+            _note(found, event, str(said.get("from")), _sentence(said.get("content")))
+        case _:
+            pass
+
+
+def _turn(found: Minutes, event: Event, turn: dict[str, Any], people: dict[str, None]) -> None:
+    agent = turn.get("agent")
+    model = agent.get("model") if isinstance(agent, dict) else None
+    by = str(turn.get("speakerId") or turn.get("from"))
+    if turn.get("role") != "system":
+        people[by] = None
+    found.transcript.append(
+        Line(
+            at=event.timestamp,
+            by=by,
+            index=turn.get("turnIndex"),
+            role=turn.get("role"),
+            to=turn.get("to"),
+            content=turn.get("content"),
+            model=model.get("model") if isinstance(model, dict) else None,
+            via=turn.get("via"),
+        )
+    )
+
+
+def _note(found: Minutes, event: Event, by: str, note: str) -> None:
+    found.transcript.append(Line(at=event.timestamp, by=by, note=note))
+
+
+def _sentence(content: Any) -> str:
+    """A control in words: ``mute host:bo``."""
+    if not isinstance(content, dict):
+        return "steered the conversation"
+    parts = []
+    for word, value in content.items():
+        targets = value.get("targets") if isinstance(value, dict) else value
+        if isinstance(targets, list):
+            parts.append(f"{word} {', '.join(str(name) for name in targets)}")
+        else:
+            parts.append(word if value in (True, {}) else f"{word} {text_of(value)}")
+    return "; ".join(parts)
+
+
+def text_of(content: Any) -> str:
+    return content if isinstance(content, str) else msgspec.json.encode(content).decode()

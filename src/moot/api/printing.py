@@ -1,0 +1,142 @@
+"""Minutes as Markdown and as a page of HTML. What somebody said stays text in both."""
+
+from html import escape
+
+from moot.api.minutes import Line, Minutes, text_of
+from moot.core.decisions import Decision
+
+# -- Markdown ----------------------------------------------------------------------------------
+
+
+def markdown(minutes: Minutes) -> str:
+    lines = [f"# {_plain(_title(minutes))}", "", *_md_facts(minutes), ""]
+    if minutes.decision is not None:
+        lines += _md_decision(minutes.decision)
+    elif minutes.outcome is not None:
+        lines += ["## Outcome", "", *_quoted(text_of(minutes.outcome)), ""]
+    lines += ["## Transcript", ""]
+    for line in minutes.transcript:
+        lines += _md_line(line)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _title(minutes: Minutes) -> str:
+    return minutes.title or text_of(minutes.question)
+
+
+def _md_facts(minutes: Minutes) -> list[str]:
+    names = ", ".join(_plain(member["agentId"]) for member in minutes.participants)
+    facts = [f"- Thread: `{minutes.thread_id}`", f"- Opened: {minutes.opened_at}"]
+    facts.append(f"- Closed: {minutes.closed_at or 'still open'}")
+    return [*facts, f"- Participants: {names}"]
+
+
+def _md_decision(decision: Decision) -> list[str]:
+    cited = "".join(f" [{index}]" for index in decision.cited_turns)
+    lines = ["## Decision", "", *_quoted(decision.text + cited), ""]
+    if decision.votes:
+        lines += ["### Votes", "", "| Who | Vote | Why |", "|---|---|---|"]
+        lines += [
+            f"| {_cell(v.by)} | {_cell(v.vote)} | {_cell(v.reason)} |" for v in decision.votes
+        ]
+        lines.append("")
+    if decision.dissent:
+        lines += ["### Dissent", ""]
+        lines += [f"- **{_plain(each.by)}**: {_plain(each.text)}" for each in decision.dissent]
+        lines.append("")
+    if decision.action_items:
+        lines += ["### Action items", ""]
+        for item in decision.action_items:
+            owner = f" ({_plain(item.owner)})" if item.owner else ""
+            due = f", due {_plain(item.due)}" if item.due else ""
+            lines.append(f"- [ ] {_plain(item.text)}{owner}{due}")
+        lines.append("")
+    return lines
+
+
+def _md_line(line: Line) -> list[str]:
+    if line.note is not None:
+        return [f"*{_plain(line.by)}: {_plain(line.note)}*", ""]
+    to = f" to {_plain(line.to)}" if line.to else ""
+    model = f" · {_plain(line.model)}" if line.model else ""
+    head = f"**[{line.index}] {_plain(line.by)}**{to} · {line.at}{model}"
+    return [head, "", *_quoted(text_of(line.content)), ""]
+
+
+def _quoted(text: str) -> list[str]:
+    """What somebody said cannot become a heading of ours, nor markup."""
+    return [f"> {_plain(row)}" for row in text.splitlines() or [""]]
+
+
+def _plain(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("<", "\\<").replace("\r", " ").replace("\n", " ")
+
+
+def _cell(text: str | None) -> str:
+    return _plain(text or "").replace("|", "\\|")
+
+
+# -- HTML --------------------------------------------------------------------------------------
+
+STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}"
+    "blockquote{margin:.2rem 0 1rem;padding-left:.8rem;border-left:3px solid #bbb;"
+    "white-space:pre-wrap}table{border-collapse:collapse}td,th{border:1px solid #bbb;"
+    "padding:.2rem .6rem;text-align:left}.note{color:#555;font-style:italic}"
+)
+
+
+def html(minutes: Minutes) -> str:
+    title = escape(_title(minutes))
+    names = ", ".join(escape(member["agentId"]) for member in minutes.participants)
+    parts = [
+        "<!doctype html>",
+        f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>',
+        f"<h1>{title}</h1><p>Thread <code>{escape(minutes.thread_id)}</code><br>",
+        f"Opened {escape(minutes.opened_at)}<br>",
+        f"Closed {escape(minutes.closed_at or 'still open')}<br>Participants: {names}</p>",
+    ]
+    if minutes.decision is not None:
+        parts += _html_decision(minutes.decision)
+    elif minutes.outcome is not None:
+        parts.append(f"<h2>Outcome</h2><blockquote>{escape(text_of(minutes.outcome))}</blockquote>")
+    parts.append("<h2>Transcript</h2>")
+    parts += [_html_line(line) for line in minutes.transcript]
+    return "\n".join([*parts, "</body></html>"]) + "\n"
+
+
+def _html_decision(decision: Decision) -> list[str]:
+    links = "".join(f' <a href="#t{n}">[{n}]</a>' for n in decision.cited_turns)
+    parts = [f"<h2>Decision</h2><blockquote>{escape(decision.text)}{links}</blockquote>"]
+    if decision.votes:
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(part or '')}</td>" for part in (v.by, v.vote, v.reason))
+            for v in decision.votes
+        )
+        parts.append(
+            f"<h3>Votes</h3><table><tr><th>Who</th><th>Vote</th><th>Why</th></tr>{rows}</table>"
+        )
+    if decision.dissent:
+        rows = "".join(
+            f"<li><b>{escape(each.by)}</b>: {escape(each.text)}</li>" for each in decision.dissent
+        )
+        parts.append(f"<h3>Dissent</h3><ul>{rows}</ul>")
+    if decision.action_items:
+        rows = "".join(
+            f"<li>{escape(item.text)}{f' ({escape(item.owner)})' if item.owner else ''}"
+            f"{f', due {escape(item.due)}' if item.due else ''}</li>"
+            for item in decision.action_items
+        )
+        parts.append(f"<h3>Action items</h3><ul>{rows}</ul>")
+    return parts
+
+
+def _html_line(line: Line) -> str:
+    if line.note is not None:
+        return f'<p class="note">{escape(line.by)}: {escape(line.note)}</p>'
+    to = f" to {escape(line.to)}" if line.to else ""
+    model = f" · {escape(line.model)}" if line.model else ""
+    who = f"<b>[{line.index}] {escape(line.by)}</b>{to} · {escape(line.at)}{model}"
+    head = f'<p id="t{line.index}">{who}</p>'
+    return f"{head}<blockquote>{escape(text_of(line.content))}</blockquote>"

@@ -1,0 +1,93 @@
+"""Words as they are spoken, and the stream that carries them beside the log."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from moot.api import interrupts, threads
+from moot.api.reader import Reader
+from moot.api.streams import cursor
+from moot.api.wire import SSE, Endpoint, Reply, Request, Stream
+from moot.core import conversation
+from moot.core.errors import ConversationClosed
+
+UPDATES = frozenset({"updates"})
+
+Name = Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+class Begin(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Who is about to speak; without a speaker the person behind the key."""
+
+    speaker_id: Name | None = None
+    to: Name | None = None
+
+
+class Words(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    delta: Annotated[str, Meta(min_length=1, max_length=65_536)]
+
+
+async def begin(request: Request) -> Reply:
+    asked = await request.read(Begin)
+    run, talk = await threads.place(request)
+    if not talk.open:
+        raise ConversationClosed("The conversation is closed.", threadId=talk.conversation_id)
+    said = {"role": "user"}
+    if asked.speaker_id is not None:
+        said = {"role": "agent", "speakerId": asked.speaker_id}
+    services, who = request.services, interrupts.speaker(request)
+    role, speaker = conversation.floor(talk, said, who, services.clock.millis())
+    told = {"role": role, "from": speaker}
+    if asked.speaker_id is not None:
+        told["speakerId"] = speaker
+    if asked.to is not None:
+        told["to"] = asked.to
+    speeches = services.host.speeches
+    speech = speeches.begin(run.run_id, talk.conversation_id, request.caller.id, told)
+    return Reply({"speechId": speech.speech_id, "threadId": talk.conversation_id, **told}, 201)
+
+
+async def say(request: Request) -> Reply:
+    asked = await request.read(Words)
+    run, _ = await threads.place(request)
+    name, holder = request.params["speech_id"], request.caller.id
+    request.services.host.speeches.say(run.run_id, name, holder, asked.delta)
+    return Reply(None, 204)
+
+
+async def stop(request: Request) -> Reply:
+    run, _ = await threads.place(request)
+    request.services.host.speeches.end(run.run_id, request.params["speech_id"], request.caller.id)
+    return Reply(None, 204)
+
+
+async def stream(request: Request) -> Stream:
+    """What is logged, with ids to go on from, and what is being spoken, without."""
+    run, _ = await threads.place(request)
+    head = await request.services.host.view(run.tenant, run.run_id)
+    after = cursor(request.header("last-event-id"))
+    return Stream(Reader(request, head, UPDATES, 0, after, spoken=True).write)
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="POST", path="/v1/host/moot/threads/{thread_id}/speech", call=begin,
+        scope="approvals:respond", body=Begin, status=201,
+        summary="Begin to speak: listeners see who", errors=(404, 409, 422),
+    ),
+    Endpoint(
+        method="POST", path="/v1/host/moot/threads/{thread_id}/speech/{speech_id}", call=say,
+        scope="approvals:respond", body=Words, status=204,
+        summary="Words of a turn under way; they are not kept", errors=(404,),
+    ),
+    Endpoint(
+        method="DELETE", path="/v1/host/moot/threads/{thread_id}/speech/{speech_id}", call=stop,
+        scope="approvals:respond", status=204, summary="Stop speaking without taking a turn",
+        errors=(404,),
+    ),
+    Endpoint(
+        method="GET", path="/v1/host/moot/threads/{thread_id}/stream", call=stream,
+        scope="runs:read", media=SSE, errors=(404,),
+        summary="The thread as it happens, with the words being spoken",
+    ),
+)  # fmt: skip

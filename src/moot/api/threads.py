@@ -1,0 +1,274 @@
+"""Councils and threads: one conversation each, of a run. Convene, steer, join, close."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from moot.api import interrupts
+from moot.api.auth import LIVE_PREFIX, new_key
+from moot.api.wire import Endpoint, Reply, Request, encode
+from moot.core import conversation
+from moot.core.commands import Command
+from moot.core.errors import (
+    BadRequest,
+    ConversationClosed,
+    Forbidden,
+    InterruptAlreadyResolved,
+    NotFound,
+)
+from moot.core.events import iso
+from moot.core.resolving import Answer
+from moot.core.run import Run
+from moot.core.starting import StartRun
+from moot.core.thread import ThreadState
+from moot.core.threads import Control
+from moot.core.waiting import THREAD, Conversation
+from moot.engine.built_in import TALK
+
+LONGEST_TEXT = 100_000
+JOIN_SCOPES = ["runs:read", "approvals:respond"]
+JOIN_SECONDS = 7 * 24 * 3600
+
+Text = Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)]
+Name = Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+class Convene(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A council: a question to a closed roster, or with ``open`` to whoever is invited."""
+
+    question: Text
+    participants: list[Name | dict[str, Any]] = []
+    title: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
+    open: bool = False
+
+
+class Close(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    decision: str | dict[str, Any] | None = None
+    outcome: Any = None
+    turn: dict[str, Any] | None = None
+
+
+class Steer(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}
+):
+    content: dict[str, Any]
+    from_: Name | UnsetType = UNSET
+
+
+class Join(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename={"as_": "as", "expires_in": "expiresInSeconds"},
+):
+    as_: Name
+    expires_in: Annotated[int, Meta(ge=1, le=31_536_000)] = JOIN_SECONDS
+
+
+async def convene(request: Request) -> Reply:
+    asked = await request.read(Convene)
+    members = [_member(item) for item in asked.participants]
+    inputs: dict[str, Any] = {"question": asked.question}
+    if asked.title is not None:
+        inputs["title"] = asked.title
+    if asked.open:
+        inputs["invited"] = conversation.check_invited(members)
+    else:
+        conversation.check_roster(members)
+        inputs["participants"] = members
+    services, caller = request.services, request.caller
+    flow = await services.host.flows.newest(caller.tenant, THREAD)
+    command = StartRun(
+        tenant=caller.tenant,
+        principal=caller.id,
+        person=interrupts.speaker(request).person,
+        at=services.clock.millis(),
+        limits=services.host.limits,
+        inputs=inputs,
+    )
+    await services.host.create(flow, command, request.recording(_convened))
+    return request.made
+
+
+def _convened(run: Run) -> Reply:
+    talk = run.conversations[TALK]
+    url = f"/v1/host/moot/threads/{talk.conversation_id}"
+    body = {"runId": run.run_id, "threadId": talk.conversation_id, "url": url}
+    return Reply(body, 201, {"Location": url})
+
+
+def _member(item: str | dict[str, Any]) -> dict[str, Any]:
+    """A bare name is an agent of this host."""
+    if isinstance(item, dict):
+        return item
+    return {"agentId": item if ":" in item else f"host:{item}"}
+
+
+async def place(request: Request) -> tuple[Run, Conversation]:
+    """The conversation a thread id names: ``run:node:attempt``, or a run that has one."""
+    name = request.params["thread_id"]
+    run_id, _, rest = name.partition(":")
+    run = (await request.services.host.view(request.caller.tenant, run_id)).run
+    found = list(run.conversations.values())
+    if rest:
+        found = [talk for talk in found if talk.conversation_id == name]
+    if len(found) > 1:
+        raise BadRequest(
+            "The run has several conversations; name one.",
+            threadIds=[talk.conversation_id for talk in found],
+        )
+    if not found:
+        raise NotFound("There is no such thread.", threadId=name)
+    return run, found[0]
+
+
+async def read(request: Request) -> Reply:
+    run, talk = await place(request)
+    return Reply(shown(run, talk))
+
+
+def shown(run: Run, talk: Conversation) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "threadId": talk.conversation_id,
+        "runId": run.run_id,
+        "nodeId": talk.node_id,
+        "title": run.inputs.get("title") or run.inputs.get("question"),
+        "open": talk.open,
+        "turns": talk.turns,
+        "lastSequence": talk.last_seq,
+        "createdAt": iso(talk.opened_at * 1000),
+        "updatedAt": iso(run.updated_at * 1000),
+        "state": state_of(talk.state),
+    }
+    if talk.roster is not None:
+        body["participants"] = [{"agentId": name} for name in talk.roster]
+    return body
+
+
+def state_of(state: ThreadState) -> dict[str, Any]:
+    """The folded controls, as Agent Bridge writes them."""
+    return {
+        "paused": state.paused,
+        "muted": sorted(state.muted),
+        "mutedUntil": {
+            name: iso(until * 1000) for name, until in sorted(state.muted.items()) if until
+        },
+        "prodded": state.prodded,
+        "done": state.done,
+        "ttl_until": iso(state.ttl_until * 1000) if state.ttl_until is not None else None,
+        "discussion": state.discussion,
+        "allow_agent_mentions": state.allow_agent_mentions,
+        "invited_auto": state.invited_auto,
+        "participants": {
+            "invited": [
+                {
+                    "id": name,
+                    "profile": member.profile,
+                    "invited_by": member.invited_by,
+                    "invited_at": iso(member.invited_at * 1000),
+                    "from_turn": member.from_turn,
+                }
+                for name, member in state.members.items()
+            ]
+        },
+    }
+
+
+async def steer(request: Request) -> Reply:
+    asked = await request.read(Steer)
+    run, talk = await place(request)
+    command = Control(
+        node_id=talk.node_id,
+        content=asked.content,
+        who=interrupts.speaker(request),
+        at=request.services.clock.millis(),
+        sender=None if asked.from_ is UNSET else asked.from_,
+    )
+    return await _act(request, run, talk, command)
+
+
+async def close(request: Request) -> Reply:
+    asked = await request.read(Close)
+    run, talk = await place(request)
+    value: dict[str, Any] = {"operation": "close", "outcome": asked.outcome}
+    if asked.decision is not None:
+        value["decision"] = asked.decision
+    if asked.turn is not None:
+        value["turn"] = asked.turn
+    command = Answer(
+        node_id=talk.node_id,
+        value=value,
+        who=interrupts.speaker(request),
+        at=request.services.clock.millis(),
+    )
+    return await _act(request, run, talk, command)
+
+
+async def _act(request: Request, run: Run, talk: Conversation, command: Command) -> Reply:
+    def answer(after: Run) -> Reply:
+        return Reply(shown(after, after.conversations[talk.node_id]))
+
+    host = request.services.host
+    try:
+        await host.handle(run.tenant, run.run_id, command, request.recording(answer))
+    except InterruptAlreadyResolved as late:
+        raise ConversationClosed(
+            "The conversation is closed.", **{**late.details, "threadId": talk.conversation_id}
+        ) from None
+    return request.made
+
+
+async def join(request: Request) -> Reply:
+    """A key for one participant in one thread. It can do nothing else."""
+    asked = await request.read(Join)
+    run, talk = await place(request)
+    if not talk.open:
+        raise ConversationClosed("The conversation is closed; nobody can join it any more.")
+    caller, services = request.caller, request.services
+    if not caller.admin and asked.as_ not in caller.speaks_as:
+        raise Forbidden("Only an administrator's key hands out names it is not bound to.")
+    secret = services.clock.new_secret(LIVE_PREFIX)
+    key = new_key(services.clock, secret, f"join {asked.as_}"[:128], run.tenant, JOIN_SCOPES, [])
+    expires_at = key.created_at + asked.expires_in * 1000
+    key = msgspec.structs.replace(
+        key, speaks_as=[asked.as_], expires_at=expires_at, run_id=run.run_id
+    )
+    await services.store.put_key(key)
+    body = {
+        "keyId": key.id,
+        "threadId": talk.conversation_id,
+        "as": asked.as_,
+        "expiresAt": iso(expires_at * 1000),
+    }
+    reply = Reply({**body, "token": secret}, 201, {"Cache-Control": "no-store"})
+    reply.remembered = encode(body)  # the secret is never written down
+    return reply
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="POST", path="/v1/host/moot/councils", call=convene, scope="runs:create",
+        body=Convene, status=201, summary="Convene a council on a question", errors=(422,),
+    ),
+    Endpoint(
+        method="GET", path="/v1/host/moot/threads/{thread_id}", call=read, scope="runs:read",
+        summary="Read a thread: who takes part, and how it is steered", errors=(404,),
+    ),
+    Endpoint(
+        method="POST", path="/v1/host/moot/threads/{thread_id}:close", call=close,
+        scope="approvals:respond", body=Close, summary="Close a thread, with a decision or without",
+        errors=(404, 409),
+    ),
+    Endpoint(
+        method="POST", path="/v1/host/moot/threads/{thread_id}/controls", call=steer,
+        scope="approvals:respond", body=Steer,
+        summary="Steer a thread: mute, pause, prod, invite", errors=(404, 409),
+    ),
+    Endpoint(
+        method="POST", path="/v1/host/moot/threads/{thread_id}/join", call=join,
+        scope="approvals:respond", body=Join, status=201,
+        summary="Make a key for one participant of one thread", errors=(404,),
+    ),
+)  # fmt: skip

@@ -1,0 +1,169 @@
+"""A conversation leaves as one file and comes back elsewhere: minutes for people, a bundle for
+another host.
+
+A bundle is lines of JSON: a head with the workflow, every event of the run as it was written, and
+a last line with their number and digest. Coming back, each line is checked before anything is kept.
+"""
+
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from moot import __version__
+from moot.api import minutes, printing, threads
+from moot.api.wire import Endpoint, Receive, Reply, Request, Send, Stream, encode
+from moot.core import events
+from moot.core.errors import BadRequest, Forbidden
+from moot.core.events import Event, iso
+from moot.core.run import Run
+from moot.core.waiting import Conversation
+from moot.engine.adoption import adopt
+
+PAGE = 1000
+FORMATS = ("md", "html", "json", "bundle")
+KIND = "moot.conversation"
+LARGEST_BUNDLE = 256 * 1024 * 1024
+
+
+class BundleHead(Struct, frozen=True, kw_only=True, rename="camel"):
+    format: str
+    version: int
+    run_id: str
+    thread_id: str
+    #: the text as it was registered: its digest is pinned
+    definition: str
+    exported_at: str = ""
+    host: dict[str, Any] = {}
+
+
+class BundleEnd(Struct, frozen=True, kw_only=True):
+    events: int
+    sha256: str
+
+
+async def export(request: Request) -> Reply | Stream:
+    format_ = request.query.get("format", "md")
+    if format_ not in FORMATS:
+        raise BadRequest(f"format must be one of {', '.join(FORMATS)}.", field="format")
+    run, talk = await threads.place(request)
+    name = run.run_id
+    if format_ == "bundle":
+        return Stream(await _bundle(request, run, talk))
+    told = await minutes.gather(run.run_id, talk, _log(request, run))
+    told.title = str(run.inputs.get("title") or "")
+    if format_ == "json":
+        return Reply(told, 200, _headers("application/json", f"{name}.json"))
+    if format_ == "html":
+        page = printing.html(told).encode()
+        return Reply(page, 200, _headers("text/html; charset=utf-8", f"{name}.html"))
+    page = printing.markdown(told).encode()
+    return Reply(page, 200, _headers("text/markdown; charset=utf-8", f"{name}.md"))
+
+
+def _headers(media: str, name: str) -> dict[str, str]:
+    """Downloaded, never run: what people said stands in it."""
+    return {
+        "Content-Type": media,
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Cache-Control": "private, no-store",
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    }
+
+
+async def _rows(request: Request, run: Run, until: int) -> AsyncIterator[list[bytes]]:
+    after = -1
+    while after + 1 < until:
+        page = min(PAGE, until - after - 1)
+        rows = await request.services.store.read(run.tenant, run.run_id, after, page)
+        if not rows:
+            return
+        yield rows
+        after += len(rows)
+
+
+async def _log(request: Request, run: Run) -> AsyncIterator[Event]:
+    async for rows in _rows(request, run, run.next_sequence):
+        for row in rows:
+            yield events.decode(row)
+
+
+async def _bundle(request: Request, run: Run, talk: Conversation) -> Any:
+    services, until = request.services, run.next_sequence
+    kept = await services.store.definition_by_digest(run.tenant, run.definition)
+    assert kept is not None
+    head = BundleHead(
+        format=KIND,
+        version=1,
+        run_id=run.run_id,
+        thread_id=talk.conversation_id,
+        definition=kept.body.decode(),
+        exported_at=iso(services.clock.micros()),
+        host={"name": "moot", "version": __version__},
+    )
+    headers = _headers("application/x-ndjson", f"{run.run_id}.moot.jsonl")
+
+    async def write(receive: Receive, send: Send) -> None:
+        pairs = [(key.lower().encode(), value.encode()) for key, value in headers.items()]
+        await send({"type": "http.response.start", "status": 200, "headers": pairs})
+        await _send(send, encode(head) + b"\n")
+        digest = hashlib.sha256()
+        async for rows in _rows(request, run, until):
+            piece = b"\n".join(rows) + b"\n"
+            digest.update(piece)
+            await _send(send, piece)
+        end = BundleEnd(events=until, sha256=digest.hexdigest())
+        await send({"type": "http.response.body", "body": encode(end) + b"\n"})
+
+    return write
+
+
+async def _send(send: Send, piece: bytes) -> None:
+    await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+
+async def import_(request: Request) -> Reply:
+    """Only for an administrator: whoever can bring a log along says who said what in it."""
+    if not request.caller.admin:
+        raise Forbidden("Only an administrator's key takes in a log from elsewhere.")
+    head, rows = _opened(await request.body())
+    host, tenant = request.services.host, request.caller.tenant
+    run = await adopt(host, tenant, head.run_id, head.definition.encode(), rows)
+    url = f"/v1/host/moot/threads/{head.thread_id}"
+    body = {"runId": run.run_id, "threadId": head.thread_id, "status": run.status, "url": url}
+    return Reply(body, 201, {"Location": url})
+
+
+def _opened(body: bytes) -> tuple[BundleHead, list[bytes]]:
+    """The bundle taken apart. Raises BadRequest when it is none, or not whole."""
+    lines = body.rstrip(b"\n").split(b"\n")
+    try:
+        head = msgspec.json.decode(lines[0], type=BundleHead)
+        end = msgspec.json.decode(lines[-1], type=BundleEnd)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise BadRequest("This is no bundle, or it was cut off.") from None
+    if head.format != KIND or head.version != 1:
+        raise BadRequest(f"This host reads {KIND} of version 1.", format=head.format[:64])
+    rows = lines[1:-1]
+    digest = hashlib.sha256(b"".join(row + b"\n" for row in rows)).hexdigest()
+    if len(rows) != end.events or digest != end.sha256:
+        raise BadRequest("The bundle was changed or cut off: its digest does not fit.")
+    return head, rows
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET", path="/v1/host/moot/threads/{thread_id}/export", call=export,
+        scope="runs:read", summary="The minutes of a thread, or all of it as one file",
+        query={"format": ({"type": "string", "enum": list(FORMATS)}, "md unless told otherwise")},
+        errors=(404,), media="text/markdown",
+    ),
+    Endpoint(
+        method="POST", path="/v1/host/moot/threads:import", call=import_, scope="runs:create",
+        status=201, summary="Take in a thread that was exported elsewhere",
+        errors=(409, 422), largest=LARGEST_BUNDLE,
+    ),
+)  # fmt: skip

@@ -1,0 +1,102 @@
+"""``moot inbox``: everything that waits for a person, and what comes while one looks."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from moot.cli import output
+from moot.cli.client import Unreachable, to_read, to_write
+from moot.cli.options import Options, talks
+from moot.cli.questions import INBOX, MOST, WORDS
+from moot.cli.watching import PATIENCE, RETRY
+
+#: columns of a terminal on which who asks and what can be done is shown, too
+WIDE = 120
+#: seconds the server may wait for news before it answers
+WAIT = 25
+
+Numbered = tuple[int, dict[str, Any]]
+
+
+@click.command()
+@click.option("-w", "--watch", is_flag=True, help="Stay, and show what comes.")
+@talks
+def inbox(options: Options, watch: bool) -> None:
+    """List what waits for a person, longest first.
+
+    Answer by number or run: moot approve, moot reject, moot answer.
+    """
+    if watch:
+        _watch(options)
+        return
+    found = list(enumerate(to_read(options).get(INBOX, limit=MOST)["items"], 1))
+    if options.json:
+        output.show_json([{"number": number, **item} for number, item in found])
+    else:
+        _show(found, heading=True)
+
+
+def _show(found: list[Numbered], heading: bool) -> None:
+    """The question comes last: on a narrow terminal the last column gives way."""
+    import shutil
+
+    wide = not output.on_terminal() or shutil.get_terminal_size().columns >= WIDE
+    columns = ("#", "KIND", "AGE", "RUN", *(("ASKED BY", "ACTIONS") if wide else ()), "QUESTION")
+    rows = (_row(number, item, wide) for number, item in found)
+    output.table(columns, rows, empty="Nothing waits for a person.", heading=heading)
+
+
+def _row(number: int, item: dict[str, Any], wide: bool) -> list[Any]:
+    actions = " ".join(WORDS.get(action, action) for action in item["actions"])
+    return [
+        number, item["kind"], *_times(item["since"], item.get("deadline")),
+        output.short(item["runId"]), *((item["askedBy"], actions) if wide else ()),
+        item["question"],
+    ]  # fmt: skip
+
+
+def _times(since: str, deadline: str | None) -> list[str | None]:
+    """Two columns for programs, one for people."""
+    if not output.on_terminal():
+        return [since, deadline]
+    due = f", due in {output.left(deadline)}" if deadline else ""
+    return [f"{output.age(since)}{due}"]
+
+
+def _watch(options: Options) -> None:
+    """A question that is asked again, as a conversation does turn by turn, is a new row."""
+    seen: set[tuple[str, str]] = set()
+    for count, items in enumerate(_changes(options)):
+        fresh = [
+            (number, item)
+            for number, item in enumerate(items, 1)
+            if (item["id"], item["question"]) not in seen
+        ]
+        seen = {(item["id"], item["question"]) for item in items}
+        if options.json:
+            for number, item in fresh:
+                output.json_line({"number": number, **item})
+        elif fresh or not count:
+            _show(fresh, heading=not count)
+
+
+def _changes(options: Options) -> Iterator[list[dict[str, Any]]]:
+    """The whole inbox whenever it has changed, also over a restart of the server."""
+    api = to_write(options)
+    revision, lost_at = -1, None
+    while True:
+        try:
+            page = api.get(INBOX, limit=MOST, revision=revision, wait=WAIT)
+        except Unreachable:
+            now = time.monotonic()
+            lost_at = lost_at or now
+            if revision < 0 or now - lost_at > PATIENCE:
+                raise
+            time.sleep(RETRY)
+            continue
+        lost_at = None
+        if page["revision"] != revision:
+            revision = page["revision"]
+            yield page["items"]

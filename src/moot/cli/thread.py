@@ -1,0 +1,169 @@
+"""``moot thread``: take a conversation along, bring one back, close it with a decision."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from moot.cli import output
+from moot.cli.client import Api, path_of, refusal, to_read, to_write
+from moot.cli.inputs import read_bytes
+from moot.cli.options import Options, talks
+from moot.cli.runs import resolve
+from moot.cli.trouble import Exit, Trouble
+
+FORMATS = ("md", "html", "json", "bundle")
+THREADS = "/v1/host/moot/threads"
+ANYTHING = {"Accept": "*/*"}
+
+
+@click.group()
+def thread() -> None:
+    """Conversations: export, import, close.
+
+    A thread is named by its id (run:node:attempt, the run also by a unique prefix or @last), or
+    by its run when that has only one.
+    """
+
+
+@thread.command()
+@click.argument("name", metavar="THREAD")
+@click.option(
+    "-f", "--format", "form", type=click.Choice(FORMATS), default="md", show_default=True,
+    help="Minutes (md, html), the log (json), or what `thread import` takes (bundle).",
+)  # fmt: skip
+@click.option("-o", "--output", "target", metavar="FILE", help="Write there, not to stdout.")
+@talks
+def export(options: Options, name: str, form: str, target: str | None) -> None:
+    """Write a thread's minutes, log or bundle. --json is -f json."""
+    api = to_read(options)
+    form = "json" if options.json else form
+    thread_id = find_thread(api, name)
+    answer = api.door.call("GET", f"{_path(thread_id)}/export?format={form}", None, ANYTHING)
+    if answer.status >= 400:
+        raise refusal(answer, api.door.place)
+    if target is None:
+        sys.stdout.buffer.write(answer.body)
+        sys.stdout.buffer.flush()
+    else:
+        _write(Path(target), answer.body)
+        click.echo(f"{thread_id} written to {target} ({len(answer.body)} bytes).", err=True)
+
+
+def _write(file: Path, body: bytes) -> None:
+    try:
+        file.write_bytes(body)
+    except OSError as error:
+        raise click.UsageError(f"{file} cannot be written: {error.strerror}.") from None
+
+
+@thread.command("import")
+@click.argument("file", metavar="FILE")
+@talks
+def import_(options: Options, file: str) -> None:
+    """Bring in a thread that `thread export -f bundle` wrote; - is stdin."""
+    answer = to_write(options).ask("POST", f"{THREADS}:import", read_bytes(file))
+    if options.json:
+        output.show_json(answer)
+    else:
+        click.echo(answer["threadId"])
+
+
+@thread.command()
+@click.argument("name", metavar="THREAD")
+@click.option("--decision", metavar="TEXT", help="What was decided.")
+@click.option("--vote", "votes", multiple=True, metavar="NAME=VOTE", help="Who voted what.")
+@click.option("--dissent", multiple=True, metavar="NAME=TEXT", help="Who disagreed, and why.")
+@click.option("--cite", "cited", type=int, multiple=True, metavar="N", help="A turn it rests on.")
+@click.option(
+    "--action", "actions", multiple=True, metavar="[OWNER:] TEXT", help="What is to be done."
+)
+@talks
+def close(
+    options: Options, name: str, decision: str | None, votes: tuple[str, ...], **rest: Any
+) -> None:
+    """Close a thread, with or without a decision.
+
+    \b
+    moot thread close run_7q2k --decision "Pilot +8 %" --vote ada=yes --vote bo=no \\
+        --dissent "bo=too early" --cite 6 --action "cy: measure churn"
+    """
+    body = {}
+    if decision is not None:
+        body["decision"] = _decision(decision, votes, **rest)
+    elif votes or any(rest.values()):
+        raise click.UsageError("--vote, --dissent, --cite and --action go with --decision.")
+    api = to_write(options)
+    thread_id = find_thread(api, name)
+    answer = api.post(f"{_path(thread_id)}:close", body)
+    if options.json:
+        output.show_json(answer)
+    else:
+        decided = f' with the decision "{output.brief(decision)}"' if decision is not None else ""
+        click.echo(f"{thread_id} closed{decided}. Minutes: moot thread export {thread_id}")
+
+
+def _decision(
+    text: str,
+    votes: tuple[str, ...],
+    dissent: tuple[str, ...],
+    cited: tuple[int, ...],
+    actions: tuple[str, ...],
+) -> dict[str, Any]:
+    return {
+        "text": text,
+        "votes": [{"by": who, "vote": vote} for who, vote in _pairs("--vote", votes)],
+        "dissent": [{"by": who, "text": why} for who, why in _pairs("--dissent", dissent)],
+        "citedTurns": list(cited),
+        "actionItems": [_action(item) for item in actions],
+    }
+
+
+def _pairs(option: str, given: tuple[str, ...]) -> list[tuple[str, str]]:
+    found = []
+    for word in given:
+        name, equals, text = word.partition("=")
+        if not equals or not name.strip() or not text.strip():
+            raise click.UsageError(f"{option} {word}: write NAME=TEXT.")
+        found.append((name.strip(), text.strip()))
+    return found
+
+
+def _action(item: str) -> dict[str, str]:
+    """``owner: text`` has an owner: one word before a colon and a space."""
+    owner, colon, text = item.partition(": ")
+    if colon and owner and " " not in owner.strip() and text.strip():
+        return {"text": text.strip(), "owner": owner.strip()}
+    return {"text": item}
+
+
+def _path(thread_id: str) -> str:
+    return path_of("v1", "host", "moot", "threads", thread_id)
+
+
+def find_thread(api: Api, given: str) -> str:
+    """The thread's whole id."""
+    run, colon, rest = given.partition(":")
+    run_id = resolve(api, run)
+    if colon:
+        return f"{run_id}:{rest}"
+    found = _threads_of(api, run_id)
+    if not found:
+        raise Trouble(f"{run_id} has no thread.", Exit.NOT_FOUND)
+    if len(found) > 1:
+        raise Trouble(f"{run_id} has several threads: {', '.join(found)}.", Exit.USAGE)
+    return found[0]
+
+
+def _threads_of(api: Api, run_id: str) -> list[str]:
+    """Open or closed: the log names them all."""
+    found, after = [], -1
+    while True:
+        path = path_of("v1", "runs", run_id, "events", "poll")
+        page = api.get(path, lastSequence=after, timeout=0)
+        opened = (event for event in page["events"] if event["type"] == "conversation.opened")
+        found += [str(event["payload"]["conversationId"]) for event in opened]
+        if not page["events"] or page["isComplete"]:
+            return found
+        after = page["lastEventSeq"]

@@ -1,0 +1,145 @@
+"""What a replay takes from the record and what it works out anew.
+
+Nodes that are pure functions run again, so that a difference shows. Everything that the world
+said (people, time, other systems) is a fact: it is said again as it was recorded, to nobody.
+"""
+
+from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from moot.core.events import Event, NewEvent
+from moot.core.flow import Flow
+from moot.core.outcomes import Kind, NodeError
+from moot.core.run import Run
+from moot.core.status import NodeStatus
+
+#: what operators did to the source is not part of what it meant
+OPERATORS = frozenset(
+    {"run.cancelled", "node.cancelled", "run.paused", "run.resumed", "moot.pause.requested"}
+)
+
+#: ends of a run that time brought about, not its nodes
+TIMED_OUT = frozenset({"run_timeout"})
+
+#: fields of a payload that hold an id made from the run's
+IDS = ("conversationId", "key")
+TURNS = ("turn", "initialTurn", "finalTurn")
+
+
+NO_RECORD = NodeError(
+    code="replay_source_missing",
+    message="The source run has no recorded outcome for this attempt.",
+    retryable=False,
+)
+
+
+def is_fact(flow: Flow, event: Event) -> bool:
+    """Whether the world said it. What is left follows from the state."""
+    said = event.payload
+    match event.type:
+        case "run.started" | "run.completed" | "node.skipped" | "workflow.loopback-limit":
+            return False
+        case "run.failed":
+            return bool(said.get("error", {}).get("code") in TIMED_OUT)
+        case "cap.breached":
+            return bool(said.get("kind") == "run-duration")
+        case "node.started":
+            return bool(said.get("attempt", 1) > 1)
+        case _:
+            return _kind(flow, event) is not Kind.INSTANT
+
+
+def _kind(flow: Flow, event: Event) -> Kind | None:
+    node = flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
+    return node.type.kind if node is not None else None
+
+
+def fits(run: Run, event: Event) -> bool:
+    """Whether a fact can be said of this run now: its node must be at work."""
+    return event.node_id is UNSET or event.node_id in run.active
+
+
+def same(event: Event, new: NewEvent) -> bool:
+    """The observable order is the type and the node."""
+    name = None if event.node_id is UNSET else event.node_id
+    return event.type == new.type and name == new.node_id
+
+
+def retold(event: Event, source_run: str, run_id: str, places: dict[int, int]) -> NewEvent:
+    """A recorded event as the replay says it; ids that were made from the run's id move along.
+
+    ``places`` says where in the new log the source's events stand.
+    """
+    return NewEvent(
+        event.type,
+        _rehomed(event.payload, source_run, run_id),
+        None if event.node_id is UNSET else event.node_id,
+        cause=_cause(event, source_run, places),
+        hints=None if event.hints is UNSET else event.hints,
+    )
+
+
+def _cause(event: Event, source_run: str, places: dict[int, int]) -> int | str | None:
+    """The same place in the new log."""
+    cause = event.causation_id
+    if cause is UNSET:
+        return None
+    run_id, _, sequence = cause.rpartition(".")
+    return places.get(int(sequence)) if run_id == source_run and sequence.isdigit() else cause
+
+
+def _rehomed(payload: dict[str, Any], source_run: str, run_id: str) -> dict[str, Any]:
+    told = dict(payload)
+    _move(told, IDS, source_run, run_id)
+    if isinstance(told.get("data"), dict):
+        told["data"] = dict(told["data"])
+        _move(told["data"], IDS, source_run, run_id)
+    for name in TURNS:
+        if isinstance(told.get(name), dict):
+            told[name] = dict(told[name])
+            _move(told[name], ("messageId",), source_run, run_id)
+    return told
+
+
+def _move(told: dict[str, Any], names: tuple[str, ...], source_run: str, run_id: str) -> None:
+    for name in names:
+        value = told.get(name)
+        if isinstance(value, str) and value.startswith(f"{source_run}:"):
+            told[name] = run_id + value[len(source_run) :]
+
+
+def missing(run: Run, node_id: str) -> NewEvent:
+    """The record does not say how this ended, and nobody is asked again."""
+    state = run.nodes[node_id]
+    payload = {"nodeId": node_id, "error": NO_RECORD.as_payload(), "attempts": state.attempt}
+    return NewEvent("node.failed", payload, node_id, cause=state.started_seq)
+
+
+def unfinished(run: Run, flow: Flow) -> list[str]:
+    """Nodes at work on something that a replay must not do."""
+    return [
+        node_id
+        for node_id in run.active
+        if run.nodes[node_id].status in (NodeStatus.RUNNING, NodeStatus.RETRYING)
+        and flow.nodes[node_id].type.kind in (Kind.ACTIVITY, Kind.CHILD)
+    ]
+
+
+def started(event: Event, from_seq: int) -> Event:
+    """The beginning of the source, as that of its replay."""
+    fork = {"sourceRunId": event.run_id, "fromSeq": from_seq, "mode": "replay"}
+    return replace(event, payload={**event.payload, "forkedFrom": fork})
+
+
+def diverged(source_run: str, sequence: int, kind: str, new: NewEvent | None) -> NewEvent:
+    payload: dict[str, Any] = {
+        "sourceRunId": source_run,
+        "atSequence": sequence,
+        "originalEventId": f"{source_run}.{sequence}",
+        "divergenceKind": kind,
+    }
+    if new is not None:
+        payload["divergencePoint"] = new.type
+    return NewEvent("replay.diverged", payload)

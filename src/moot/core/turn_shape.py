@@ -1,0 +1,78 @@
+"""What a turn looks like, before it is asked who says it."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from moot.core.errors import BadRequest
+from moot.core.waiting import Conversation
+
+LONGEST_NAME = 256
+ROLES = ("user", "agent", "system")
+#: the last millisecond that has a name: the year 9999
+LATEST = 253_402_300_799_999
+#: what a turn may name, besides what it says
+NAMES = ("messageId", "from", "to", "speakerId", "groupId")
+
+
+class _Model(Struct, forbid_unknown_fields=True):
+    provider: str
+    model: str
+
+
+class AgentRef(Struct, rename="camel"):
+    """What a turn may say about the agent that produced it; more is carried along."""
+
+    agent_id: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
+    agent_sharing: Literal["isolated", "shared", "shared:%shared%"] | UnsetType = UNSET
+    memory_ref: str | UnsetType = UNSET
+    model: _Model | UnsetType = UNSET
+
+
+def check(talk: Conversation, said: Any) -> None:
+    """Raises BadRequest when it is not one."""
+    if not isinstance(said, dict) or "content" not in said:
+        raise BadRequest("A turn is an object with content.", field="turn.content")
+    role = said.get("role", "user")
+    if role not in ROLES:
+        raise BadRequest(f"role must be one of {', '.join(ROLES)}.", field="turn.role")
+    for key in NAMES:
+        if key in said:
+            _check_name(key, said[key])
+    if "ts" in said and (type(said["ts"]) is not int or not 0 <= said["ts"] <= LATEST):
+        raise BadRequest("ts must be milliseconds since the epoch.", field="turn.ts")
+    _check_names(talk, said)
+    if "turnIndex" in said:
+        _check_index(talk, said["turnIndex"])
+    if role == "system":
+        raise BadRequest("System turns are written by the host.", field="turn.role")
+
+
+def _check_name(key: str, value: Any) -> None:
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_NAME:
+        raise BadRequest(f"{key} must have 1 to {LONGEST_NAME} characters.", field=f"turn.{key}")
+
+
+def _check_index(talk: Conversation, index: Any) -> None:
+    if index != talk.turns + 1 or isinstance(index, bool):
+        raise BadRequest(
+            f"The next turn has index {talk.turns + 1}; leave turnIndex out.",
+            field="turn.turnIndex",
+            expected=talk.turns + 1,
+        )
+
+
+def _check_names(talk: Conversation, said: dict[str, Any]) -> None:
+    """Message ids of the host's own naming are the host's; an agent is described as published."""
+    if "messageId" in said:
+        own = f"{talk.conversation_id}:"
+        expected = f"{own}{talk.turns + 1}:{said.get('role', 'user')}"
+        if said["messageId"].startswith(own) and said["messageId"] != expected:
+            raise BadRequest(f"This turn would be {expected}.", field="turn.messageId")
+    if "agent" not in said:
+        return
+    try:
+        msgspec.convert(said["agent"], AgentRef)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"agent does not fit: {error}", field="turn.agent") from None

@@ -1,0 +1,33 @@
+"""Workflows that every tenant has without registering them. Each is kept with the tenant's own
+when it is first used, so that a later version of it changes no run that is already there."""
+
+import msgspec
+
+from moot.core.waiting import THREAD
+
+#: its one node, the gate that everybody talks through
+TALK = "talk"
+
+_THREAD = {
+    "id": THREAD,
+    "name": "Thread",
+    "version": "1.0",
+    "description": "One conversation of people and agents, for as long as it takes.",
+    "nodes": [
+        {
+            "id": TALK,
+            "typeId": "core.conversationGate",
+            "name": "Talk",
+            "position": {"x": 0, "y": 0},
+            "config": {},
+            "inputs": {},
+        }
+    ],
+    "edges": [],
+    "triggers": [],
+    "variables": [],
+    "metadata": {},
+    "settings": {},
+}
+
+BUILT_IN = {THREAD: msgspec.json.encode(_THREAD)}
