@@ -21,12 +21,12 @@ from moot.core.commands import (
 )
 from moot.core.events import TERMINAL_TYPES, Event, NewEvent, encode, event_id, iso
 from moot.core.graph import PortProblem
-from moot.core.interrupts import Answer
 from moot.core.masking import sealed_event
 from moot.core.nodework import Emit
 from moot.core.outcomes import Failed, NodeError
 from moot.core.pending import Owed, pending
 from moot.core.replay import NO_RECORD
+from moot.core.resolving import Answer
 from moot.core.run import FOLD_VERSION, NODE_ENDS, Run, apply
 from moot.core.starting import Limits
 from moot.engine.flows import Flows
