@@ -181,6 +181,19 @@ async def test_a_receipt_is_remembered_whole(store: Store) -> None:
     assert await store.receipt("acme", "POST /other", "k") is None
 
 
+async def test_receipts_that_are_asked_for_together_are_each_found(store: Store) -> None:
+    names = [f"k{number}\0ü" for number in range(1300)]
+    for name in names[::7]:
+        await store.commit(batch(receipt=receipt(name)))
+    asked = [asyncio.ensure_future(store.receipt("acme", "POST /runs", name)) for name in names]
+    await asyncio.sleep(0)
+    asked[3].cancel()  # who no longer waits spoils nothing for the others
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    for number, name in enumerate(names):
+        if number != 3:
+            assert found[number] == (None if number % 7 else receipt(name))
+
+
 async def test_a_receipt_can_be_written_alone(store: Store) -> None:
     await store.commit(batch(receipt=receipt("k")))
     assert await store.receipt("acme", "POST /runs", "k") == receipt("k")

@@ -7,20 +7,20 @@ import apsw
 import pytest
 from sqlite_doors import meddling
 
-from moot.store.sqlite import SqliteStore, heads, queries, statements
+from moot.store.sqlite import SqliteStore, heads, queries, receipts, statements
 from moot.store.sqlite.bulk import Bulk
 from moot.store.sqlite.listing import LISTS
 
 READS = {
     name: getattr(queries, name)
     for name in [
-        "READ", "HEAD", "SNAPSHOT", "SEALED", "RECEIPT", "ARTIFACT", "EFFECT", "FIND_RUN",
+        "READ", "HEAD", "SNAPSHOT", "SEALED", "ARTIFACT", "EFFECT", "FIND_RUN",
         "ACTIVE_RUN", "WORK", "NEXT_WORK", "DEFINITION", "DEFINITION_BY_DIGEST", "KEY_BY_HASH",
     ]
 }  # fmt: skip
 BULKS = {
     f"{name} of {rows} rows": bulk.sql[rows]
-    for name, bulk in vars(statements).items()
+    for name, bulk in {**vars(statements), "FIND receipts": receipts.FIND}.items()
     if isinstance(bulk, Bulk)
     for rows in (1, 4)
 }

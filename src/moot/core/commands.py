@@ -97,7 +97,11 @@ Command = (
 
 def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C901, PLR0912 - one line each
     """What the command causes now. No event: nothing to do (a repeat, or too late)."""
-    match command:
+    match command:  # the frequent ones first
+        case Answer():
+            return interrupts.answer(run, flow, command)
+        case Emit():
+            return nodework.emit(run, flow, command)
         case StartRun():
             return starting.start(run, flow, command)
         case Advance(at=at, after=after):
@@ -112,8 +116,6 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
             return nodework.finish(run, flow, node_id, attempt, outcome, at)
         case Wake(at=at):
             return waking.wake(run, flow, at)
-        case Emit():
-            return nodework.emit(run, flow, command)
         case ChildEnded():
             return children.child_ended(run, flow, command)
         case CancelRun():
@@ -124,8 +126,6 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
             return _resume(run, command)
         case SetVariables(variables=variables, at=at):
             return nodework.set_variables(run, flow, variables)
-        case Answer():
-            return interrupts.answer(run, flow, command)
         case ChildWaits():
             return children.child_waits(run, command)
         case Control():

@@ -82,13 +82,25 @@ class Runs:
         return await self._load(tenant, run_id)
 
     async def whole(self, tenant: str, run_id: str) -> Head:
-        """The run as it is on disk, with the messages that are not part of its state."""
+        """The run as it is on disk, with the messages that are not part of its state.
+
+        Each is read from the log once, also of a run that never comes to rest.
+        """
+        kept = await self.head(tenant, run_id)
+        if kept.run.messages:
+            await self._gather(kept)
         for _ in range(16):
             head = await self.view(tenant, run_id)
             if not head.run.messages or head.messages_at >= head.run.next_sequence:
                 return head
+            if head is not self._heads.get(tenant, run_id):
+                break  # a copy, made because the run does not come to rest
             await self._gather(head)
-        head = await self._load(tenant, run_id)
+        else:
+            head = await self._load(tenant, run_id)
+        if kept.messages_at <= head.run.next_sequence and not kept.broken:
+            head.messages = {name: list(said) for name, said in kept.messages.items()}
+            head.messages_at = kept.messages_at
         await self._gather(head)
         return head
 
@@ -105,7 +117,8 @@ class Runs:
         run, until = head.run, head.run.next_sequence
         while head.messages_at < until:
             after = head.messages_at - 1
-            rows = await self._store.read(run.tenant, run.run_id, after, PAGE)
+            left = min(PAGE, until - head.messages_at)  # and nothing the state knows nothing of
+            rows = await self._store.read(run.tenant, run.run_id, after, left)
             if not rows:
                 return
             if head.messages_at - 1 == after:  # else another reader was quicker

@@ -26,6 +26,7 @@ from moot.core.nodework import Emit
 from moot.core.outcomes import Failed, NodeError
 from moot.core.pending import Owed, pending
 from moot.core.replay import NO_RECORD
+from moot.core.resolving import Answer
 from moot.core.run import FOLD_VERSION, NODE_ENDS, Run, apply
 from moot.core.starting import Limits
 from moot.engine.flows import Flows
@@ -39,6 +40,9 @@ SNAPSHOT_EVERY = 1000
 
 #: events that cause something outside of their own log
 REACHING = TERMINAL_TYPES | {"node.dispatched", "moot.effect.started", "moot.effect.finished"}
+
+#: what nodes report and people answer: only the end of a node lets others begin
+WORDS = (Emit, Answer)
 
 _json = msgspec.json.Encoder()
 _state = msgspec.json.Encoder()
@@ -69,8 +73,8 @@ class Turn:
         """Decide, then do what follows at once. False when nothing was to be done."""
         self._family = family
         self._decide(head, command)
-        if isinstance(command, Emit) and not head.unfinished:
-            return bool(self.heads)  # what a node reports on its way lets nothing begin or end
+        if isinstance(command, WORDS) and not (self._ended or head.unfinished):
+            return bool(self.heads)  # nothing begins or ends by what is said on the way
         if head.run.run_id in self.heads or isinstance(command, Advance):
             self._follow(head, scan=head.unfinished or isinstance(command, Advance | ResumeRun))
         return bool(self.heads)

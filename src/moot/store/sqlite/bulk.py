@@ -30,8 +30,14 @@ class Bulk:
         for start in range(0, len(values), step):
             self._run(db, values[start : start + step])
 
+    def rows(self, db: apsw.Connection, values: list[Any]) -> list[tuple[Any, ...]]:
+        """What the statement finds for at most LARGEST rows."""
+        return list(db.execute(*self._sized(values)))
+
     def _run(self, db: apsw.Connection, values: list[Any]) -> None:
+        db.execute(*self._sized(values))
+
+    def _sized(self, values: list[Any]) -> tuple[str, list[Any]]:
         rows = len(values) // self._columns
         size = 1 << (rows - 1).bit_length()
-        values += [None] * ((size - rows) * self._columns)
-        db.execute(self.sql[size], values)
+        return self.sql[size], values + [None] * ((size - rows) * self._columns)

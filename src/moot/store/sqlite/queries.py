@@ -11,7 +11,6 @@ from moot.store.protocol import (
     EffectRow,
     InboxRow,
     Key,
-    Receipt,
     RunRow,
     Snapshot,
     WorkRow,
@@ -28,10 +27,6 @@ SELECT s.next_sequence, s.state FROM heads AS h CROSS JOIN snapshots AS s ON s.n
 WHERE h.run_id = ? AND h.tenant = ? AND s.fold_version = ?
 """
 SEALED = "SELECT name, value FROM sealed WHERE tenant = ? AND run_id = ?"
-RECEIPT = """
-SELECT digest, status, headers, body, created_at FROM receipts
-WHERE tenant = ? AND operation = ? AND key = ?
-"""
 ARTIFACT = "SELECT body FROM artifacts WHERE tenant = ? AND run_id = ? AND artifact_id = ?"
 EFFECT = "SELECT run_id, sequence, finished FROM effects WHERE tenant = ? AND invocation_id = ?"
 FIND_RUN = """
@@ -107,23 +102,6 @@ def snapshot(db: apsw.Connection, tenant: str, run_id: str, fold_version: int) -
 
 def sealed(db: apsw.Connection, tenant: str, run_id: str) -> dict[str, bytes]:
     return dict(_all(db, SEALED, tenant, run_id))
-
-
-def receipt(db: apsw.Connection, tenant: str, operation: str, key: str) -> Receipt | None:
-    row = _first(db, RECEIPT, tenant, operation, key)
-    if row is None:
-        return None
-    digest, status, headers, body, created_at = row
-    return Receipt(
-        tenant=tenant,
-        operation=operation,
-        key=key,
-        digest=digest,
-        status=status,
-        headers=_headers(headers),
-        body=body,
-        created_at=created_at,
-    )
 
 
 def artifact(db: apsw.Connection, tenant: str, run_id: str, artifact_id: str) -> bytes | None:

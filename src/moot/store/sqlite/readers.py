@@ -1,7 +1,7 @@
 """The threads that read: a connection each, and what they see is what is committed."""
 
 import queue
-from asyncio import get_running_loop
+from asyncio import Future, get_running_loop
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -39,6 +39,11 @@ class Readers:
         self, query: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         return await self._start(lambda: self._borrow(lambda db: query(db, *args, **kwargs)))
+
+    def begin(self, query: Callable[[apsw.Connection], T]) -> "Future[T]":
+        """The same for who does not wait for it."""
+        self._refuse_closed()
+        return get_running_loop().run_in_executor(self._threads, lambda: self._borrow(query))
 
     async def run_alone(self, query: Callable[[apsw.Connection], T]) -> T:
         """For what takes minutes: a connection and a thread of its own."""

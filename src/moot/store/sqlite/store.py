@@ -31,6 +31,7 @@ from moot.store.sqlite.files import check_driver, open_to_read, open_to_write
 from moot.store.sqlite.heads import Heads
 from moot.store.sqlite.listing import list_runs
 from moot.store.sqlite.readers import Readers
+from moot.store.sqlite.receipts import Receipts
 from moot.store.sqlite.refusals import StoreReadOnly
 from moot.store.sqlite.transaction import transaction
 from moot.store.sqlite.verify import verify
@@ -49,6 +50,7 @@ class SqliteStore:
     ) -> None:
         self._path = path
         self._readers = readers
+        self._receipts = Receipts(readers)
         self._write_side = writer
         self._release = release
 
@@ -108,7 +110,7 @@ class SqliteStore:
         return await self._readers.run(queries.sealed, tenant, run_id)
 
     async def receipt(self, tenant: str, operation: str, key: str) -> Receipt | None:
-        return await self._readers.run(queries.receipt, tenant, operation, key)
+        return await self._receipts.find((tenant, operation, key))
 
     async def artifact(self, tenant: str, run_id: str, artifact_id: str) -> bytes | None:
         return await self._readers.run(queries.artifact, tenant, run_id, artifact_id)
