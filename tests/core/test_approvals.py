@@ -257,3 +257,38 @@ def test_an_override_is_one_vote_unless_the_gate_lets_it_bypass_the_quorum(bypas
     world, life = approval(requiredApprovals=2, overrideBypassesQuorum=bypasses)
     world.answer(life, "ok", {"action": "accept", "override": True, "reason": "x"}, CHAIR)
     assert life.run.status is (Status.COMPLETED if bypasses else Status.WAITING_APPROVAL)
+
+
+def test_a_rejection_takes_its_own_edge_and_no_other() -> None:
+    """With a plain edge beside it, what was rejected must not be published."""
+    nodes = [node("ok", "core.approvalGate"), node("publish"), node("undo")]
+    edges = [edge("ok", "publish"), edge("ok", "undo", sourceOutput="reject")]
+    world = World()
+    life = world.start(compiled(definition(nodes, edges)))
+    world.answer(life, "ok", {"action": "reject"})
+    states = {name: str(state.status) for name, state in life.run.nodes.items()}
+    assert (states["publish"], states["undo"]) == ("skipped", "completed")
+
+
+def test_an_edit_is_not_lost_when_the_last_vote_only_accepts() -> None:
+    world, life = approval(actions=ALL, requiredApprovals=2)
+    edit = {"action": "edit-accept", "editedArtifactData": {"a": 1}}
+    world.answer(life, "ok", {**edit, "voter": "ada"})
+    world.answer(life, "ok", {"action": "accept", "voter": "bob"})
+    assert life.run.nodes["ok"].outputs is not None
+    assert life.run.nodes["ok"].outputs["editedArtifactData"] == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("listed", "name"),
+    [
+        ({"approverGroupRefs": ["legal"]}, "group:legal"),
+        ({"approverRoleRefs": ["cfo"]}, "role:cfo"),
+    ],
+)
+def test_a_group_or_role_is_a_name_of_the_key(listed: dict[str, Any], name: str) -> None:
+    world, life = approval(**listed)
+    accept = {"action": "accept"}
+    assert isinstance(world.refused(life, world.answering("ok", accept, BOB)), Forbidden)
+    world.answer(life, "ok", accept, Speaker("key_x", (name,)))
+    assert life.run.status is Status.COMPLETED

@@ -439,3 +439,13 @@ def test_a_host_under_trial_talks_to_itself_and_says_the_same_in_every_run() -> 
         assert caused_by(first, after) == before
     resolved = first.told("interrupt.resolved")[0]
     assert caused_by(first, resolved).type == "interrupt.requested"
+
+
+def test_an_agent_that_may_not_speak_may_not_close() -> None:
+    world, life = council()
+    close = {"operation": "close"}
+    stranger = Speaker("key_x", ("host:stranger",))
+    refusal = world.refused(life, world.answering("convo", close, stranger))
+    assert isinstance(refusal, SpeakerNotParticipant)
+    world.answer(life, "convo", close, Speaker("key_y", ("host:cfo",)))
+    assert life.run.status is Status.COMPLETED

@@ -47,7 +47,12 @@ def things(api: Api) -> dict[str, str]:
     run_id = api.create("access-things")
     made = next(e for e in api.events(run_id) if e["type"] == "artifact.created")
     key = api.post("/v1/host/moot/keys", {"name": "a thing"}).json()
+    council = {"question": "Tea?", "participants": ["ada", "bo"]}
+    thread = api.post("/v1/host/moot/councils", council).json()["threadId"]
+    speech = api.post(f"/v1/host/moot/threads/{thread}/speech", {"speakerId": "host:ada"}).json()
     return {
+        "thread_id": thread,
+        "speech_id": speech["speechId"],
         "run_id": run_id,
         "artifact_id": made["payload"]["artifactId"],
         "workflow_id": "access-things",

@@ -249,10 +249,14 @@ def test_what_is_not_offered_reads_as_none(client: OpenwopClient, ask: Any) -> N
     assert ask(client) is None
 
 
-def test_a_fork_is_refused_as_not_implemented(client: OpenwopClient) -> None:
+def test_a_replay_is_made_and_a_branch_is_refused_as_not_implemented(
+    client: OpenwopClient,
+) -> None:
     made = client.runs_create(CreateRunRequest(workflowId="conformance-noop"))
+    fork = client.runs_fork(made.runId, ForkRunRequest(mode="replay", fromSeq=0))
+    assert client.runs_get(fork.runId).status == client.runs_get(made.runId).status
     with pytest.raises(WopError) as refusal:
-        client.runs_fork(made.runId, ForkRunRequest(mode="replay", fromSeq=0))
+        client.runs_fork(made.runId, ForkRunRequest(mode="branch", fromSeq=0))
     assert refusal.value.status == 501
 
 

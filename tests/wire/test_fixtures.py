@@ -590,7 +590,7 @@ def test_conversation_lifecycle_opens_exchanges_and_closes(api: Api) -> None:
     assert types[-1] == "conversation.closed"
     types = [event["type"] for event in well_formed(api, found["runId"])]
     assert types.index("conversation.closed") < types.index("node.resumed")
-    said = turns(api, found["runId"])[1:-1]
+    said = turns(api, found["runId"])
     messages = found["channels"]["conversation"]
     assert [each["content"] for each in messages] == [turn["content"] for turn in said]
 

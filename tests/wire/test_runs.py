@@ -984,7 +984,6 @@ def test_passthrough_never_claims_to_redact(api: Api) -> None:
 # -- families that are not offered -------------------------------------------------------------
 
 ABSENT = [
-    ("POST", "/v1/runs/nobody:fork"),
     ("GET", "/v1/runs/nobody/annotations"),
     ("POST", "/v1/runs/nobody/annotations"),
     ("GET", "/v1/prompts"),

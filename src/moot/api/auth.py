@@ -19,6 +19,7 @@ SCOPES = {
     "runs:create": "start runs",
     "runs:read": "read runs and their events",
     "runs:cancel": "cancel, pause and resume runs",
+    "runs:import": "take in runs that were written elsewhere, and with them who said what",
     "artifacts:read": "read artifacts",
     "approvals:respond": "answer what waits for a person",
     "webhooks:manage": "manage webhooks",

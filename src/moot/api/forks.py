@@ -19,10 +19,10 @@ class Fork(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fie
 
 
 async def fork(request: Request) -> Reply:
-    asked = await request.read(Fork)
-    _check(request, asked)
     host, tenant = request.services.host, request.caller.tenant
     source = (await host.view(tenant, request.params["run_id"])).run
+    asked = await request.read(Fork)
+    _check(request, asked)
     from_seq = asked.from_seq or 0
     if from_seq > source.next_sequence:
         raise Unprocessable(

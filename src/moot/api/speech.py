@@ -28,8 +28,8 @@ class Words(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 async def begin(request: Request) -> Reply:
-    asked = await request.read(Begin)
     run, talk = await threads.place(request)
+    asked = await request.read(Begin)
     if not talk.open:
         raise ConversationClosed("The conversation is closed.", threadId=talk.conversation_id)
     said = {"role": "user"}
@@ -48,8 +48,8 @@ async def begin(request: Request) -> Reply:
 
 
 async def say(request: Request) -> Reply:
-    asked = await request.read(Words)
     run, _ = await threads.place(request)
+    asked = await request.read(Words)
     name, holder = request.params["speech_id"], request.caller.id
     request.services.host.speeches.say(run.run_id, name, holder, asked.delta)
     return Reply(None, 204)

@@ -16,6 +16,7 @@ from moot.core.errors import (
     Forbidden,
     InterruptAlreadyResolved,
     NotFound,
+    RunNotFound,
 )
 from moot.core.events import iso
 from moot.core.resolving import Answer
@@ -110,7 +111,10 @@ async def place(request: Request) -> tuple[Run, Conversation]:
     """The conversation a thread id names: ``run:node:attempt``, or a run that has one."""
     name = request.params["thread_id"]
     run_id, _, rest = name.partition(":")
-    run = (await request.services.host.view(request.caller.tenant, run_id)).run
+    try:
+        run = (await request.services.host.view(request.caller.tenant, run_id)).run
+    except RunNotFound:
+        raise NotFound("There is no such thread.", threadId=name) from None
     found = list(run.conversations.values())
     if rest:
         found = [talk for talk in found if talk.conversation_id == name]
@@ -177,8 +181,8 @@ def state_of(state: ThreadState) -> dict[str, Any]:
 
 
 async def steer(request: Request) -> Reply:
-    asked = await request.read(Steer)
     run, talk = await place(request)
+    asked = await request.read(Steer)
     command = Control(
         node_id=talk.node_id,
         content=asked.content,
@@ -190,8 +194,8 @@ async def steer(request: Request) -> Reply:
 
 
 async def close(request: Request) -> Reply:
-    asked = await request.read(Close)
     run, talk = await place(request)
+    asked = await request.read(Close)
     value: dict[str, Any] = {"operation": "close", "outcome": asked.outcome}
     if asked.decision is not None:
         value["decision"] = asked.decision
@@ -222,8 +226,8 @@ async def _act(request: Request, run: Run, talk: Conversation, command: Command)
 
 async def join(request: Request) -> Reply:
     """A key for one participant in one thread. It can do nothing else."""
-    asked = await request.read(Join)
     run, talk = await place(request)
+    asked = await request.read(Join)
     if not talk.open:
         raise ConversationClosed("The conversation is closed; nobody can join it any more.")
     caller, services = request.caller, request.services

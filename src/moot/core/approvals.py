@@ -59,6 +59,8 @@ def answer(run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer
         if reached is None:
             return events
         value = {**value, "action": reached if reached == "reject" else value["action"]}
+        if value["action"] == "accept" and found.edited:
+            value |= {"action": "edit-accept", "editedArtifactData": found.edited[0]}
     said = [_received(node.id, value, by, given.at)]
     over = ended(node, found, given, value, said)
     return [*events, *over, _approved(run, flow, node, value, given.at)]
@@ -122,7 +124,9 @@ def _check_parts(answer: dict[str, Any]) -> None:
 
 def _check_eligible(data: dict[str, Any], by: str, who: Speaker) -> None:
     """The host decides who may approve, before the engine sees the value."""
-    listed = data.get("approversList", [])
+    groups = [f"group:{name}" for name in data.get("approverGroupRefs", [])]
+    roles = [f"role:{name}" for name in data.get("approverRoleRefs", [])]
+    listed = [*data.get("approversList", []), *groups, *roles]
     if listed and not {by, who.principal, *who.names}.intersection(listed):
         way_out = " Override it: {override: true, reason}." if who.admin else ""
         raise Forbidden(
@@ -183,6 +187,9 @@ def _voted(
     granted = sum(action in ("accept", "edit-accept") for action in votes.values())
     progress = {"granted": granted, "required": int(found.data.get("requiredApprovals", 1))}
     payload = {"gateId": node_id, "principal": by, "quorumProgress": progress}
+    for key in ("comment", "editedArtifactData"):
+        if key in value:
+            payload[key] = value[key]
     return NewEvent("moot.approval.granted", payload, node_id, cause=found.seq)
 
 

@@ -96,14 +96,17 @@ def _side(run: Run, flow: Flow, edge: EdgeDef, overlay: dict[str, NodeState]) ->
     return Side.FAILURE
 
 
+#: answers of a gate that lead nowhere but along their own edges
+ASIDE = ("reject", "refine")
+
+
 def _edge_taken(run: Run, flow: Flow, edge: EdgeDef, source: NodeState) -> bool:
     outputs = source.outputs or {}
-    if (
-        flow.nodes[edge.source_node_id].type.routes
-        and edge.source_output is not UNSET
-        and edge.source_output != "output"
-        and edge.source_output not in outputs
-    ):
+    routes = flow.nodes[edge.source_node_id].type.routes
+    if edge.source_output is UNSET or edge.source_output == "output":
+        if routes and any(port in outputs for port in ASIDE):
+            return False  # it has an edge of its own
+    elif routes and edge.source_output not in outputs:
         return False
     return edge.condition is UNSET or _holds(run, edge, outputs)
 

@@ -25,7 +25,7 @@ from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem, call_of, same
 from moot.core.ids import derived_id
 from moot.core.nodework import finish
-from moot.core.outcomes import Failed, GateSpec, NodeError
+from moot.core.outcomes import Failed, GateSpec, NodeError, raised
 from moot.core.resolving import Answer, completed, ended, failed
 from moot.core.run import Run
 from moot.core.status import NodeStatus, Status
@@ -49,6 +49,8 @@ def begin(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]) -
             code=refusal.code, message=refusal.message, details=refusal.details, retryable=False
         )
         return finish(run, flow, node_id, state.attempt, Failed(error), at)
+    except Exception as error:  # whatever a node type raises is the node's problem
+        return finish(run, flow, node_id, state.attempt, Failed(raised(error)), at)
     events = request(run, flow, node, spec, at)
     if spec.conversation is not None and spec.conversation.mock_turns is not None:
         events += talking.by_itself(run, flow, node, spec.conversation, at)

@@ -4,8 +4,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import conversation, decisions
-from moot.core.errors import BadRequest
+from moot.core import conversation, decisions, thread
+from moot.core.errors import BadRequest, MootError
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
 from moot.core.ids import derived_id
@@ -70,9 +70,27 @@ def _said(value: Any) -> _Said:
 def _final_turn(found: Conversation, said: Any, given: Answer) -> dict[str, Any]:
     if said is not None:
         return conversation.turn_of(found, said, given.who, given.at)
+    _check_may_close(found, given)
     turn = conversation.system_turn(found, "The conversation was closed.", given.at)
     turn["via"] = given.who.principal
     return turn
+
+
+def _check_may_close(found: Conversation, given: Answer) -> None:
+    """A person may; an agent may who could also say so."""
+    who = given.who
+    agents = [name for name in who.names if not thread.is_person(name)]
+    if who.admin or len(agents) < len(who.names) or not agents:
+        return
+    refusals = []
+    for name in agents:
+        try:
+            said = {"role": "agent", "speakerId": name}
+            conversation.floor(found, said, who, given.at)
+        except MootError as refusal:
+            refusals.append(refusal)
+    if len(refusals) == len(agents):
+        raise refusals[0]
 
 
 def _closing(

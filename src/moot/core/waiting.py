@@ -33,6 +33,8 @@ class Interrupt(Struct, omit_defaults=True):
     profile: str | None = None
     #: who has voted what, in a quorum
     votes: dict[str, str] = {}
+    #: what the newest vote that accepts an edit has made of the artifact, if there was one
+    edited: list[Any] = []
 
 
 class Answered(Struct, omit_defaults=True):
@@ -95,6 +97,8 @@ def _voted(run: "Run", event: Event, at: int) -> None:
     if found is not None:
         action = "accept" if event.type == "moot.approval.granted" else "reject"
         found.votes[event.payload.get("principal", "")] = action
+        if "editedArtifactData" in event.payload:
+            found.edited = [event.payload["editedArtifactData"]]
 
 
 def _resolved(run: "Run", event: Event, at: int) -> None:
