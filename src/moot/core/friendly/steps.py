@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core.friendly import verbs
+from moot.core.friendly import gates, verbs
 from moot.core.friendly.graph import Entry, Exit, Graph, Part
 from moot.core.friendly.source import Item, hint
 from moot.core.friendly.templates import Scope, check_condition
@@ -26,6 +26,9 @@ WORDS: dict[str, tuple[str, ...]] = {
     "when": ("then", "else"),
     "parallel": (),
     "fail": (),
+    "approve": ("by", "need", "policy", "show", "on_timeout"),
+    "ask": ("on_timeout",),
+    "discuss": ("with", "turns", "on_timeout"),
     "node": ("config", "inputs"),
 }
 
@@ -94,7 +97,7 @@ class Compiler:
         return part
 
     def single(self, step: Step, entry: Entry, scope: Scope) -> Part:
-        node = verbs.BUILDERS[step.verb](step.item, scope)
+        node = SINGLE[step.verb](step.item, scope)
         return self.graph.add({**node, **_common(step)}, entry)
 
     def when(self, step: Step, entry: Entry, scope: Scope) -> Part:
@@ -170,13 +173,16 @@ def _common(step: Step) -> dict[str, Any]:
             )
     if "retries" in fields:
         settings["maxRetries"] = fields["retries"].whole("retries")
-    if "timeout" in fields:
+    if "timeout" in fields and step.verb not in gates.BUILDERS:
         settings["timeoutMs"] = verbs.duration(fields["timeout"])
     return {**node, "settings": settings} if settings else node
 
 
+#: steps that are one node each
+SINGLE = {**verbs.BUILDERS, **gates.BUILDERS}
+
 BUILDERS: dict[str, Callable[[Compiler, Step, Entry, Scope], Part]] = {
-    **dict.fromkeys(verbs.BUILDERS, Compiler.single),
+    **dict.fromkeys(SINGLE, Compiler.single),
     "when": Compiler.when,
     "parallel": Compiler.parallel,
 }
