@@ -6,7 +6,6 @@ import pytest
 from gate_scenes import caused_by, council, said, say, short
 from simulator import ADA, BOT, CHAIR, Life
 
-from moot.core.conversation import MOST_PARTICIPANTS
 from moot.core.errors import (
     BadRequest,
     Forbidden,
@@ -17,6 +16,7 @@ from moot.core.errors import (
     RosterFull,
     ThreadPaused,
 )
+from moot.core.rosters import MOST_PARTICIPANTS
 from moot.core.thread import ThreadState, control
 
 

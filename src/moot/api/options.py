@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from moot.api.services import Services
 from moot.api.wire import Request
-from moot.core import conversation, schemas
+from moot.core import rosters, schemas
 from moot.core.definition import nearest
 from moot.core.errors import (
     BadRequest,
@@ -90,9 +90,9 @@ def check_rosters(flow: Flow, inputs: dict[str, Any]) -> None:
     """A roster that cannot be is refused before a run exists."""
     for node in flow.nodes.values():
         if node.type.type_id == "core.conversationGate":
-            asked = inputs.get("participants", node.definition.config.get("participants"))
+            asked = node.definition.config.get("participants", inputs.get("participants"))
             if asked is not None:
-                conversation.check_roster(asked)
+                rosters.check_roster(asked)
 
 
 def _check_shape(asked: CreateRun) -> None:

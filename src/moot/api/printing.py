@@ -1,9 +1,13 @@
 """Minutes as Markdown and as a page of HTML. What somebody said stays text in both."""
 
+import re
 from html import escape
 
 from moot.api.minutes import Line, Minutes, text_of
 from moot.core.decisions import Decision
+
+#: what Markdown would make something of
+MARKS = re.compile(r"([\\`*_\[\]<>#!|~])")
 
 # -- Markdown ----------------------------------------------------------------------------------
 
@@ -69,11 +73,12 @@ def _quoted(text: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("<", "\\<").replace("\r", " ").replace("\n", " ")
+    """Text that stays text: nothing in it is a heading, a link, an image or emphasis."""
+    return MARKS.sub(r"\\\1", text.replace("\r", " ").replace("\n", " "))
 
 
 def _cell(text: str | None) -> str:
-    return _plain(text or "").replace("|", "\\|")
+    return _plain(text or "")
 
 
 # -- HTML --------------------------------------------------------------------------------------

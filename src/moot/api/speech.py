@@ -10,6 +10,7 @@ from moot.api.streams import cursor
 from moot.api.wire import SSE, Endpoint, Reply, Request, Stream
 from moot.core import conversation
 from moot.core.errors import ConversationClosed
+from moot.core.waiting import Conversation
 
 UPDATES = frozenset({"updates"})
 
@@ -30,29 +31,36 @@ class Words(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 async def begin(request: Request) -> Reply:
     run, talk = await threads.place(request)
     asked = await request.read(Begin)
-    if not talk.open:
-        raise ConversationClosed("The conversation is closed.", threadId=talk.conversation_id)
     said = {"role": "user"}
     if asked.speaker_id is not None:
         said = {"role": "agent", "speakerId": asked.speaker_id}
-    services, who = request.services, interrupts.speaker(request)
-    role, speaker = conversation.floor(talk, said, who, services.clock.millis())
+    role, speaker = _check_floor(request, talk, said)
     told = {"role": role, "from": speaker}
     if asked.speaker_id is not None:
         told["speakerId"] = speaker
     if asked.to is not None:
         told["to"] = asked.to
-    speeches = services.host.speeches
+    speeches = request.services.host.speeches
     speech = speeches.begin(run.run_id, talk.conversation_id, request.caller.id, told)
+    speech.said = said
     return Reply({"speechId": speech.speech_id, "threadId": talk.conversation_id, **told}, 201)
 
 
 async def say(request: Request) -> Reply:
-    run, _ = await threads.place(request)
+    run, talk = await threads.place(request)
     asked = await request.read(Words)
-    name, holder = request.params["speech_id"], request.caller.id
-    request.services.host.speeches.say(run.run_id, name, holder, asked.delta)
+    services, holder = request.services, request.caller.id
+    speech = services.host.speeches.mine(run.run_id, request.params["speech_id"], holder)
+    _check_floor(request, talk, speech.said)
+    services.host.speeches.say(speech, asked.delta)
     return Reply(None, 204)
+
+
+def _check_floor(request: Request, talk: Conversation, said: dict[str, str]) -> tuple[str, str]:
+    if not talk.open:
+        raise ConversationClosed("The conversation is closed.", threadId=talk.conversation_id)
+    who, at = interrupts.speaker(request), request.services.clock.millis()
+    return conversation.floor(talk, said, who, at)
 
 
 async def stop(request: Request) -> Reply:

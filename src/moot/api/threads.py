@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from moot.api import interrupts
 from moot.api.auth import LIVE_PREFIX, new_key
 from moot.api.wire import Endpoint, Reply, Request, encode
-from moot.core import conversation
+from moot.core import rosters
 from moot.core.commands import Command
 from moot.core.errors import (
     BadRequest,
@@ -75,9 +75,9 @@ async def convene(request: Request) -> Reply:
     if asked.title is not None:
         inputs["title"] = asked.title
     if asked.open:
-        inputs["invited"] = conversation.check_invited(members)
+        inputs["invited"] = rosters.check_invited(members)
     else:
-        conversation.check_roster(members)
+        rosters.check_roster(members)
         inputs["participants"] = members
     services, caller = request.services, request.caller
     flow = await services.host.flows.newest(caller.tenant, THREAD)
@@ -201,6 +201,7 @@ async def close(request: Request) -> Reply:
         value["decision"] = asked.decision
     if asked.turn is not None:
         value["turn"] = asked.turn
+    await interrupts.refuse_repeat(request, run.run_id, value)
     command = Answer(
         node_id=talk.node_id,
         value=value,

@@ -5,8 +5,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from moot.core import thread
 from moot.core.conversation import Speaker
-from moot.core.errors import BadRequest, Forbidden
+from moot.core.errors import BadRequest, Forbidden, NotYourName
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
 from moot.core.outcomes import GateSpec, NodeError
@@ -47,7 +48,7 @@ def answer(run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer
         return [_question(node, found, value, given)]
     events = []
     if overrides:
-        payload = {"gateId": node.id, "principal": by, "reason": value["reason"]}
+        payload = {"gateId": node.id, "principal": _own(given.who), "reason": value["reason"]}
         events.append(NewEvent("approval.overridden", payload, node.id, cause=found.seq))
     if value["action"] in ("accept", "edit-accept", "reject"):
         votes = {**found.votes, by: value["action"]}
@@ -55,12 +56,13 @@ def answer(run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer
         if overrides and found.data.get("overrideBypassesQuorum") is True:
             reached = value["action"]
         if int(found.data.get("requiredApprovals", 1)) > 1:
-            events.append(_voted(node.id, by, value, found, votes))
+            events.append(_voted(node.id, (by, given.who.principal), value, found, votes))
         if reached is None:
             return events
         value = {**value, "action": reached if reached == "reject" else value["action"]}
-        if value["action"] == "accept" and found.edited:
-            value |= {"action": "edit-accept", "editedArtifactData": found.edited[0]}
+        edits = {name: edit for name, edit in found.edits.items() if name != by}
+        if value["action"] == "accept" and edits:
+            value |= {"action": "edit-accept", "editedArtifactData": [*edits.values()][-1]}
     said = [_received(node.id, value, by, given.at)]
     over = ended(node, found, given, value, said)
     return [*events, *over, _approved(run, flow, node, value, given.at)]
@@ -159,9 +161,19 @@ def _received(node_id: str, answer: dict[str, Any], by: str, at: int) -> NewEven
 
 
 def _voter(value: dict[str, Any], who: Speaker) -> str:
-    """Whose vote it is. Only an administrator's key may vote in another's name."""
+    """Whose vote it is: a person's, whatever key it came by. Only an administrator's key may vote
+    in another's name."""
     named = value.get("voter")
-    return named if who.admin and isinstance(named, str) and named else who.principal
+    if not isinstance(named, str) or not named:
+        return _own(who)
+    if not who.admin and named != _own(who):
+        raise NotYourName(named, [_own(who)])
+    return named
+
+
+def _own(who: Speaker) -> str:
+    """The person a key is bound to, else the key itself: one key has one vote."""
+    return next((name for name in who.names if thread.is_person(name)), who.principal)
 
 
 def _outcome(data: dict[str, Any], votes: dict[str, str]) -> str | None:
@@ -176,17 +188,22 @@ def _outcome(data: dict[str, Any], votes: dict[str, str]) -> str | None:
 
 
 def _voted(
-    node_id: str, by: str, value: dict[str, Any], found: Interrupt, votes: dict[str, str]
+    node_id: str,
+    who: tuple[str, str],
+    value: dict[str, Any],
+    found: Interrupt,
+    votes: dict[str, str],
 ) -> NewEvent:
-    """One vote of a quorum, recorded with its name."""
+    """One vote of a quorum, recorded with its name and the key it came by."""
+    by, via = who
     if value["action"] == "reject":
-        payload: dict[str, Any] = {"gateId": node_id, "principal": by}
+        payload: dict[str, Any] = {"gateId": node_id, "principal": by, "via": via}
         if isinstance(value.get("comment"), str):
             payload["reason"] = value["comment"]
         return NewEvent("moot.approval.rejected", payload, node_id, cause=found.seq)
     granted = sum(action in ("accept", "edit-accept") for action in votes.values())
     progress = {"granted": granted, "required": int(found.data.get("requiredApprovals", 1))}
-    payload = {"gateId": node_id, "principal": by, "quorumProgress": progress}
+    payload = {"gateId": node_id, "principal": by, "via": via, "quorumProgress": progress}
     for key in ("comment", "editedArtifactData"):
         if key in value:
             payload[key] = value[key]

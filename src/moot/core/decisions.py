@@ -50,9 +50,9 @@ def read(outcome: Any) -> Decision | None:
         return None
 
 
-def check(outcome: Any, talk: Conversation) -> None:
+def check(outcome: Any, talk: Conversation, called: bool = False) -> None:
     """Raises BadRequest when an outcome is a decision and something about it is wrong."""
-    found = _decision(outcome)
+    found = _decision({"decision": outcome} if called else outcome, called)
     if found is None:
         return
     beyond = [index for index in found.cited_turns if not 0 <= index <= talk.turns]
@@ -71,15 +71,16 @@ def check(outcome: Any, talk: Conversation) -> None:
             )
 
 
-def _decision(outcome: Any) -> Decision | None:
+def _decision(outcome: Any, called: bool = False) -> Decision | None:
+    """``called``: it was said to be a decision, so it must be one."""
     if not isinstance(outcome, dict):
         return None
     inner = outcome.get("decision")
     if isinstance(inner, dict):
-        return _decision({**inner, "decision": inner.get("text")})
-    if "decision" not in outcome and not isinstance(outcome.get("text"), str):
-        return None  # any other outcome is as good
+        return _decision({**inner, "decision": inner.get("text")}, called=True)
     text = outcome.get("decision", outcome.get("text"))
+    if not called and not isinstance(text, str):
+        return None  # any other outcome is as good
     if not isinstance(text, str) or not 1 <= len(text.strip()) <= LONGEST_TEXT:
         raise BadRequest(
             f"A decision has a text of 1 to {LONGEST_TEXT} characters.", field="decision.text"

@@ -44,8 +44,8 @@ MootError
 │   ├── UnknownChildWorkflow         unknown_child_workflow
 │   ├── InterruptCancelled           interrupt_cancelled
 │   ├── CorrelationMismatch          correlation_mismatch
+│   ├── SpeakerMissing               validation_error
 │   └── CouncilRefusal               (finer codes of councils; see api/dialect.py)
-│       ├── SpeakerMissing           conversation_speaker_required
 │       ├── SpeakerNotParticipant    conversation_speaker_not_participant
 │       ├── RosterExceeded           conversation_roster_exceeded
 │       └── ParticipantNotInvited    participant_not_invited
@@ -298,8 +298,8 @@ class CouncilRefusal(Unprocessable):
     """A turn or roster that the conversation does not allow; nothing was consumed."""
 
 
-class SpeakerMissing(CouncilRefusal):
-    code = "conversation_speaker_required"
+class SpeakerMissing(Unprocessable):
+    """The same code in every dialect."""
 
 
 class SpeakerNotParticipant(CouncilRefusal):

@@ -150,7 +150,10 @@ def apply(run: Run, event: Event, at: int | None = None) -> None:
         run.status = transition[1]
     handler = HANDLERS.get(event.type)
     if handler is not None:
-        handler(run, event, at)
+        try:  # noqa: SIM105 - as a context manager it would cost more than the handler
+            handler(run, event, at)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            pass  # a payload of no known form says nothing
         if run.interrupts or run.mirrored or run.status in WAITING:
             _restate(run, at)
     run.next_sequence = event.sequence + 1

@@ -1,26 +1,35 @@
 """A log that was written elsewhere is taken in as it is, or not at all."""
 
+import asyncio
+import re
+
 import msgspec
 
 from moot.core import events
 from moot.core.errors import BadRequest, Conflict, SequenceConflict, Unprocessable
 from moot.core.events import Event
-from moot.core.flow import digest
+from moot.core.flow import Flow
 from moot.core.nesting import too_deep
 from moot.core.pending import pending
 from moot.core.run import Run, apply
-from moot.engine.flows import Flows
 from moot.engine.host import Host
 from moot.engine.rebuild import EFFECT_TYPES
-from moot.engine.turn import due_of, effect_row, inbox_rows, row_of
+from moot.engine.turn import due_of, effect_row, inbox_rows, message_ids, row_of
 from moot.store.protocol import Append, Batch
+
+RUN_ID = re.compile("(run|th)_[a-z2-7]{20}")
+
+_state = msgspec.json.Decoder(Run)
+_encode = msgspec.json.Encoder().encode
 
 
 async def adopt(host: Host, tenant: str, run_id: str, definition: bytes, rows: list[bytes]) -> Run:
     """Take in a run that was written elsewhere; it goes on from where it is."""
     host.refuse_when_stopping()
-    run, batch = await _adopted(host.flows, tenant, run_id, definition, rows)
+    flow = host.flows.readable(definition)
+    run, batch = await asyncio.to_thread(_adopted, flow, tenant, run_id, rows)
     host.refuse_newer(run)
+    await host.flows.keep(tenant, definition)
     try:
         await host.store.commit(batch)
     except SequenceConflict:
@@ -29,26 +38,36 @@ async def adopt(host: Host, tenant: str, run_id: str, definition: bytes, rows: l
     return run
 
 
-async def _adopted(
-    flows: Flows, tenant: str, run_id: str, definition: bytes, rows: list[bytes]
-) -> tuple[Run, Batch]:
+def _adopted(flow: Flow, tenant: str, run_id: str, rows: list[bytes]) -> tuple[Run, Batch]:
     """The run as its log says and the rows to keep. Raises BadRequest or Unprocessable."""
+    if not RUN_ID.fullmatch(run_id):
+        raise BadRequest("This is not the id of a run.", field="runId")
     run, batch = Run(run_id, tenant=tenant), Batch()
+    append = Append(tenant=tenant, run_id=run_id, first=0, events=rows)
     for row in rows:
         event = _event(run, row)
         apply(run, event)
+        append.messages += message_ids(event)
         if event.type in EFFECT_TYPES:
             batch.effects.append(effect_row(run, event))
-    if run.definition != digest(definition):
+    if _unlike(run):
+        raise BadRequest("The log says what no run can be.")
+    if run.definition != flow.digest:
         raise BadRequest("The workflow is not the one the run was started with.")
     if not run.terminal and None in run.children.values():
         raise Unprocessable("The run waits for child runs, which are not part of it.")
-    flow = await flows.keep(tenant, definition)
-    append = Append(tenant=tenant, run_id=run_id, first=0, events=rows)
     append.row, append.inbox = row_of(run), inbox_rows(run)
     append.work = None if run.terminal else due_of(pending(run, flow))
     batch.appends.append(append)
     return run, batch
+
+
+def _unlike(run: Run) -> bool:
+    """Whether the state could not be read back: some event had a value of another kind."""
+    try:
+        return _state.decode(_encode(run)) != run
+    except (msgspec.MsgspecError, ValueError):
+        return True
 
 
 def _event(run: Run, row: bytes) -> Event:

@@ -40,6 +40,8 @@ class Audience(Struct, forbid_unknown_fields=True):
 
 
 class Approval(Wait, rename="camel"):
+    #: nothing is ever approved by waiting
+    on_timeout: Literal["fail"] = "fail"
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
     artifact_id: Text | UnsetType = UNSET
@@ -85,6 +87,7 @@ class Conversation(Wait, rename="camel"):
     group_id: Name | UnsetType = UNSET
     channel: Text | UnsetType = UNSET
     schema: Schema = UNSET
+    outcome_schema: Schema = UNSET
 
 
 def read(config: dict[str, Any], type_: type[Config]) -> Config | str:
@@ -93,7 +96,7 @@ def read(config: dict[str, Any], type_: type[Config]) -> Config | str:
         found = msgspec.convert(config, type_)
     except msgspec.ValidationError as error:
         return str(error).replace("`$.", "`")
-    for name in ("resume_schema", "answer_schema", "schema"):
+    for name in ("resume_schema", "answer_schema", "schema", "outcome_schema"):
         if problem := unusable(getattr(found, name, UNSET)):
             return f"{name}: {problem}"
     return found

@@ -49,6 +49,14 @@ PUT_SNAPSHOTS = Bulk(
     """,
     4,
 )
+PUT_MESSAGES = Bulk(
+    """
+    INSERT INTO messages (n, message_id, sequence)
+    SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
+    ON CONFLICT (n, message_id) DO NOTHING
+    """,
+    3,
+)
 PUT_EFFECTS = Bulk(
     """
     INSERT INTO effects (tenant, invocation_id, run_id, sequence, finished)
@@ -105,6 +113,7 @@ PUT_SECRET = "INSERT INTO secrets (name, value) VALUES (?, ?) ON CONFLICT (name)
 SECRET = "SELECT value FROM secrets WHERE name = ?"
 CLEAR_DERIVED = """
 DELETE FROM inbox;
+DELETE FROM messages;
 DELETE FROM runs;
 DELETE FROM work;
 DELETE FROM snapshots;
@@ -133,7 +142,6 @@ WHERE id = :id AND (:tenant IS NULL OR tenant = :tenant)
 """
 FORGET_RECEIPTS = """
 DELETE FROM receipts WHERE id IN (
-  SELECT id FROM receipts WHERE created_at < ? AND operation NOT LIKE 'TURN %'
-  ORDER BY created_at LIMIT 1000
+  SELECT id FROM receipts WHERE created_at < ? ORDER BY created_at LIMIT 1000
 )
 """
