@@ -94,7 +94,7 @@ def test_a_token_hands_out_no_further_one(api: Api) -> None:
 
 def test_a_token_does_not_outlive_the_key_that_made_it(api: Api) -> None:
     thread = convened(api)
-    hour = {"expiresInS": 3600}
+    hour = {"expires_in_s": 3600}
     body = join(key_as(api, ADA, **hour), thread, ADA, expiresInSeconds=31_536_000).json()
     [made] = [
         key for key in api.get("/v1/host/moot/keys").json()["keys"] if key["id"] == body["keyId"]
