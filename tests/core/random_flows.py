@@ -391,7 +391,12 @@ class Story:
     def _next_due(self, life: Life) -> int | None:
         """Without the deadline: that one would end everything and hide what hangs."""
         run = life.run
-        moments = [node_.due for name in run.active if (node_ := run.nodes[name]).due is not None]
+        moments = [
+            node_.due
+            for name in run.active
+            if (node_ := run.nodes[name]).due is not None
+            and (run.pause is None or node_.status is not NodeStatus.RETRYING)  # it waits as well
+        ]
         for name in run.active:
             limit = life.flow.nodes[name].timeout_ms
             if limit and run.nodes[name].status is NodeStatus.RUNNING:

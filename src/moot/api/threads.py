@@ -22,7 +22,7 @@ from moot.core.events import iso
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.starting import StartRun
-from moot.core.thread import ThreadState
+from moot.core.thread import ThreadState, full_name
 from moot.core.threads import Control
 from moot.core.waiting import THREAD, Conversation
 from moot.engine.built_in import TALK
@@ -231,20 +231,22 @@ async def join(request: Request) -> Reply:
     asked = await request.read(Join)
     if not talk.open:
         raise ConversationClosed("The conversation is closed; nobody can join it any more.")
-    caller, services = request.caller, request.services
-    if not caller.admin and asked.as_ not in caller.speaks_as:
+    caller, services, name = request.caller, request.services, full_name(asked.as_)
+    if caller.run_id is not None:  # else it would outlive its time, and its revocation
+        raise Forbidden("A key for one thread hands out no other one.")
+    if not caller.admin and name not in caller.speaks_as:
         raise Forbidden("Only an administrator's key hands out names it is not bound to.")
     secret = services.clock.new_secret(LIVE_PREFIX)
-    key = new_key(services.clock, secret, f"join {asked.as_}"[:128], run.tenant, JOIN_SCOPES, [])
+    key = new_key(services.clock, secret, f"join {name}"[:128], run.tenant, JOIN_SCOPES, [])
     expires_at = key.created_at + asked.expires_in * 1000
-    key = msgspec.structs.replace(
-        key, speaks_as=[asked.as_], expires_at=expires_at, run_id=run.run_id
-    )
+    if caller.expires_at is not None:
+        expires_at = min(expires_at, caller.expires_at)
+    key = msgspec.structs.replace(key, speaks_as=[name], expires_at=expires_at, run_id=run.run_id)
     await services.store.put_key(key)
     body = {
         "keyId": key.id,
         "threadId": talk.conversation_id,
-        "as": asked.as_,
+        "as": name,
         "expiresAt": iso(expires_at * 1000),
     }
     reply = Reply({**body, "token": secret}, 201, {"Cache-Control": "no-store"})

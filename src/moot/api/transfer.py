@@ -5,9 +5,11 @@ A bundle is lines of JSON: a head with the workflow, every event of the run as i
 a last line with their number and digest. Coming back, each line is checked before anything is kept.
 """
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
@@ -21,7 +23,7 @@ from moot.core.events import Event, iso
 from moot.core.nesting import too_deep
 from moot.core.run import Run
 from moot.core.waiting import Conversation
-from moot.engine.adoption import adopt
+from moot.engine.adoption import Brought, adopt
 
 PAGE = 1000
 FORMATS = ("md", "html", "json", "bundle")
@@ -128,15 +130,15 @@ async def _send(send: Send, piece: bytes) -> None:
 
 async def import_(request: Request) -> Reply:
     """A scope of its own: whoever brings a log along says who said what in it."""
-    head, rows = _opened(await request.body())
-    host, tenant = request.services.host, request.caller.tenant
-    run = await adopt(host, tenant, head.run_id, head.definition.encode(), rows)
-    url = f"/v1/host/moot/threads/{head.thread_id}"
-    body = {"runId": run.run_id, "threadId": head.thread_id, "status": run.status, "url": url}
+    brought = await asyncio.to_thread(_opened, await request.body())
+    run = await adopt(request.services.host, request.caller.tenant, brought)
+    thread_id = brought.thread_id
+    url = f"/v1/host/moot/threads/{quote(thread_id, safe=':')}"
+    body = {"runId": run.run_id, "threadId": thread_id, "status": run.status, "url": url}
     return Reply(body, 201, {"Location": url})
 
 
-def _opened(body: bytes) -> tuple[BundleHead, list[bytes]]:
+def _opened(body: bytes) -> Brought:
     """The bundle taken apart. Raises BadRequest when it is none, or not whole."""
     lines = body.rstrip(b"\n").split(b"\n")
     if too_deep(lines[0]) or too_deep(lines[-1]):
@@ -152,7 +154,7 @@ def _opened(body: bytes) -> tuple[BundleHead, list[bytes]]:
     digest = hashlib.sha256(b"".join(row + b"\n" for row in rows)).hexdigest()
     if len(rows) != end.events or digest != end.sha256:
         raise BadRequest("The bundle was changed or cut off: its digest does not fit.")
-    return head, rows
+    return Brought(head.run_id, head.thread_id, head.definition.encode(), rows)
 
 
 ENDPOINTS = (
