@@ -1,6 +1,7 @@
 """Who calls: API keys, found by the hash of their secret. Identity is never read from text."""
 
 import hashlib
+import re
 from functools import lru_cache
 
 from moot.clock import Clock
@@ -106,7 +107,7 @@ def require(key: Key, scope: str) -> None:
 
 def keep_to_run(key: Key, params: dict[str, str]) -> None:
     """A key for one run does nothing else, and learns of no other."""
-    named = params.get("run_id") or params.get("thread_id", "").partition(":")[0]
+    named = params.get("run_id") or re.split("[~:]", params.get("thread_id", ""))[0]
     if not named:
         raise Forbidden("This key is good for one thread only.", runId=key.run_id)
     if named != key.run_id:

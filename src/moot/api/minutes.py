@@ -42,9 +42,11 @@ class Minutes(Struct, kw_only=True, rename="camel", omit_defaults=True):
     transcript: list[Line] = []
 
 
-async def gather(run_id: str, talk: Conversation, log: AsyncIterator[Event]) -> Minutes:
+async def gather(
+    run_id: str, thread_id: str, talk: Conversation, log: AsyncIterator[Event]
+) -> Minutes:
     """From the events of the run, those of this conversation."""
-    found = Minutes(thread_id=talk.conversation_id, run_id=run_id)
+    found = Minutes(thread_id=thread_id, run_id=run_id)
     people: dict[str, None] = {}
     async for event in log:
         said = event.payload

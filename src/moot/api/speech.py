@@ -10,7 +10,7 @@ from moot.api.streams import cursor
 from moot.api.wire import SSE, Endpoint, Reply, Request, Stream
 from moot.core import conversation
 from moot.core.errors import ConversationClosed
-from moot.core.waiting import Conversation
+from moot.core.waiting import Conversation, thread_id
 
 UPDATES = frozenset({"updates"})
 
@@ -43,7 +43,7 @@ async def begin(request: Request) -> Reply:
     speeches = request.services.host.speeches
     speech = speeches.begin(run.run_id, talk.conversation_id, request.caller.id, told)
     speech.said = said
-    return Reply({"speechId": speech.speech_id, "threadId": talk.conversation_id, **told}, 201)
+    return Reply({"speechId": speech.speech_id, "threadId": thread_id(run, talk), **told}, 201)
 
 
 async def say(request: Request) -> Reply:
@@ -58,7 +58,8 @@ async def say(request: Request) -> Reply:
 
 def _check_floor(request: Request, talk: Conversation, said: dict[str, str]) -> tuple[str, str]:
     if not talk.open:
-        raise ConversationClosed("The conversation is closed.", threadId=talk.conversation_id)
+        name = request.params["thread_id"]
+        raise ConversationClosed("The conversation is closed.", threadId=name)
     who, at = interrupts.speaker(request), request.services.clock.millis()
     return conversation.floor(talk, said, who, at)
 

@@ -1,5 +1,6 @@
 """Councils and threads: one conversation each, of a run. Convene, steer, join, close."""
 
+import re
 from typing import Annotated, Any
 
 import msgspec
@@ -24,7 +25,7 @@ from moot.core.run import Run
 from moot.core.starting import StartRun
 from moot.core.thread import ThreadState, full_name
 from moot.core.threads import Control
-from moot.core.waiting import THREAD, Conversation
+from moot.core.waiting import THREAD, Conversation, thread_id
 from moot.engine.built_in import TALK
 
 LONGEST_TEXT = 100_000
@@ -95,8 +96,9 @@ async def convene(request: Request) -> Reply:
 
 def _convened(run: Run) -> Reply:
     talk = run.conversations[TALK]
-    url = f"/v1/host/moot/threads/{talk.conversation_id}"
-    body = {"runId": run.run_id, "threadId": talk.conversation_id, "url": url}
+    name = thread_id(run, talk)
+    url = f"/v1/host/moot/threads/{name}"
+    body = {"runId": run.run_id, "threadId": name, "url": url}
     return Reply(body, 201, {"Location": url})
 
 
@@ -108,20 +110,20 @@ def _member(item: str | dict[str, Any]) -> dict[str, Any]:
 
 
 async def place(request: Request) -> tuple[Run, Conversation]:
-    """The conversation a thread id names: ``run:node:attempt``, or a run that has one."""
+    """The conversation a thread id names; a conversation id is taken as well."""
     name = request.params["thread_id"]
-    run_id, _, rest = name.partition(":")
+    run_id, *rest = re.split("[~:]", name)
     try:
         run = (await request.services.host.view(request.caller.tenant, run_id)).run
     except RunNotFound:
         raise NotFound("There is no such thread.", threadId=name) from None
     found = list(run.conversations.values())
     if rest:
-        found = [talk for talk in found if talk.conversation_id == name]
+        found = [talk for talk in found if name in (talk.conversation_id, thread_id(run, talk))]
     if len(found) > 1:
         raise BadRequest(
             "The run has several conversations; name one.",
-            threadIds=[talk.conversation_id for talk in found],
+            threadIds=[thread_id(run, talk) for talk in found],
         )
     if not found:
         raise NotFound("There is no such thread.", threadId=name)
@@ -135,7 +137,7 @@ async def read(request: Request) -> Reply:
 
 def shown(run: Run, talk: Conversation) -> dict[str, Any]:
     body: dict[str, Any] = {
-        "threadId": talk.conversation_id,
+        "threadId": thread_id(run, talk),
         "runId": run.run_id,
         "nodeId": talk.node_id,
         "title": run.inputs.get("title") or run.inputs.get("question"),
@@ -220,7 +222,7 @@ async def _act(request: Request, run: Run, talk: Conversation, command: Command)
         await host.handle(run.tenant, run.run_id, command, request.recording(answer))
     except InterruptAlreadyResolved as late:
         raise ConversationClosed(
-            "The conversation is closed.", **{**late.details, "threadId": talk.conversation_id}
+            "The conversation is closed.", **{**late.details, "threadId": thread_id(run, talk)}
         ) from None
     return request.made
 
@@ -245,7 +247,7 @@ async def join(request: Request) -> Reply:
     await services.store.put_key(key)
     body = {
         "keyId": key.id,
-        "threadId": talk.conversation_id,
+        "threadId": thread_id(run, talk),
         "as": name,
         "expiresAt": iso(expires_at * 1000),
     }

@@ -22,7 +22,7 @@ from moot.core.errors import BadRequest
 from moot.core.events import Event, iso
 from moot.core.nesting import too_deep
 from moot.core.run import Run
-from moot.core.waiting import Conversation
+from moot.core.waiting import Conversation, thread_id
 from moot.engine.adoption import Brought, adopt
 
 PAGE = 1000
@@ -55,7 +55,7 @@ async def export(request: Request) -> Reply | Stream:
     name = run.run_id
     if format_ == "bundle":
         return Stream(await _bundle(request, run, talk))
-    told = await minutes.gather(run.run_id, talk, _log(request, run))
+    told = await minutes.gather(run.run_id, thread_id(run, talk), talk, _log(request, run))
     told.title = str(run.inputs.get("title") or "")
     if format_ == "json":
         return Reply(told, 200, _headers("application/json", f"{name}.json"))
@@ -102,7 +102,7 @@ async def _bundle(request: Request, run: Run, talk: Conversation) -> Any:
         format=KIND,
         version=1,
         run_id=run.run_id,
-        thread_id=talk.conversation_id,
+        thread_id=thread_id(run, talk),
         definition=kept.body.decode(),
         exported_at=iso(services.clock.micros()),
         host={"name": "moot", "version": __version__},
@@ -132,9 +132,13 @@ async def import_(request: Request) -> Reply:
     """A scope of its own: whoever brings a log along says who said what in it."""
     brought = await asyncio.to_thread(_opened, await request.body())
     run = await adopt(request.services.host, request.caller.tenant, brought)
-    thread_id = brought.thread_id
-    url = f"/v1/host/moot/threads/{quote(thread_id, safe=':')}"
-    body = {"runId": run.run_id, "threadId": thread_id, "status": run.status, "url": url}
+    url = f"/v1/host/moot/threads/{quote(brought.thread_id)}"
+    body = {
+        "runId": run.run_id,
+        "threadId": brought.thread_id,
+        "status": run.status,
+        "url": url,
+    }
     return Reply(body, 201, {"Location": url})
 
 

@@ -28,10 +28,6 @@ WORLDLY = frozenset({Kind.ACTIVITY, Kind.CHILD})
 #: what a run is to other runs
 PLACE = ("parentRunId", "parentNodeId", "scopeId")
 
-#: fields of a payload that hold an id made from the run's
-IDS = ("conversationId", "key")
-TURNS = ("turn", "initialTurn", "finalTurn")
-
 
 NO_RECORD = NodeError(
     code="replay_source_missing",
@@ -92,14 +88,14 @@ def same(event: Event, new: NewEvent) -> bool:
     return event.type == new.type and name == new.node_id
 
 
-def retold(event: Event, source_run: str, run_id: str, places: dict[int, int]) -> NewEvent:
-    """A recorded event as the replay says it; ids that were made from the run's id move along.
+def retold(event: Event, source_run: str, places: dict[int, int]) -> NewEvent:
+    """A recorded event as the replay says it: word for word, with the ids it was recorded with.
 
     ``places`` says where in the new log the source's events stand.
     """
     return NewEvent(
         event.type,
-        _rehomed(event.payload, source_run, run_id),
+        event.payload,
         None if event.node_id is UNSET else event.node_id,
         cause=_cause(event, source_run, places),
         hints=None if event.hints is UNSET else event.hints,
@@ -113,26 +109,6 @@ def _cause(event: Event, source_run: str, places: dict[int, int]) -> int | str |
         return None
     run_id, _, sequence = cause.rpartition(".")
     return places.get(int(sequence)) if run_id == source_run and sequence.isdigit() else cause
-
-
-def _rehomed(payload: dict[str, Any], source_run: str, run_id: str) -> dict[str, Any]:
-    told = dict(payload)
-    _move(told, IDS, source_run, run_id)
-    if isinstance(told.get("data"), dict):
-        told["data"] = dict(told["data"])
-        _move(told["data"], IDS, source_run, run_id)
-    for name in TURNS:
-        if isinstance(told.get(name), dict):
-            told[name] = dict(told[name])
-            _move(told[name], ("messageId",), source_run, run_id)
-    return told
-
-
-def _move(told: dict[str, Any], names: tuple[str, ...], source_run: str, run_id: str) -> None:
-    for name in names:
-        value = told.get(name)
-        if isinstance(value, str) and value.startswith(f"{source_run}:"):
-            told[name] = run_id + value[len(source_run) :]
 
 
 def missing(run: Run, node_id: str) -> NewEvent:

@@ -74,6 +74,13 @@ class Conversation(Struct, omit_defaults=True):
     state: thread.ThreadState = field(default_factory=thread.ThreadState)
 
 
+def thread_id(run: "Run", talk: Conversation) -> str:
+    """A thread is its run; a conversation within another run is named after its node, too."""
+    if run.workflow_id == THREAD:
+        return run.run_id
+    return f"{run.run_id}~{talk.node_id}~{talk.conversation_id.rpartition(':')[2]}"
+
+
 def _requested(run: "Run", event: Event, at: int) -> None:
     said = event.payload
     run.interrupts[_node(event)] = Interrupt(

@@ -13,6 +13,7 @@ from moot.core.flow import Flow, digest
 from moot.core.nesting import too_deep
 from moot.core.pending import pending
 from moot.core.run import Run, apply
+from moot.core.waiting import thread_id
 from moot.engine.host import Host
 from moot.engine.rebuild import EFFECT_TYPES, Messages
 from moot.engine.turn import due_of, effect_row, inbox_rows, message_ids, row_of
@@ -107,7 +108,7 @@ def _checked(host: Host, run: Run, brought: Brought) -> Flow:
         raise BadRequest("The run tells of another workflow, or of nodes that are not in it.")
     if not run.terminal and None in run.children.values():
         raise Unprocessable("The run waits for child runs, which are not part of it.")
-    threads = [talk.conversation_id for talk in run.conversations.values()]
+    threads = [thread_id(run, talk) for talk in run.conversations.values()]
     if brought.thread_id not in threads:
         raise BadRequest("The run has no such thread.", threadIds=threads)
     return flow

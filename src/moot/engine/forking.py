@@ -24,7 +24,8 @@ async def replay(
     source = await host.view(tenant, run_id)
     host.refuse_newer(source.run)
     log = await host.runs.log(source)
-    head = Head(Run(host.clock.new_id("run_"), tenant=tenant), source.flow)
+    prefix = run_id.partition("_")[0]
+    head = Head(Run(host.clock.new_id(f"{prefix}_"), tenant=tenant), source.flow)
     turn = Replay(host.flows, host.clock, host.limits)
     await asyncio.to_thread(turn.tell, head, log, from_seq)
     owed = turn.owed()
@@ -140,7 +141,7 @@ class Replay(Turn):
 
     def _say_again(self, head: Head, event: Event) -> None:
         self._next += 1
-        new = record.retold(event, self._source_run, head.run.run_id, self._places)
+        new = record.retold(event, self._source_run, self._places)
         self._places[event.sequence] = head.run.next_sequence
         self._record(head, new)
 
