@@ -384,7 +384,8 @@ class Story:
     def _answer_all(self) -> None:
         for life in self.world.alive:
             for key, found in list(life.run.interrupts.items()):
-                if key in life.run.interrupts and life.run.going:
+                late = found.due is not None and self.world.at >= found.due
+                if key in life.run.interrupts and life.run.going and not late:
                     voter = {"voter": f"last{len(found.votes)}"} if found.kind == "approval" else {}
                     self.world.answer(life, key, {**fitting(found.kind), **voter})
 

@@ -13,6 +13,7 @@ from moot.core import rosters, schemas
 from moot.core.definition import nearest
 from moot.core.errors import (
     BadRequest,
+    CapabilityRequired,
     ForceEngineForbidden,
     MockProviderForbidden,
     NotProvided,
@@ -73,6 +74,8 @@ def advertised(services: Services) -> dict[str, dict[str, Any]]:
 def check(services: Services, request: Request, asked: CreateRun, flow: Flow) -> None:
     """Everything that can be refused before a run exists."""
     _check_shape(asked)
+    if services.overlay:
+        refuse_switched_off(services, flow)
     if asked.tags:
         _check_tags(asked.tags)
     if asked.metadata:
@@ -84,6 +87,20 @@ def check(services: Services, request: Request, asked: CreateRun, flow: Flow) ->
         _check_schema(schema, asked.configurable)
     if asked.configurable:
         _check_configurable(services, asked.configurable, free=schema is not UNSET)
+
+
+def refuse_switched_off(services: Services, flow: Flow) -> None:
+    """What a test has switched off is refused as if it were not here."""
+    if services.overlay.get("conversationPrimitive") is not False:
+        return
+    for node in flow.nodes.values():
+        if node.type.type_id == "core.conversationGate":
+            raise CapabilityRequired(
+                f"Node '{node.id}' needs conversationPrimitive, which is switched off.",
+                requiredCapability="conversationPrimitive",
+                offendingTypeId=node.type.type_id,
+                nodeId=node.id,
+            )
 
 
 def check_rosters(flow: Flow, inputs: dict[str, Any]) -> None:

@@ -161,7 +161,7 @@ def _error(said: dict[str, Any]) -> str:
 
 
 def _reason(said: dict[str, Any]) -> str:
-    return f" ({said['reason']})" if said.get("reason") else ""
+    return f" ({output.one_line(str(said['reason']))})" if said.get("reason") else ""
 
 
 SAID_BY_OTHERS = (
