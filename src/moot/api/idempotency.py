@@ -86,21 +86,23 @@ async def _first(
         return receipt_of(reply)
 
     request.receipts = receipts
+    lasting = True
     try:
         reply = await endpoint.call(request)
     except MootError as refusal:
-        written = False
+        written, lasting = False, not refusal.passing
         reply = refused(refusal, request.services)
     unknown = endpoint.public and isinstance(reply, Reply) and reply.status == 404
-    if isinstance(reply, Reply) and _final(reply) and not written and not unknown:
+    if isinstance(reply, Reply) and lasting and _final(reply) and not written and not unknown:
         await _keep(request, receipt_of(reply))
     return reply
 
 
 def _owned(key: str, request: Request, endpoint: Endpoint) -> str:
-    """Who comes by a signed link is nobody else: the key is a matter of this link."""
+    """What one caller calls a request is no other's matter: another's may say something else,
+    or be refused. Who comes by a signed link is known by the link."""
     if not endpoint.public:
-        return key
+        return f"{request.caller.id} {key}"
     place = msgspec.json.encode(request.params, order="sorted")
     return f"{hashlib.sha256(place).hexdigest()} {key}"
 

@@ -8,10 +8,17 @@ import msgspec
 from msgspec import Struct
 
 from moot.api import tokens
+from moot.api.auth import is_agents
 from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core.conversation import Speaker
-from moot.core.errors import BadRequest, Forbidden, InterruptNotFound, MessageIdConflict
+from moot.core.errors import (
+    BadRequest,
+    Forbidden,
+    InterruptExpired,
+    InterruptNotFound,
+    MessageIdConflict,
+)
 from moot.core.events import decode, iso
 from moot.core.inbox import question
 from moot.core.interrupts import too_late
@@ -233,14 +240,20 @@ async def by_token(request: Request) -> Reply:
 
 async def _ticket(request: Request) -> tokens.Ticket:
     services = request.services
-    return tokens.read(services.token_secret, request.params["token"], services.clock.millis())
+    now = services.clock.millis()
+    ticket = tokens.read(services.token_secret, request.params["token"], now)
+    holder = await services.store.key_by_hash(ticket.by)
+    late = holder is None or (holder.expires_at is not None and holder.expires_at <= now)
+    if holder is None or late or holder.revoked_at is not None:
+        raise InterruptExpired("The key that this link was made for is good no longer.")
+    return ticket
 
 
 def open_question(services: Services, run: Run, caller: Key) -> dict[str, Any] | None:
     """The question a run is stopped at, with a fresh link to it, for its snapshot."""
     for node_id, found in run.interrupts.items():
         intent = _intent(caller)
-        token = _token(services, run, node_id, found, intent)
+        token = _token(services, run, (node_id, found), (intent, caller.hash))
         return {
             "nodeId": node_id,
             "interruptId": found.interrupt_id,
@@ -255,13 +268,19 @@ def open_question(services: Services, run: Run, caller: Key) -> dict[str, Any] |
 
 
 def _intent(caller: Key) -> tokens.Intent:
-    """A link gives no more than its reader has: who may not answer gets one to look at only."""
-    return "resolve" if caller.admin or "approvals:respond" in caller.scopes else "inspect"
+    """A link gives no more than its reader has, and whoever holds one is a person: who may not
+    answer, or speaks for agents only, gets one to look at."""
+    may = "approvals:respond" in caller.scopes and not is_agents(caller)
+    return "resolve" if caller.admin or may else "inspect"
 
 
 def _token(
-    services: Services, run: Run, node_id: str, found: Interrupt, intent: tokens.Intent
+    services: Services,
+    run: Run,
+    question: tuple[str, Interrupt],
+    reader: tuple[tokens.Intent, str],
 ) -> str:
+    node_id, found = question
     expires = found.requested_at + tokens.LIFETIME_MS
     ticket = tokens.Ticket(
         tenant=run.tenant,
@@ -269,7 +288,8 @@ def _token(
         node_id=node_id,
         interrupt_id=found.interrupt_id,
         expires_at=min(expires, found.due) if found.due is not None else expires,
-        intent=intent,
+        intent=reader[0],
+        by=reader[1],
     )
     return tokens.mint(services.token_secret, ticket)
 

@@ -83,20 +83,22 @@ ENDPOINTS = (
         method="POST", path="/v1/host/moot/threads/{thread_id}/speech", call=begin,
         scope="approvals:respond", body=Begin, status=201,
         summary="Begin to speak: listeners see who", errors=(404, 409, 422),
+        joined=True,
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}/speech/{speech_id}", call=say,
         scope="approvals:respond", body=Words, status=204,
         summary="Words of a turn under way; they are not kept", errors=(404,),
+        joined=True,
     ),
     Endpoint(
         method="DELETE", path="/v1/host/moot/threads/{thread_id}/speech/{speech_id}", call=stop,
         scope="approvals:respond", status=204, summary="Stop speaking without taking a turn",
-        errors=(404,),
+        errors=(404,), joined=True,
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/threads/{thread_id}/stream", call=stream,
-        scope="runs:read", media=SSE, errors=(404,),
+        scope="runs:read", media=SSE, errors=(404,), joined=True,
         summary="The thread as it happens, with the words being spoken",
     ),
 )  # fmt: skip

@@ -234,8 +234,6 @@ async def join(request: Request) -> Reply:
     if not talk.open:
         raise ConversationClosed("The conversation is closed; nobody can join it any more.")
     caller, services, name = request.caller, request.services, full_name(asked.as_)
-    if caller.run_id is not None:  # else it would outlive its time, and its revocation
-        raise Forbidden("A key for one thread hands out no other one.")
     if not caller.admin and name not in caller.speaks_as:
         raise Forbidden("Only an administrator's key hands out names it is not bound to.")
     secret = services.clock.new_secret(LIVE_PREFIX)
@@ -243,7 +241,8 @@ async def join(request: Request) -> Reply:
     expires_at = key.created_at + asked.expires_in * 1000
     if caller.expires_at is not None:
         expires_at = min(expires_at, caller.expires_at)
-    key = msgspec.structs.replace(key, speaks_as=[name], expires_at=expires_at, run_id=run.run_id)
+    place_of = f"{run.run_id}/{talk.node_id}"
+    key = msgspec.structs.replace(key, speaks_as=[name], expires_at=expires_at, thread=place_of)
     await services.store.put_key(key)
     body = {
         "keyId": key.id,
@@ -264,6 +263,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET", path="/v1/host/moot/threads/{thread_id}", call=read, scope="runs:read",
         summary="Read a thread: who takes part, and how it is steered", errors=(404,),
+        joined=True,
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}:close", call=close,
@@ -273,7 +273,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}/controls", call=steer,
         scope="approvals:respond", body=Steer,
-        summary="Steer a thread: mute, pause, prod, invite", errors=(404, 409),
+        summary="Steer a thread: mute, pause, prod, invite", errors=(404, 409), joined=True,
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}/join", call=join,

@@ -18,7 +18,7 @@ from moot import __version__
 from moot.api import minutes, printing, threads
 from moot.api.wire import Endpoint, Receive, Reply, Request, Send, Stream, encode
 from moot.core import events
-from moot.core.errors import BadRequest
+from moot.core.errors import BadRequest, Forbidden
 from moot.core.events import Event, iso
 from moot.core.nesting import too_deep
 from moot.core.run import Run
@@ -52,6 +52,8 @@ async def export(request: Request) -> Reply | Stream:
     if format_ not in FORMATS:
         raise BadRequest(f"format must be one of {', '.join(FORMATS)}.", field="format")
     run, talk = await threads.place(request)
+    if format_ == "bundle" and request.caller.thread is not None:
+        raise Forbidden("The bundle is the whole run; this key is good for one thread only.")
     name = run.run_id
     if format_ == "bundle":
         return Stream(await _bundle(request, run, talk))
@@ -166,7 +168,7 @@ ENDPOINTS = (
         method="GET", path="/v1/host/moot/threads/{thread_id}/export", call=export,
         scope="runs:read", summary="The minutes of a thread, or all of it as one file",
         query={"format": ({"type": "string", "enum": list(FORMATS)}, "md unless told otherwise")},
-        errors=(404,), media="text/markdown",
+        errors=(404,), media="text/markdown", joined=True,
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/threads:import", call=import_, scope="runs:import",

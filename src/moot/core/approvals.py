@@ -40,32 +40,56 @@ def requested(node: FlowNode, spec: GateSpec, name: str) -> NewEvent:
 
 def answer(run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer) -> list[NewEvent]:
     value = _answer_of(given.value, found.data["actions"])
+    if given.interrupt_id is not None and _needed(found) > 1:
+        raise Forbidden("A vote of several is given with a key, not by link.")
     by = _voter(value, given.who)
     overrides = _overrides(value, given.who)
     if not overrides:
         _check_eligible(found.data, by, given.who)
     if value["action"] == "ask":
         return [_question(node, found, value, given)]
-    events = []
+    events: list[NewEvent] = []
     if overrides:
         payload = {"gateId": node.id, "principal": _own(given.who), "reason": value["reason"]}
         events.append(NewEvent("approval.overridden", payload, node.id, cause=found.seq))
-    if value["action"] in ("accept", "edit-accept", "reject"):
-        votes = {**found.votes, by: value["action"]}
-        reached = _outcome(found.data, votes)
-        if overrides and found.data.get("overrideBypassesQuorum") is True:
-            reached = value["action"]
-        if int(found.data.get("requiredApprovals", 1)) > 1:
-            events.append(_voted(node.id, (by, given.who.principal), value, found, votes))
+    if value["action"] != "refine":
+        said, reached = _vote(node, found, (by, given.who.principal), value, overrides)
+        events += said
         if reached is None:
             return events
-        value = {**value, "action": reached if reached == "reject" else value["action"]}
-        edits = {name: edit for name, edit in found.edits.items() if name != by}
-        if value["action"] == "accept" and edits:
-            value |= {"action": "edit-accept", "editedArtifactData": [*edits.values()][-1]}
-    said = [_received(node.id, value, by, given.at)]
-    over = ended(node, found, given, value, said)
+        value = reached
+    received = [_received(node.id, value, by, given.at)]
+    over = ended(node, found, given, value, received)
     return [*events, *over, _approved(run, flow, node, value, given.at)]
+
+
+def _needed(found: Interrupt) -> int:
+    return int(found.data.get("requiredApprovals", 1))
+
+
+def _vote(
+    node: FlowNode,
+    found: Interrupt,
+    who: tuple[str, str],
+    value: dict[str, Any],
+    overrides: bool,
+) -> tuple[list[NewEvent], dict[str, Any] | None]:
+    """What a vote records, and the answer all votes come to, if they do."""
+    by, action = who[0], value["action"]
+    if found.votes.get(by) == action and not overrides:
+        return [], None  # said already
+    votes = {**found.votes, by: action}
+    reached = _outcome(found.data, votes)
+    if overrides and found.data.get("overrideBypassesQuorum") is True:
+        reached = action
+    events = [_voted(node.id, who, value, found, votes)] if _needed(found) > 1 else []
+    if reached is None:
+        return events, None
+    value = {**value, "action": reached if reached == "reject" else action}
+    edits = {name: edit for name, edit in found.edits.items() if name != by}
+    if value["action"] == "accept" and edits:
+        value |= {"action": "edit-accept", "editedArtifactData": [*edits.values()][-1]}
+    return events, value
 
 
 def _answer_of(value: Any, actions: list[str]) -> dict[str, Any]:
@@ -129,6 +153,8 @@ def _check_eligible(data: dict[str, Any], by: str, who: Speaker) -> None:
     groups = [f"group:{name}" for name in data.get("approverGroupRefs", [])]
     roles = [f"role:{name}" for name in data.get("approverRoleRefs", [])]
     listed = [*data.get("approversList", []), *groups, *roles]
+    if not listed and not who.speaks_for_people:
+        raise Forbidden("This gate waits for a person; it names no agent that may pass it.")
     if listed and not {by, who.principal, *who.names}.intersection(listed):
         way_out = " Override it: {override: true, reason}." if who.admin else ""
         raise Forbidden(

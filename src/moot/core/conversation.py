@@ -48,6 +48,11 @@ class Speaker(Struct, frozen=True):
             return "user"
         return self.names[0] if self.names else f"user:{self.principal}"
 
+    @property
+    def speaks_for_people(self) -> bool:
+        """An administrator, a person, or a key that is bound to nobody; not an agent's."""
+        return self.admin or not self.names or any(map(thread.is_person, self.names))
+
 
 def conversation_id(run: Run, node_id: str, attempt: int) -> str:
     return f"{run.run_id}:{node_id}:{attempt}"

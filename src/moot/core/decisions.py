@@ -50,8 +50,13 @@ def read(outcome: Any) -> Decision | None:
         return None
 
 
-def check(outcome: Any, talk: Conversation, called: bool = False) -> None:
-    """Raises BadRequest when an outcome is a decision and something about it is wrong."""
+def check(
+    outcome: Any, talk: Conversation, called: bool = False, names: tuple[str, ...] = ()
+) -> None:
+    """Raises BadRequest when an outcome is a decision and something about it is wrong.
+
+    ``names``: who records it speaks for these only; empty for a person, who records for all.
+    """
     found = _decision({"decision": outcome} if called else outcome, called)
     if found is None:
         return
@@ -62,7 +67,12 @@ def check(outcome: Any, talk: Conversation, called: bool = False) -> None:
             field="decision.citedTurns",
             cited=beyond,
         )
-    for name in [*(vote.by for vote in found.votes), *(each.by for each in found.dissent)]:
+    voters = [vote.by for vote in found.votes]
+    if len(set(voters)) < len(voters):
+        raise BadRequest("Everybody has one vote.", field="decision.votes")
+    for name in [*voters, *(each.by for each in found.dissent)]:
+        if names and name not in names:
+            raise BadRequest(f"You cannot vote or dissent for '{name}'.", field="decision")
         if talk.roster is not None and not thread.is_person(name) and name not in talk.roster:
             raise BadRequest(
                 f"'{name}' is not on the roster of this conversation.",

@@ -19,6 +19,7 @@ from moot.core.errors import (
     InterruptGone,
     InterruptNotFound,
     MootError,
+    RunPaused,
 )
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
@@ -132,11 +133,8 @@ def _open_interrupt(run: Run, given: Answer) -> Interrupt:
 
 
 def refuse_paused(run: Run) -> None:
-    """The first event after a pause is its end."""
     if run.status is Status.PAUSED:
-        raise Conflict(
-            "The run is paused; resume it first.", runId=run.run_id, runStatus=run.status.value
-        )
+        raise RunPaused(run.run_id)
 
 
 def too_late(run: Run, node_id: str) -> MootError:

@@ -56,4 +56,4 @@ def _member(item: Any) -> bool:
     except msgspec.ValidationError:
         return False
     name = found.agent_id
-    return not thread.is_person(name) and not any(mark.isspace() for mark in name)
+    return not thread.is_person(name) and thread.is_name(name)

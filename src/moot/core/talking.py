@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import conversation, decisions, schemas, thread
+from moot.core import conversation, decisions, schemas
 from moot.core.errors import BadRequest, MootError, NotFound
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
@@ -34,7 +34,8 @@ def talk(run: Run, flow: Flow, node: FlowNode, given: Answer) -> list[NewEvent]:
     _refuse_foreign(found, given.value)
     if said.operation == "close":
         _check_outcome(run, node, said.outcome)
-        decisions.check(said.outcome, found, said.decided)
+        agents = () if given.who.speaks_for_people else given.who.names
+        decisions.check(said.outcome, found, said.decided, agents)
         final = _final_turn(found, said.turn, given)
         closed = conversation.closed(found, node, final, said.outcome)
         return _closing(run, flow, node, found, closed, given)
@@ -89,7 +90,8 @@ def _final_turn(found: Conversation, said: Any, given: Answer) -> dict[str, Any]
     if said is not None:
         return conversation.turn_of(found, said, given.who, given.at)
     _check_may_close(found, given)
-    turn = conversation.system_turn(found, "The conversation was closed.", given.at)
+    text = f"{given.who.person} closed the conversation."
+    turn = conversation.system_turn(found, text, given.at)
     turn["via"] = given.who.principal
     return turn
 
@@ -97,9 +99,9 @@ def _final_turn(found: Conversation, said: Any, given: Answer) -> dict[str, Any]
 def _check_may_close(found: Conversation, given: Answer) -> None:
     """A person may; an agent may who could also say so."""
     who = given.who
-    agents = [name for name in who.names if not thread.is_person(name)]
-    if who.admin or len(agents) < len(who.names) or not agents:
+    if who.speaks_for_people:
         return
+    agents = who.names
     refusals = []
     for name in agents:
         try:

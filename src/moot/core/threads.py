@@ -121,7 +121,8 @@ def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
 def _participant(asked: Any, word: str) -> str:
     """``{"participant_id": "id"}`` or a bare id."""
     name = asked.get("participant_id") if isinstance(asked, dict) else asked
-    if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
+    fits = isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME
+    if not isinstance(name, str) or not fits or not thread.is_name(name):
         raise BadRequest(f"{word} needs a participant_id.", field=f"{word}.participant_id")
     return thread.full_name(name)
 

@@ -137,8 +137,8 @@ class Key(Struct, frozen=True, kw_only=True):
     test: bool = False
     revoked_at: int | None = None
     expires_at: int | None = None
-    #: good for this run only
-    run_id: str | None = None
+    #: good for this conversation only: its run and node, with a slash between
+    thread: str | None = None
 
 
 class Snapshot(Struct, frozen=True):

@@ -115,7 +115,13 @@ def unusable(schema: Schema) -> str | None:
 
 def approval(config: dict[str, Any]) -> str | None:
     found = read(config, Approval)
-    return found if isinstance(found, str) else None
+    if isinstance(found, str):
+        return found
+    listed = [] if isinstance(found.approvers_list, UnsetType) else found.approvers_list
+    others = config.get("approverGroupRefs") or config.get("approverRoleRefs")
+    if listed and not others and found.required_approvals > len(set(listed)):
+        return f"requiredApprovals is {found.required_approvals}, approversList names fewer"
+    return None
 
 
 def clarification(config: dict[str, Any]) -> str | None:

@@ -70,12 +70,12 @@ ORDER BY workflow_id
 """
 KEY_BY_HASH = """
 SELECT id, hash, tenant, name, scopes, speaks_as, created_at, admin, test, revoked_at, expires_at,
-  run_id
+  thread
 FROM keys WHERE hash = ?
 """
 KEYS = """
 SELECT id, hash, tenant, name, scopes, speaks_as, created_at, admin, test, revoked_at, expires_at,
-  run_id
+  thread
 FROM keys WHERE :tenant IS NULL OR tenant = :tenant ORDER BY created_at, id
 """
 

@@ -127,13 +127,13 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 DROP_DEFINITION = "DELETE FROM definitions WHERE tenant = ? AND workflow_id = ? AND digest = ?"
 PUT_KEY = """
 INSERT INTO keys (id, hash, tenant, name, scopes, speaks_as, created_at, admin, test, revoked_at,
-                  expires_at, run_id)
+                  expires_at, thread)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, tenant = excluded.tenant,
   name = excluded.name, scopes = excluded.scopes, speaks_as = excluded.speaks_as,
   created_at = excluded.created_at, admin = excluded.admin, test = excluded.test,
   revoked_at = excluded.revoked_at, expires_at = excluded.expires_at,
-  run_id = excluded.run_id
+  thread = excluded.thread
 """
 KEY_HOLDER = "SELECT id FROM keys WHERE hash = ?"
 REVOKE_KEY = """
