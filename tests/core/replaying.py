@@ -120,7 +120,9 @@ def _homeless(source: Life, value: Any) -> Any:
 def _check_beside(found: Retold) -> None:
     """Nothing is caused elsewhere."""
     batch = found.batch
-    assert not (batch.effects or batch.artifacts or batch.sealed or batch.unseal)
+    assert not (batch.effects or batch.artifacts or batch.unseal)
+    assert not (batch.sealed and found.run.terminal)
+    assert {run_id for _, run_id, _, _ in batch.sealed} <= {FORK}
     assert {append.run_id for append in batch.appends} == {FORK}
 
 
