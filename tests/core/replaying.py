@@ -120,7 +120,9 @@ def _homeless(source: Life, value: Any) -> Any:
 def _check_beside(found: Retold) -> None:
     """Nothing is caused elsewhere."""
     batch = found.batch
-    assert not (batch.effects or batch.artifacts or batch.sealed or batch.unseal)
+    assert not (batch.effects or batch.artifacts or batch.unseal)
+    assert not (batch.sealed and found.run.terminal)
+    assert {run_id for _, run_id, _, _ in batch.sealed} <= {FORK}
     assert {append.run_id for append in batch.appends} == {FORK}
 
 
@@ -139,7 +141,7 @@ def check_same(source: Life, found: Retold) -> None:
     for key, talk in then.conversations.items():
         again = now.conversations[key]
         assert (again.turns, again.open, again.roster) == (talk.turns, talk.open, talk.roster)
-        assert again.conversation_id == talk.conversation_id.replace(then.run_id, FORK, 1)
+        assert again.conversation_id == talk.conversation_id
     assert {k: (n.status, n.attempt) for k, n in now.nodes.items()} == {
         k: (n.status, n.attempt) for k, n in then.nodes.items()
     }

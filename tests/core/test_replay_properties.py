@@ -4,10 +4,11 @@ from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import given
-from random_flows import Move, Story, bodies, examples, flows_of, limits, moves
+from random_flows import SECRET, Move, Story, bodies, examples, flows_of, limits, moves
 from replaying import check_same, retold
 from simulator import Life, World
 
+from moot.core.events import encode
 from moot.core.starting import Limits
 
 
@@ -68,3 +69,22 @@ def test_half_a_life_or_a_cancelled_one_is_said_as_far_as_it_went(
         life.log = life.log[:until]
         found = retold(life, data.draw(st.integers(0, until)))
         assert found.told("replay.diverged") == []
+
+
+@given(bodies(), st.lists(moves, max_size=12), limits)
+@examples(100)
+def test_a_secret_stays_one_in_a_replay(
+    body: dict[str, Any], happened: list[Move], ceilings: Limits
+) -> None:
+    """What was masked is not known again: it may lead elsewhere, and never shows."""
+    flows = flows_of(body)
+    world = World(flows, limits=ceilings)
+    story = Story(world)
+    world.start(flows["self"])
+    for move in happened:
+        story.happen(move)
+    story.to_the_end()
+    for life in world.lives.values():
+        found = retold(life)
+        told = b"".join(encode(event) for event in found.log).decode()
+        assert SECRET not in told

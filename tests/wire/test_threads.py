@@ -100,10 +100,10 @@ def test_the_question_is_put_by_who_convenes(api: Api, ann: Api) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_council_begins_no_run(api: Api, wrong: dict[str, Any]) -> None:
-    before = api.get("/v1/runs", params={"limit": 1}).json()
+    before = api.get("/v1/host/moot/runs", params={"limit": 1}).json()
     body = {"question": "?", "participants": ["ada", "bo"], **wrong} if wrong else {}
     refused(api.post("/v1/host/moot/councils", body), 400, VALIDATION)
-    assert api.get("/v1/runs", params={"limit": 1}).json() == before
+    assert api.get("/v1/host/moot/runs", params={"limit": 1}).json() == before
 
 
 def test_a_roster_that_is_too_long_says_how_long_it_may_be(api: Api) -> None:

@@ -27,6 +27,7 @@ from moot.engine.adoption import Brought, adopt
 
 PAGE = 1000
 FORMATS = ("md", "html", "json", "bundle")
+PRINTED = {"md": printing.markdown, "html": printing.html}
 KIND = "moot.conversation"
 LARGEST_BUNDLE = 256 * 1024 * 1024
 
@@ -61,11 +62,10 @@ async def export(request: Request) -> Reply | Stream:
     told.title = str(run.inputs.get("title") or "")
     if format_ == "json":
         return Reply(told, 200, _headers("application/json", f"{name}.json"))
-    if format_ == "html":
-        page = printing.html(told).encode()
-        return Reply(page, 200, _headers("text/html; charset=utf-8", f"{name}.html"))
-    page = printing.markdown(told).encode()
-    return Reply(page, 200, _headers("text/markdown; charset=utf-8", f"{name}.md"))
+    # in a thread: long minutes keep nobody else waiting
+    page = await asyncio.to_thread(PRINTED[format_], told)
+    media = f"text/{'html' if format_ == 'html' else 'markdown'}; charset=utf-8"
+    return Reply(page.encode(), 200, _headers(media, f"{name}.{format_}"))
 
 
 def _headers(media: str, name: str) -> dict[str, str]:

@@ -144,6 +144,15 @@ def next_moment(run: Run, flow: Flow) -> int | None:
     return min(moments, default=None)
 
 
+def secrets(flow: Flow) -> dict[str, Any]:
+    """What the workflow itself holds and no log may show. What else was secret is not known."""
+    return {
+        f"var:{variable.name}": variable.default_value
+        for variable in flow.definition.variables
+        if variable.name in flow.sensitive and variable.default_value is not UNSET
+    }
+
+
 def started(event: Event, from_seq: int) -> Event:
     """The beginning of the source, as that of its replay: nobody's child, in nobody's place."""
     said = {key: value for key, value in event.payload.items() if key not in PLACE}

@@ -5,9 +5,12 @@ Nothing is called, nobody is asked, no time passes: the whole fork is decided in
 
 import asyncio
 
+import msgspec
+
 from moot.core import replay as record
 from moot.core.commands import Advance, Compute, Wake, decide
 from moot.core.events import Event, NewEvent, millis
+from moot.core.masking import sealed_event
 from moot.core.outcomes import Kind
 from moot.core.pending import pending
 from moot.core.run import Run
@@ -47,14 +50,27 @@ class Replay(Turn):
         #: sequence in the source -> in the fork
         self._places: dict[int, int] = {}
         self._differs = False
+        self._secrets = record.secrets(head.flow)
         self.born.append(head)
         self._say_again(head, record.started(source[0], asked))
         while not head.run.terminal and self._step(head):
             pass
         head.unfinished = False
+        self._seal(head)
 
     def _beside(self, head: Head, new: NewEvent, event: Event) -> None:
-        """What the source caused elsewhere is not caused again."""
+        """What the source caused elsewhere is not caused again. What was worked out anew and must
+        not be shown is known to the nodes that come after."""
+        head.sealed.update(new.sealed or {})
+
+    def _seal(self, head: Head) -> None:
+        run = head.run
+        if run.terminal:
+            head.sealed.clear()
+        self.batch.sealed = [
+            (run.tenant, run.run_id, name, msgspec.json.encode(value))
+            for name, value in head.sealed.items()
+        ]
 
     def _step(self, head: Head) -> bool:
         """One thing more, in the order of the record for as long as both go the same way."""
@@ -88,8 +104,7 @@ class Replay(Turn):
         for was in past:
             self._say_again(head, was)
         for new in found[len(past) :]:
-            self._compare(head, new)
-            self._record(head, new)
+            self._work_out(head, new)
 
     def _next_decision(self, head: Head) -> list[NewEvent]:
         """What follows from the state alone."""
@@ -105,9 +120,12 @@ class Replay(Turn):
     def _think(self, head: Head) -> bool:
         events = self._next_decision(head)
         for event in events:
-            self._compare(head, event)
-            self._record(head, event)
+            self._work_out(head, event)
         return bool(events)
+
+    def _work_out(self, head: Head, event: NewEvent) -> None:
+        self._compare(head, event)
+        self._record(head, sealed_event(event, self._secrets, head.flow.masking))
 
     def _follow_on(self, head: Head) -> bool:
         """The record says what should follow; when nothing does, that is a difference."""
@@ -136,7 +154,7 @@ class Replay(Turn):
         elif gates:
             events = decide(run, flow, Compute(gates[0], self._moment()))
         for event in events:
-            self._record(head, event)
+            self._work_out(head, event)
         return bool(events)
 
     def _say_again(self, head: Head, event: Event) -> None:
