@@ -23,7 +23,12 @@ def convened(api: Api, *names: str, **body: Any) -> str:
 
 
 def run_of(thread: str) -> str:
-    return thread.partition(":")[0]
+    return thread.partition("~")[0]
+
+
+def node_of(thread: str) -> str:
+    """The node of a conversation; a thread of its own has one for all."""
+    return thread.split("~")[1] if "~" in thread else "talk"
 
 
 def read(api: Api, thread: str) -> dict[str, Any]:
@@ -58,11 +63,11 @@ def joined(api: Api, thread: str, name: str, **more: Any) -> Api:
 def tell(api: Api, thread: str, name: str, content: Any = "hello", **turn: Any) -> httpx.Response:
     """A turn of an agent."""
     said = {"role": "agent", "speakerId": name, "content": content, **turn}
-    return resolve(api, run_of(thread), said, thread.split(":")[1])
+    return resolve(api, run_of(thread), said, node_of(thread))
 
 
 def person(api: Api, thread: str, content: Any = "hello", **turn: Any) -> httpx.Response:
-    return resolve(api, run_of(thread), {"content": content, **turn}, thread.split(":")[1])
+    return resolve(api, run_of(thread), {"content": content, **turn}, node_of(thread))
 
 
 def key_as(api: Api, *names: str, **more: Any) -> Api:

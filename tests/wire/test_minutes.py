@@ -25,7 +25,21 @@ HOSTILE = (
 @pytest.fixture(scope="module")
 def hostile(api: Api) -> str:
     """A council of people who try to write the minutes themselves."""
-    names = [f"host:{text}" for text in HOSTILE[:12]]
+    marks = (
+        "#",
+        "<b>",
+        "|",
+        "[a](b)",
+        "![a](b)",
+        "**a**",
+        "`a`",
+        "_a_",
+        "~~a~~",
+        "-",
+        "1.",
+        "&lt;",
+    )
+    names = [f"host:{text}" for text in marks]
     thread = convened(api, ADA, BO, *names, question="\n".join(HOSTILE), title="# <b>|T|</b>\n# x")
     for text in HOSTILE:
         answered(tell(api, thread, ADA, text))

@@ -92,7 +92,8 @@ def test_words_come_in_order_beside_the_log(api: Api) -> None:
     assert sorted(names[6:]) == ["conversation.exchanged", "speech.ended"]
     started = found[0].data
     assert (started["speakerId"], started["from"], started["role"]) == (ADA, ADA, "agent")
-    assert (started["to"], started["conversationId"], started["runId"]) == (BO, thread, run_id)
+    assert (started["to"], started["runId"]) == (BO, run_id)
+    assert started["conversationId"] == f"{run_id}:talk:1"
     deltas = [frame.data for frame in found if frame.event == "speech.delta"]
     assert [(each["index"], each["delta"]) for each in deltas] == [
         (number + 1, f"{number} ") for number in range(5)

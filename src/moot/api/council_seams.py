@@ -90,7 +90,7 @@ GATE = {
             "config": {
                 "title": "Publish",
                 "requiredApprovals": 2,
-                "approversList": [APPROVER],
+                "approversList": [APPROVER, "conformance-second-principal"],
                 "overrideBypassesQuorum": True,
             },
             "inputs": {},

@@ -49,7 +49,7 @@ class Idempotency:
         if not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
             raise BadRequest(f"Idempotency-Key must have 1 to {LONGEST_KEY} printable characters.")
         name = (request.caller.tenant, endpoint.operation, _owned(key, request, endpoint))
-        digest = await _digest(request)
+        digest = await _digest(request, endpoint)
         while name in self._under_way:
             await asyncio.shield(self._under_way[name])
         done = self._under_way[name] = asyncio.get_running_loop().create_future()
@@ -99,10 +99,9 @@ async def _first(
 
 
 def _owned(key: str, request: Request, endpoint: Endpoint) -> str:
-    """What one caller calls a request is no other's matter: another's may say something else,
-    or be refused. Who comes by a signed link is known by the link."""
+    """Who comes by a signed link is nobody else: the key is a matter of this link."""
     if not endpoint.public:
-        return f"{request.caller.id} {key}"
+        return key
     place = msgspec.json.encode(request.params, order="sorted")
     return f"{hashlib.sha256(place).hexdigest()} {key}"
 
@@ -134,14 +133,17 @@ def _again(kept: Receipt, digest: str) -> Reply:
     return Reply(kept.body, kept.status, {**kept.headers, REPLAYED: "true"})
 
 
-async def _digest(request: Request) -> str:
-    """The body in canonical form and the run it is about; the route's template is in the key."""
+async def _digest(request: Request, endpoint: Endpoint) -> str:
+    """The body in canonical form and the run it is about; the route's template is in the key.
+
+    Where it matters who says it, the same words of another caller are another request."""
     body = await request.body()
     # What is not JSON the handler will refuse, and a refusal of that kind is not kept.
     with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         body = msgspec.json.encode(msgspec.json.decode(body or b"{}"), order="sorted")
     place = msgspec.json.encode(request.params, order="sorted")
-    return hashlib.sha256(place + b"\0" + body).hexdigest()
+    who = request.caller.id.encode() if endpoint.scope == "approvals:respond" else b""
+    return hashlib.sha256(place + b"\0" + who + b"\0" + body).hexdigest()
 
 
 def refused(refusal: MootError, services: Services) -> Reply:

@@ -53,6 +53,10 @@ def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
             speakerId=sender,
             conversationId=talk.conversation_id,
         )
+    for value in given.content.values():
+        about = value.get("targets") if isinstance(value, dict) else value
+        if isinstance(about, list) and len(about) > thread.MOST_TARGETS:
+            raise BadRequest(f"A control is about {thread.MOST_TARGETS} names at most.")
     events: list[NewEvent] = []
     if "invite" in given.content:
         events.append(_join(talk, given, sender))
@@ -107,6 +111,8 @@ def _join(talk: Conversation, given: Control, sender: str) -> NewEvent:
 
 def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
     name = _participant(given.content["uninvite"], "uninvite")
+    if name != sender and not given.who.admin and not thread.is_person(sender):
+        raise Forbidden("An agent takes its own leave, nobody else's.", participant=sender)
     if name not in talk.state.members:
         return []
     payload = {

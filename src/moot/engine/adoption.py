@@ -66,7 +66,10 @@ def _folded(tenant: str, brought: Brought) -> tuple[Run, list[EffectRow], Messag
     messages: Messages = []
     for row in brought.rows:
         event = _event(run, row)
-        apply(run, event)
+        try:
+            apply(run, event, strict=True)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise BadRequest(f"Event {event.sequence} says what cannot be: {error!r}") from None
         messages += message_ids(event)
         if event.type in EFFECT_TYPES:
             effects.append(effect_row(run, event))
