@@ -35,7 +35,7 @@ def run_id(moot: Cli) -> str:
 def test_a_decision_closes_the_thread_and_stands_in_its_minutes(moot: Cli, run_id: str) -> None:
     done = moot("thread", "close", run_id, *DECISION)
     assert done.code == 0, done.err
-    assert f"{run_id} closed with the decision" in done.out
+    assert f"{run_id}~talk~1 closed with the decision" in done.out
     assert moot("run", "tail", run_id).code == 0
     minutes = moot("thread", "export", run_id).out
     for said in ("What now?", "We raise prices.", "Pilot +8 %", "too early", "measure churn"):
@@ -47,7 +47,7 @@ def test_a_decision_closes_the_thread_and_stands_in_its_minutes(moot: Cli, run_i
 
 def test_a_thread_is_closed_without_a_word_and_only_once(moot: Cli, run_id: str) -> None:
     answer = json.loads(moot("thread", "close", run_id, "--json").out)
-    assert (answer["threadId"], answer["open"]) == (run_id, False)
+    assert (answer["threadId"], answer["open"]) == (f"{run_id}~talk~1", False)
     again = moot("thread", "close", run_id)
     assert (again.code, "closed" in again.err) == (1, True)
 
@@ -64,7 +64,7 @@ def test_a_bundle_brings_the_thread_to_another_server_once(
     bundle = elsewhere.folder / "talk.moot.jsonl"
     assert moot("thread", "export", run_id, "-f", "bundle", "-o", bundle).code == 0
     brought = elsewhere("thread", "import", bundle)
-    assert (brought.code, brought.out) == (0, f"{run_id}\n")
+    assert (brought.code, brought.out) == (0, f"{run_id}~talk~1\n")
     assert elsewhere("thread", "export", run_id).out == moot("thread", "export", run_id).out
     again = elsewhere("thread", "import", bundle)
     assert again.code == 1

@@ -34,7 +34,7 @@ from said_again import (
     waits,
 )
 
-from moot.core.commands import PauseRun, ResumeRun, SetVariables
+from moot.core.commands import CancelRun, PauseRun, ResumeRun, SetVariables
 from moot.core.ids import logical_invocation_id
 from moot.core.starting import Limits
 from moot.core.status import Status
@@ -119,7 +119,7 @@ async def test_answers_of_every_kind_are_given_again_as_recorded(place: Place) -
         node("ok", "core.approvalGate", config=quorum),
         node("what", "core.clarificationGate", config=questions),
         node("paid", "core.interrupt", config=event),
-        node("late", "core.approvalGate", config={"timeoutMs": 1, "onTimeout": "complete"}),
+        node("late", "core.interrupt", config={"timeoutMs": 1, "onTimeout": "complete"}),
     ))  # fmt: skip
     await answer(host, source, "ok", {"action": "accept", "voter": "ann"})
     await answer(host, source, "ok", {"action": "accept", "voter": "ben"})
@@ -144,8 +144,8 @@ async def test_a_council_says_every_turn_again_in_its_own_name(place: Place) -> 
     now = await same(host, source)
     turns = [e.payload for e in await log(host, now.run_id) if e.type == "conversation.exchanged"]
     assert [turn["turn"]["speakerId"] for turn in turns] == ["host:ada", "host:bo", "host:ada"]
-    assert {turn["conversationId"] for turn in turns} == {f"{now.run_id}:talk:1"}
-    assert turns[0]["turn"]["messageId"] == f"{now.run_id}:talk:1:1:agent"
+    assert {turn["conversationId"] for turn in turns} == {f"{source}:talk:1"}
+    assert turns[0]["turn"]["messageId"] == f"{source}:talk:1:1:agent"
     assert now.conversations["talk"].state.prodded == ["host:bo"]
     await from_everywhere(host, source)
 
@@ -177,7 +177,7 @@ async def test_the_replay_of_a_child_is_nobodys_child(place: Place) -> None:
     now = await same(host, kid)
     row = await host.store.find_run(TENANT, now.run_id)
     assert row is not None and row.parent_run is None
-    await answer(host, now.run_id, "ok", {"action": "reject"})
+    await host.handle(TENANT, now.run_id, CancelRun(host.clock.millis()))
     assert (await host.view(TENANT, parent)).run.status is Status.WAITING_APPROVAL
     await answer(host, kid, "ok", {"action": "accept"})
     assert (await ended(host, parent)).status is Status.COMPLETED

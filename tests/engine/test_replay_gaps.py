@@ -19,6 +19,7 @@ from said_again import answer, call, calls, flaky, hang, put, quickly, same
 
 from moot import node as node_function
 from moot.core.commands import CancelRun
+from moot.core.errors import Conflict
 from moot.core.status import Status
 from moot.engine.forking import replay
 
@@ -48,17 +49,16 @@ async def test_a_cancelled_source_has_no_outcome_to_serve(place: Place) -> None:
     await sound(host)
 
 
-async def test_a_waiting_source_is_waited_for_in_its_replay_too(place: Place) -> None:
+async def test_the_replay_of_a_waiting_source_waits_and_takes_no_answer(place: Place) -> None:
     place.knows(call)
     host = place.host()
     source = await begun(host, chain(node("ok", "core.approvalGate"), quickly("c", "acme.call")))
     now = await same(host, source)
     assert now.status is Status.WAITING_APPROVAL and list(now.interrupts) == ["ok"]
-    await answer(host, now.run_id, "ok", {"action": "accept"})
-    found = await ended(host, now.run_id)
-    assert found.error is not None and found.error["code"] == "replay_source_missing"
+    with pytest.raises(Conflict):
+        await answer(host, now.run_id, "ok", {"action": "accept"})
     assert (await host.view(TENANT, source)).run.status is Status.WAITING_APPROVAL
-    assert not calls, "a replay that goes on calls nobody either"
+    assert not calls
 
 
 async def test_a_child_of_the_source_does_not_end_with_the_replay(place: Place) -> None:

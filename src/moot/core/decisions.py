@@ -147,7 +147,7 @@ def _name(item: dict[str, Any], field: str) -> str:
     name = item.get("by")
     if not isinstance(name, str) or not 1 <= len(name) <= 256:
         raise BadRequest("Say who: by.", field=f"decision.{field}.by")
-    return name
+    return thread.full_name(name)
 
 
 def _optional(item: dict[str, Any], key: str, field: str) -> str | None:
