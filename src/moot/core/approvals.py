@@ -17,6 +17,9 @@ from moot.core.waiting import Interrupt
 
 ACTIONS = ("accept", "reject", "refine", "edit-accept", "ask")
 
+#: of one gate, the oldest make room
+MOST_QUESTIONS = 100
+
 #: what older callers send instead of an action
 LEGACY = {"approved": "accept", "rejected": "reject"}
 
@@ -250,7 +253,8 @@ def _question(node: FlowNode, found: Interrupt, value: dict[str, Any], given: An
         "writtenAt": iso(given.at * 1000),
         "nodeId": node.id,
     }
-    return NewEvent("channel.written", payload, node.id, cause=found.seq)
+    hints = {"maxSize": MOST_QUESTIONS}
+    return NewEvent("channel.written", payload, node.id, cause=found.seq, hints=hints)
 
 
 def _approved(run: Run, flow: Flow, node: FlowNode, value: dict[str, Any], at: int) -> NewEvent:
