@@ -65,6 +65,16 @@ class Exchange:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    @property
+    def incoming(self) -> bool:
+        """The request is not whole, and nothing has been said to it."""
+        return self.more_body and not self._started
+
+    @property
+    def starved(self) -> bool:
+        """Only the caller can help it on."""
+        return self.incoming and self._waiter is not None and not self._waiter.done()
+
     async def receive(self) -> dict[str, Any]:
         http = self._http
         if self._expects and not http.transport.is_closing():
@@ -72,6 +82,7 @@ class Exchange:
         self._expects = False
         while not self._news:
             http.flow.resume_reading()
+            http.since = http.loop.time()
             self._waiter = http.loop.create_future()
             await self._waiter
         if self.complete or http.lost:

@@ -22,6 +22,9 @@ from moot.core.errors import BadRoot
 log = logging.getLogger("moot.server")
 
 MOST_HEAD_BYTES = 65_536
+#: for a whole head from its first byte on, and between two pieces of a body
+HEAD_SECONDS = 30.0
+BODY_SECONDS = 30.0
 NEVER = float("inf")
 ASGI = {"version": "3.0", "spec_version": "2.3"}
 
@@ -29,12 +32,13 @@ ASGI = {"version": "3.0", "spec_version": "2.3"}
 class Http(asyncio.Protocol):
     """One connection. Requests may come before the answer to the last one is out; they wait.
 
-    What is not HTTP at all is refused in the same shape as everything else, and so is a head that
-    does not come to its end.
+    What is not HTTP at all is refused in the same shape as everything else, and so is a head or a
+    body that does not come to its end.
     """
 
     transport: asyncio.Transport
     flow: FlowControl
+    _watch: asyncio.TimerHandle
 
     def __init__(
         self,
@@ -59,11 +63,11 @@ class Http(asyncio.Protocol):
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._expects = False
-        self._in_head, self._head_bytes, self._arrived = True, 0, 0
+        self._in_head, self._head_bytes, self._arrived = False, 0, 0
         self._patience = config.timeout_keep_alive
-        #: when a connection that is quiet is closed
-        self._quiet_until = NEVER
-        self._watch: asyncio.TimerHandle | None = None
+        self._round = min(self._patience, HEAD_SECONDS, BODY_SECONDS)
+        #: since when the caller owes what comes next
+        self.since = 0.0
 
     # -- the connection ----------------------------------------------------------------------
 
@@ -73,9 +77,10 @@ class Http(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self._client = (str(peer[0]), int(peer[1])) if peer else None
         self._connections.add(self)
+        self.since = self.loop.time()
+        self._watch = self.loop.call_later(self._round, self._look)
 
     def data_received(self, data: bytes) -> None:
-        self._quiet_until = NEVER
         self._arrived = len(data)
         if self._in_head:
             self._head_bytes += self._arrived
@@ -108,13 +113,13 @@ class Http(asyncio.Protocol):
         if self._active is not None:
             self._active.wake()
         self.flow.resume_writing()
-        if self._watch is not None:
-            self._watch.cancel()
+        self._watch.cancel()
         self._parser = None  # it knows this object: nobody else would part the two
 
     # -- what the parser finds ---------------------------------------------------------------
 
     def on_message_begin(self) -> None:
+        self.since = self.loop.time()
         self._in_head, self._head_bytes = True, self._arrived
         self._url, self._headers, self._expects = b"", [], False
 
@@ -155,6 +160,7 @@ class Http(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         exchange = self._newest
         if exchange is not None and not exchange.complete:
+            self.since = self.loop.time()
             exchange.body += body
             if len(exchange.body) > HIGH_WATER_LIMIT:
                 self.flow.pause_reading()
@@ -175,25 +181,44 @@ class Http(asyncio.Protocol):
     def answered(self) -> None:
         if self.transport.is_closing():
             return
+        self.since = self.loop.time()
         self.flow.resume_reading()
         if self._waiting:
             self._begin(self._waiting.popleft())
-            return
-        self._quiet_until = self.loop.time() + self._patience
-        if self._watch is None:
-            self._watch = self.loop.call_later(self._patience, self._look)
 
     def _look(self) -> None:
         """One timer for the connection, not one for each request."""
-        left = self._quiet_until - self.loop.time()
-        if left <= 0:
-            self.transport.close()
+        if self.transport.is_closing():
+            return
+        left = self._deadline() - self.loop.time()
+        if left > 0:
+            self._watch = self.loop.call_later(min(left, self._round), self._look)
+        elif self._in_head or self._unanswered():
+            self._refuse(408, "The request did not come to its end in time.")
         else:
-            self._watch = self.loop.call_later(min(left, self._patience), self._look)
+            self.transport.close()
+
+    def _deadline(self) -> float:
+        """When the caller has owed something for too long; an answer may take any time."""
+        if self._unanswered():
+            starved = self._active is not None and self._active.starved
+            return self.since + BODY_SECONDS if starved else NEVER
+        if self._in_head:
+            return self.since + HEAD_SECONDS
+        draining = self._newest is not None and self._newest.more_body
+        return self.since + (BODY_SECONDS if draining else self._patience)
+
+    def _unanswered(self) -> bool:
+        return self._active is not None and not self._active.complete
 
     def _refuse(self, status: int, message: str) -> None:
+        """In our shape, unless it would stand in the place or in the middle of another answer."""
+        if self._active is None or self._active.complete or self._active.incoming:
+            self._say(status, message)
+        self.transport.close()
+
+    def _say(self, status: int, message: str) -> None:
         body = encode({"error": BadRoot.code, "message": message})
         head = f"content-length: {len(body)}\r\ncontent-type: application/json\r\n"
         head += "connection: close\r\n\r\n"
         self.transport.write(STATUS_LINE[status] + head.encode() + body)
-        self.transport.close()
