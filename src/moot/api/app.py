@@ -5,6 +5,7 @@ start-up time (bench/README.md).
 """
 
 import logging
+import re
 from typing import Any
 
 from moot.api import absent
@@ -21,6 +22,8 @@ log = logging.getLogger("moot.api")
 
 ROOTS = ("/v1/", "/.well-known/")
 OWN_ROOTS = ("/threads/", "/metrics/")
+#: what a path keeps as it is: read, it would part what it stands in
+ESCAPED_SLASH = re.compile("%(2f|5c)", re.IGNORECASE)
 
 
 class App:
@@ -106,6 +109,7 @@ def _guarded(endpoint: Endpoint | None, path: str) -> bool:
 
 def _rooted(path: str) -> bool:
     """Whether the path belongs to what this host serves, found or not."""
+    path = ESCAPED_SLASH.sub("/", path)
     return path.startswith(ROOTS) or f"{path}/".startswith(OWN_ROOTS)
 
 
