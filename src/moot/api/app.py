@@ -70,7 +70,7 @@ class App:
                 keep_to_run(request.caller, request.params)
             if endpoint.mutating and request.header(HEADER) is not None:
                 return await self._idempotency.answer(request, endpoint), endpoint
-            return await endpoint.call(request), endpoint
+            return await self._call(request, endpoint), endpoint
         except MootError as refusal:
             return refused(refusal, self.services), endpoint
         except Exception:
@@ -81,6 +81,13 @@ class App:
                 correlationId=correlation,
             )
             return refused(failure, self.services), endpoint
+
+    async def _call(self, request: Request, endpoint: Endpoint) -> Reply | Stream:
+        """What was read, perhaps after a long wait, is told to who may still have it."""
+        reply = await endpoint.call(request)
+        if isinstance(reply, Reply) and not (endpoint.public or endpoint.mutating):
+            await self.services.keyring.caller(request.header("authorization"))
+        return reply
 
     def _spend(self, request: Request, header: str | None) -> Key | None:
         """Only a key that is known has a share of its own: made-up ones share their address'."""
