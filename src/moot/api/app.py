@@ -22,7 +22,7 @@ log = logging.getLogger("moot.api")
 
 ROOTS = ("/v1/", "/.well-known/")
 OWN_ROOTS = ("/threads/", "/metrics/")
-#: what a path keeps as it is: read, it would part what it stands in
+#: a path keeps it as it is, for read it would part what it stands in; no route has one
 ESCAPED_SLASH = re.compile("%(2f|5c)", re.IGNORECASE)
 
 
@@ -53,7 +53,7 @@ class App:
     async def _answer(self, request: Request) -> tuple[Reply | Stream, Endpoint | None]:
         endpoint: Endpoint | None = None
         try:
-            found = self.router.find(request.path)
+            found = self._found(request.path)
             endpoint = _endpoint(found, request)
             header = request.header("authorization")
             key = self._spend(request, header)
@@ -81,6 +81,11 @@ class App:
                 correlationId=correlation,
             )
             return refused(failure, self.services), endpoint
+
+    def _found(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]] | None:
+        if "%" in path and ESCAPED_SLASH.search(path):
+            return None
+        return self.router.find(path)
 
     async def _call(self, request: Request, endpoint: Endpoint) -> Reply | Stream:
         """What was read, perhaps after a long wait, is told to who may still have it."""
