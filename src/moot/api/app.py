@@ -5,6 +5,7 @@ start-up time (bench/README.md).
 """
 
 import logging
+import re
 from typing import Any
 
 from moot.api import absent
@@ -21,6 +22,8 @@ log = logging.getLogger("moot.api")
 
 ROOTS = ("/v1/", "/.well-known/")
 OWN_ROOTS = ("/threads/", "/metrics/")
+#: a path keeps it as it is, for read it would part what it stands in; no route has one
+ESCAPED_SLASH = re.compile("%(2f|5c)", re.IGNORECASE)
 
 
 class App:
@@ -50,7 +53,7 @@ class App:
     async def _answer(self, request: Request) -> tuple[Reply | Stream, Endpoint | None]:
         endpoint: Endpoint | None = None
         try:
-            found = self.router.find(request.path)
+            found = self._found(request.path)
             endpoint = _endpoint(found, request)
             header = request.header("authorization")
             key = self._spend(request, header)
@@ -67,7 +70,7 @@ class App:
                 keep_to_thread(request.caller, endpoint, request.params)
             if endpoint.mutating and request.header(HEADER) is not None:
                 return await self._idempotency.answer(request, endpoint), endpoint
-            return await endpoint.call(request), endpoint
+            return await self._call(request, endpoint), endpoint
         except MootError as refusal:
             return refused(refusal, self.services), endpoint
         except Exception:
@@ -78,6 +81,18 @@ class App:
                 correlationId=correlation,
             )
             return refused(failure, self.services), endpoint
+
+    def _found(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]] | None:
+        if "%" in path and ESCAPED_SLASH.search(path):
+            return None
+        return self.router.find(path)
+
+    async def _call(self, request: Request, endpoint: Endpoint) -> Reply | Stream:
+        """What was read, perhaps after a long wait, is told to who may still have it."""
+        reply = await endpoint.call(request)
+        if isinstance(reply, Reply) and not (endpoint.public or endpoint.mutating):
+            await self.services.keyring.caller(request.header("authorization"))
+        return reply
 
     def _spend(self, request: Request, header: str | None) -> Key | None:
         """Only a key that is known has a share of its own: made-up ones share their address'."""
@@ -106,6 +121,7 @@ def _guarded(endpoint: Endpoint | None, path: str) -> bool:
 
 def _rooted(path: str) -> bool:
     """Whether the path belongs to what this host serves, found or not."""
+    path = ESCAPED_SLASH.sub("/", path)
     return path.startswith(ROOTS) or f"{path}/".startswith(OWN_ROOTS)
 
 

@@ -28,11 +28,11 @@ class Exchange:
 
     __slots__ = (
         "_chunked", "_expects", "_http", "_news", "_scope", "_start", "_started", "_waiter",
-        "body", "complete", "keep_alive", "more_body", "task",
+        "app", "body", "complete", "keep_alive", "more_body", "task",
     )  # fmt: skip
 
     def __init__(self, http: "Http", scope: Scope, keep_alive: bool, expects: bool) -> None:
-        self._http, self._scope = http, scope
+        self._http, self._scope, self.app = http, scope, http.app
         self.keep_alive = keep_alive
         #: the caller waits for a word before it sends the body
         self._expects = expects
@@ -49,7 +49,7 @@ class Exchange:
     async def run(self) -> None:
         http = self._http
         try:
-            await http.app(self._scope, self.receive, self.send)
+            await self.app(self._scope, self.receive, self.send)
         except BaseException:  # a stop that does not wait any longer is one of them
             log.exception("An answer failed", extra={"action": "http.failed"})
         finally:
@@ -65,6 +65,16 @@ class Exchange:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    @property
+    def incoming(self) -> bool:
+        """The request is not whole, and nothing has been said to it."""
+        return self.more_body and not self._started
+
+    @property
+    def starved(self) -> bool:
+        """Only the caller can help it on."""
+        return self.incoming and self._waiter is not None and not self._waiter.done()
+
     async def receive(self) -> dict[str, Any]:
         http = self._http
         if self._expects and not http.transport.is_closing():
@@ -72,6 +82,7 @@ class Exchange:
         self._expects = False
         while not self._news:
             http.flow.resume_reading()
+            http.since = http.loop.time()
             self._waiter = http.loop.create_future()
             await self._waiter
         if self.complete or http.lost:

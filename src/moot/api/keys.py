@@ -80,6 +80,7 @@ async def revoke(request: Request) -> Reply:
     if not found:
         raise NotFound("There is no key with this id.", keyId=request.params["key_id"])
     services.keyring.forget()
+    services.host.hub.dismiss(request.params["key_id"])
     return Reply(None, 204)
 
 

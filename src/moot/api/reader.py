@@ -5,11 +5,13 @@ nothing, because both carry the sequence.
 """
 
 import asyncio
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from moot.api import snapshot
 from moot.api.wire import SSE, Receive, Request, Send, encode
+from moot.core.errors import Unauthenticated
 from moot.core.events import TERMINAL_TYPES, decode, decode_head, iso
 from moot.engine.head import Head
 from moot.engine.hub import Published, Subscription, admits, frame, shown
@@ -41,7 +43,7 @@ class Reader:
         spoken: bool = False,
     ) -> None:
         run = head.run
-        self._services = request.services
+        self._request, self._services = request, request.services
         self._tenant, self._run_id, self._modes = run.tenant, run.run_id, modes
         self._buffer_ms = buffer_ms
         self._spoken = spoken
@@ -52,15 +54,19 @@ class Reader:
         self._weight = 0
         #: when something must be sent: what is held, or a sign of life
         self._due = 0.0
+        #: when the key is over
+        self._until = _now() + seconds_left(request)
         self._reader: Subscription | None = None
         #: only in values mode: the run folded up to the cursor
         self._folded: Head | None = None
 
     async def write(self, receive: Receive, send: Send) -> None:
         hub = self._services.host.hub
-        self._reader = reader = hub.subscribe(self._run_id, self._spoken)
+        holder = self._request.caller.id
+        self._reader = reader = hub.subscribe(self._run_id, self._spoken, holder)
         watch = asyncio.ensure_future(_watch(receive, reader))
         try:
+            await self._ask_again(reader)
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             await self._run(reader, send)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -70,16 +76,23 @@ class Reader:
             watch.cancel()
             hub.unsubscribe(self._run_id, reader)
 
+    async def _ask_again(self, reader: Subscription) -> None:
+        """A key revoked before the hub knew of this reader is not one it could dismiss."""
+        try:
+            await self._services.keyring.caller(self._request.header("authorization"))
+        except Unauthenticated:
+            reader.end()
+
     async def _run(self, reader: Subscription, send: Send) -> None:
         await self._piece(send, RETRY)
-        if "values" in self._modes:
+        if "values" in self._modes and not self._gone:
             host = self._services.host
             self._folded = await host.at(self._tenant, self._run_id, self._after)
             if self._after >= 0:
                 await self._piece(send, _state_frame((self._after, _state(self._folded))))
         await self._history(send)
-        while not self._done and not reader.closed:
-            if await reader.wait(self._due - _now()):
+        while not self._done and not self._gone:
+            if await reader.wait(min(self._due, self._until) - _now()):
                 await self._news(reader, send)
             if _now() >= self._due:
                 await self._piece(send, self._flush() or KEEPALIVE)
@@ -141,8 +154,8 @@ class Reader:
 
     @property
     def _gone(self) -> bool:
-        """Nobody reads any more, or the server stops."""
-        return self._reader is not None and self._reader.closed
+        """Nobody reads any more, or may; or the server stops."""
+        return (self._reader is not None and self._reader.closed) or _now() >= self._until
 
     async def _hold(self, events: list[Published], send: Send) -> None:
         """The first one held decides when all of them are sent, at the latest."""
@@ -199,6 +212,12 @@ def _gathered(frames: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(waiting)
 
 
+def seconds_left(request: Request) -> float:
+    """Until the caller's key is over."""
+    at = request.caller.expires_at
+    return math.inf if at is None else (at - request.services.clock.millis()) / 1000
+
+
 def _now() -> float:
     return asyncio.get_running_loop().time()
 
@@ -207,8 +226,7 @@ async def _watch(receive: Receive, reader: Subscription) -> None:
     """A reader that has gone is noticed at once, not at the next event."""
     while (await receive())["type"] != "http.disconnect":
         pass
-    reader.closed = True
-    reader.wake()
+    reader.end()
 
 
 def _state(head: Head) -> bytes:

@@ -2,7 +2,7 @@
 
 import re
 
-from moot.api.reader import Reader
+from moot.api.reader import Reader, seconds_left
 from moot.api.wire import SSE, Endpoint, Reply, Request, Stream, encode
 from moot.core.errors import BadRequest, UnsupportedStreamMode
 from moot.engine.head import Head
@@ -32,11 +32,11 @@ async def poll(request: Request) -> Reply:
     timeout = request.integer("timeout", 30, 0, 60)
     tenant, run_id = request.caller.tenant, request.params["run_id"]
     host = request.services.host
-    reader = host.hub.subscribe(run_id)
+    reader = host.hub.subscribe(run_id, holder=request.caller.id)
     try:
         head = await host.view(tenant, run_id)
         if head.run.next_sequence - 1 <= after and not head.run.terminal and timeout:
-            await reader.wait(timeout)
+            await reader.wait(min(timeout, seconds_left(request)))
             head = await host.view(tenant, run_id)
     finally:
         host.hub.unsubscribe(run_id, reader)

@@ -6,6 +6,7 @@ import sys
 import click
 
 from moot import __version__
+from moot.cli import output
 from moot.cli.about import openapi, version
 from moot.cli.answer import answer, approve, reject
 from moot.cli.api import api
@@ -93,5 +94,5 @@ def _fail(error: Exception, sentence: str, code: Exit) -> None:
         import traceback
 
         traceback.print_exception(error)
-    click.echo(f"error: {sentence}", err=True)
+    output.complain(f"error: {sentence}")
     sys.exit(code)

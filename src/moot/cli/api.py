@@ -1,7 +1,6 @@
 """``moot api``: any route of the server, with the key found by itself."""
 
 import json
-import sys
 
 import click
 
@@ -41,14 +40,14 @@ def api(
     given = {"Accept": "*/*", **dict(_header(text) for text in headers)}
     with client.opened(method.upper(), path, body, given, SECONDS) as answer:
         if include:
-            click.echo(f"HTTP/1.1 {answer.status} {answer.reason}\n{answer.headers}", nl=False)
+            head = f"HTTP/1.1 {answer.status} {answer.reason}\n{answer.headers}"
+            click.echo(output.lines(head), nl=False)
         json_body = "json" in answer.headers.get("Content-Type", "")
         if json_body and output.on_terminal():
             _pretty(answer.read())
         else:
             for line in answer:
-                sys.stdout.buffer.write(line)
-                sys.stdout.buffer.flush()
+                output.write(line)
             if json_body:
                 click.echo()
         return _exit_of(answer.status)
@@ -71,7 +70,7 @@ def _pretty(body: bytes) -> None:
     try:
         output.show_json(json.loads(body))
     except ValueError:
-        click.echo(body)
+        output.write(body + b"\n")
 
 
 def _exit_of(status: int) -> Exit:

@@ -74,7 +74,7 @@ def verify(options: Options, database: str | None) -> Exit:
     for problem in [] if options.json else problems:
         where = f"{problem.run_id} " if problem.run_id else ""
         at = f"#{problem.sequence} " if problem.sequence >= 0 else ""
-        click.echo(f"{where}{at}{problem.what}")
+        click.echo(output.line(f"{where}{at}{problem.what}"))
     if problems:
         count = len(problems)
         click.echo(f"error: {count} problem{'s' * (count > 1)} in {_path(database)}.", err=True)

@@ -28,7 +28,8 @@ def doctor(options: Options) -> Exit:
     else:
         for row in found:
             mark, colour = MARKS[row["result"]]
-            click.echo(f"{click.style(mark, fg=colour)} {row['check']:<10} {row['says']}")
+            says = output.line(row["says"])
+            click.echo(f"{click.style(mark, fg=colour)} {row['check']:<10} {says}")
         click.echo("settings")
         for name, value in shown.items():
             click.echo(f"  {name:<20} {'-' if value is None else value}")

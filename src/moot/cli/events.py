@@ -71,18 +71,18 @@ def _dispatched(event: dict[str, Any], _: Started) -> str:
     said = event["payload"]
     child = str(said.get("childRunId", ""))
     status = said.get("childStatus")
-    return f"child {child} {status}" if status else f"handed work to {child}"
+    return output.line(f"child {child} {status}" if status else f"handed work to {child}")
 
 
 def _variable(event: dict[str, Any], _: Started) -> str:
     said = event["payload"]
     value = output.brief(said["next"], 100) if "next" in said else "(sealed)"
-    return f"{said.get('name')} = {value}"
+    return f"{output.line(said.get('name'))} = {value}"
 
 
 def _channel(event: dict[str, Any], _: Started) -> str:
     said = event["payload"]
-    return f"{said.get('channel')} ← {output.brief(said.get('value'), 100)}"
+    return f"{output.line(said.get('channel'))} ← {output.brief(said.get('value'), 100)}"
 
 
 def _chunk(event: dict[str, Any], _: Started) -> str:
@@ -91,18 +91,19 @@ def _chunk(event: dict[str, Any], _: Started) -> str:
 
 def _logged(event: dict[str, Any], _: Started) -> str:
     said = event["payload"]
-    return f"{said.get('level', 'info')}: {output.brief(str(said.get('message', '')))}"
+    return f"{output.line(said.get('level', 'info'))}: {output.brief(str(said.get('message', '')))}"
 
 
 def _effect(event: dict[str, Any], _: Started) -> str:
     said = event["payload"]
     word = event["type"].removeprefix("moot.effect.")
-    return f"effect {said.get('providerKey', '')} {word}{_error(said)}"
+    return output.line(f"effect {said.get('providerKey', '')} {word}{_error(said)}")
 
 
 def _artifact(event: dict[str, Any], _: Started) -> str:
     said = event["payload"]
-    return f"left artifact {said.get('artifactId', '')} ({said.get('artifactType', '')})"
+    what = f"{said.get('artifactId', '')} ({said.get('artifactType', '')})"
+    return f"left artifact {output.line(what)}"
 
 
 def _asked(event: dict[str, Any], _: Started) -> str | None:
@@ -116,7 +117,8 @@ def _asked(event: dict[str, Any], _: Started) -> str | None:
         (data[name] for name in ("title", "customKind", "eventType") if data.get(name)), ""
     )
     text = " ".join(questions) or str(named)
-    return click.style(f"⏸ asks ({kind}): ", fg="magenta") + output.brief(text)
+    asks = f"⏸ asks ({output.line(kind)}): "
+    return click.style(asks, fg="magenta") + output.brief(text)
 
 
 def _answered(event: dict[str, Any], _: Started) -> str | None:
@@ -150,14 +152,15 @@ def _nothing(event: dict[str, Any], _: Started) -> None:
 
 
 def _other(event: dict[str, Any]) -> str:
-    return f"{event['type']} {output.brief(event['payload'], 100)}"
+    return f"{output.line(event['type'])} {output.brief(event['payload'], 100)}"
 
 
 def _error(said: dict[str, Any]) -> str:
     error = said.get("error")
     if not isinstance(error, dict):
         return ""
-    return f": {error.get('code', 'error')}: {output.brief(str(error.get('message', '')))}"
+    code = output.line(error.get("code", "error"))
+    return f": {code}: {output.brief(str(error.get('message', '')))}"
 
 
 def _reason(said: dict[str, Any]) -> str:

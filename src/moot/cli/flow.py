@@ -44,9 +44,11 @@ def show(options: Options, flow_id: str) -> None:
     if options.json:
         output.show_json(found)
         return
-    click.echo(f"{click.style(found['id'], bold=True)} {found['version']}  {found['name']}")
+    id_, version, name = (output.line(found[part]) for part in ("id", "version", "name"))
+    click.echo(f"{click.style(id_, bold=True)} {version}  {name}")
     for variable in found["variables"]:
-        click.echo(f"  {variable['name']}: {variable['type']}{_default(variable)}")
+        said = output.line(f"{variable['name']}: {variable['type']}{_default(variable)}")
+        click.echo(f"  {said}")
     after: dict[str, list[str]] = {node["id"]: [] for node in found["nodes"]}
     for edge in found["edges"]:
         after[edge["sourceNodeId"]].append(edge["targetNodeId"])
@@ -108,7 +110,7 @@ def _say_problem(options: Options, name: str, problem: Trouble) -> None:
         line, message = getattr(problem, "line", None), getattr(problem, "message", str(problem))
         output.json_line({"file": name, "line": line, "ok": False, "message": message})
     else:
-        click.echo(f"error: {problem}", err=True)
+        output.complain(f"error: {problem}")
 
 
 def _say_fine(options: Options, file: str, found: "Flow", missing: list[str]) -> None:
@@ -118,9 +120,9 @@ def _say_fine(options: Options, file: str, found: "Flow", missing: list[str]) ->
         said = {"file": file, "ok": True, "workflowId": flow_id, "nodes": nodes}
         output.json_line({**said, "warnings": warnings} if warnings else said)
         return
-    click.echo(f"{file}: {flow_id} is fine ({nodes} nodes)")
+    click.echo(f"{file}: {output.line(flow_id)} is fine ({nodes} nodes)")
     for warning in warnings:
-        click.echo(f"warning: {file}: {warning}", err=True)
+        output.complain(f"warning: {file}: {warning}")
 
 
 def _no_child(child: str, where: str) -> str:
@@ -147,8 +149,9 @@ def add(options: Options, files: tuple[str, ...]) -> None:
         if options.json:
             output.json_line(answer)
         else:
-            click.echo(f"{answer['workflowId']} {answer['version']} registered from {name}")
+            made = output.line(f"{answer['workflowId']} {answer['version']}")
+            click.echo(f"{made} registered from {name}")
         children.update(dict.fromkeys(flows.children_of(body), name))
     for child in sorted(flows.unknown(api, set(children))):
         said = _no_child(child, "among these files nor known to the server")
-        click.echo(f"warning: {children[child]}: {said}", err=True)
+        output.complain(f"warning: {children[child]}: {said}")

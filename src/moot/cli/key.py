@@ -101,7 +101,7 @@ def revoke(options: Options, key_ids: tuple[str, ...], yes: bool) -> None:
         if options.json:
             output.json_line({"id": found["id"], "revoked": True})
         else:
-            click.echo(f"{found['id']} '{found['name']}' is revoked")
+            click.echo(output.line(f"{found['id']} '{found['name']}' is revoked"))
 
 
 def _in_use(api: Api) -> list[dict[str, Any]]:

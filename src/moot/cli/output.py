@@ -17,6 +17,10 @@ UNSAFE = {code: "\ufffd" for span in (
     range(0x20), range(0x7F, 0xA0), range(0x202A, 0x202F), range(0x2066, 0x206A)
 ) for code in span}  # fmt: skip
 
+#: a text may have lines; and JSON has a way to write everything
+UNSAFE_IN_LINES = {code: mark for code, mark in UNSAFE.items() if chr(code) not in "\t\n"}
+UNSAFE_IN_JSON = {code: f"\\u{code:04x}" for code in UNSAFE_IN_LINES}
+
 #: between columns; what the last one keeps on a narrow terminal, and what any keeps
 GAP = 2
 LEAST = 12
@@ -36,16 +40,44 @@ MARKS = {
 }
 
 
-def on_terminal() -> bool:
-    return sys.stdout.isatty()
+def on_terminal(err: bool = False) -> bool:
+    return (sys.stderr if err else sys.stdout).isatty()
 
 
 def show_json(value: Any) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    _echo_json(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def json_line(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False))
+    _echo_json(json.dumps(value, ensure_ascii=False))
+
+
+def _echo_json(text: str) -> None:
+    click.echo(text.translate(UNSAFE_IN_JSON) if on_terminal() else text)
+
+
+def write(body: bytes) -> None:
+    """Somebody else's bytes: for programs as they are, on a terminal only what is safe there."""
+    if on_terminal():
+        body = lines(body.decode(errors="replace")).encode()
+    sys.stdout.buffer.write(body)
+    sys.stdout.buffer.flush()
+
+
+def lines(text: str, err: bool = False) -> str:
+    """Somebody else's text; a terminal gets no more of it than its lines."""
+    if not on_terminal(err):
+        return text
+    return text.replace("\r\n", "\n").translate(UNSAFE_IN_LINES)
+
+
+def line(text: Any, err: bool = False) -> str:
+    """Somebody else's word within a line of ours, which must stay one."""
+    return one_line(str(text)) if on_terminal(err) else str(text)
+
+
+def complain(text: str) -> None:
+    click.echo(lines(text, err=True), err=True)
 
 
 def table(

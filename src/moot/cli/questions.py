@@ -116,7 +116,7 @@ def is_talk(question: Question) -> bool:
 
 
 def title(question: Question) -> str:
-    return f'"{output.brief(question["question"])}" ({question["askedBy"]})'
+    return f'"{output.brief(question["question"])}" ({output.one_line(question["askedBy"])})'
 
 
 def way_to_answer(question: Question, node: bool = False) -> str:

@@ -100,7 +100,7 @@ def _warn_of_unknown(api: Api, body: dict[str, Any]) -> None:
             meant = nearest(name, declared)
             hint = f" Did you mean '{meant}'?" if meant else ""
             said = f"warning: {body['workflowId']} declares no input '{name}'.{hint}"
-            click.echo(said, err=True)
+            output.complain(said)
 
 
 def _created(api: Api, body: dict[str, Any]) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def _follow(options: Options, api: Api, run_id: str, quiet: bool = False, **how:
     elif not options.json:
         show_end(found, quiet)
     if end is Exit.WAITING:
-        click.echo(waiting_line(api, run_id), err=True)
+        output.complain(waiting_line(api, run_id))
     return end
 
 
@@ -209,7 +209,7 @@ def show(options: Options, run_id: str) -> None:
         return
     show_run(found, why_cancelled(api, found))
     if found["status"] in FOR_A_PERSON:
-        click.echo(waiting_line(api, found["runId"]), err=True)
+        output.complain(waiting_line(api, found["runId"]))
 
 
 @run.command()

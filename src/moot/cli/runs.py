@@ -63,7 +63,8 @@ def why_cancelled(api: Api, run: dict[str, Any]) -> str | None:
 
 
 def show_run(run: dict[str, Any], reason: str | None = None) -> None:
-    click.echo(f"{click.style(run['runId'], bold=True)} {run['workflowId']}")
+    run_id, flow = output.line(run["runId"]), output.line(run["workflowId"])
+    click.echo(f"{click.style(run_id, bold=True)} {flow}")
     click.echo(last_line(run))
     if reason:
         click.echo(f"{'reason':<10}{output.brief(reason, 2000)}")

@@ -1,6 +1,5 @@
 """``moot thread``: take a conversation along, bring one back, close it with a decision."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +43,7 @@ def export(options: Options, name: str, form: str, target: str | None) -> None:
     if answer.status >= 400:
         raise refusal(answer, api.door.place)
     if target is None:
-        sys.stdout.buffer.write(answer.body)
-        sys.stdout.buffer.flush()
+        output.write(answer.body)
     else:
         _write(Path(target), answer.body)
         click.echo(f"{thread_id} written to {target} ({len(answer.body)} bytes).", err=True)
@@ -67,7 +65,7 @@ def import_(options: Options, file: str) -> None:
     if options.json:
         output.show_json(answer)
     else:
-        click.echo(answer["threadId"])
+        click.echo(output.line(answer["threadId"]))
 
 
 @thread.command()

@@ -151,7 +151,7 @@ class Follower:
         said = line_of(event, self._started)
         if said is None:
             return
-        node = event.get("nodeId") or ""
+        node = output.line(event.get("nodeId") or "")
         clock = click.style(output.clock(event["timestamp"]), dim=True)
         click.echo(f"  {clock}  {node:<16}  {said}{self._progress(event)}")
 
@@ -191,6 +191,7 @@ def show_end(run: dict[str, Any], quiet: bool = False) -> None:
     """After its events all of it; quiet leaves stdout to the outputs alone."""
     click.echo(f"{run['runId']} {last_line(run)}" if quiet else last_line(run), err=quiet)
     if run.get("error"):
-        click.echo(f"{run['error']['code']}: {run['error']['message']}", err=quiet)
+        said = f"{run['error']['code']}: {run['error']['message']}"
+        click.echo(output.line(said, err=quiet), err=quiet)
     if run.get("outputs"):
         output.show_json(run["outputs"])

@@ -75,14 +75,16 @@ def frame(event: Published, modes: frozenset[str]) -> bytes:
 class Subscription:
     """One reader of one run. A slow one is dropped back to its cursor and reads the log again."""
 
-    __slots__ = ("_limit", "_wake", "closed", "lagging", "spoken", "waiting")
+    __slots__ = ("_limit", "_wake", "closed", "holder", "lagging", "spoken", "waiting")
 
-    def __init__(self, limit: int, spoken: bool = False) -> None:
+    def __init__(self, limit: int, spoken: bool = False, holder: str = "") -> None:
         self._limit = limit
         self._wake: asyncio.Future[None] | None = None
         #: groups of events, and frames of what is being spoken for who wants them
         self.waiting: deque[Group | bytes] = deque()
         self.spoken = spoken
+        #: the id of the key it was opened with
+        self.holder = holder
         self.lagging = False
         self.closed = False
 
@@ -92,6 +94,10 @@ class Subscription:
             self.lagging = True
         else:
             self.waiting.append(group)
+        self.wake()
+
+    def end(self) -> None:
+        self.closed = True
         self.wake()
 
     def wake(self) -> None:
@@ -126,8 +132,8 @@ class Hub:
         self._readers: dict[str, set[Subscription]] = {}
         self.closed = False
 
-    def subscribe(self, run_id: str, spoken: bool = False) -> Subscription:
-        reader = Subscription(self._backlog, spoken)
+    def subscribe(self, run_id: str, spoken: bool = False, holder: str = "") -> Subscription:
+        reader = Subscription(self._backlog, spoken, holder)
         reader.closed = self.closed
         self._readers.setdefault(run_id, set()).add(reader)
         return reader
@@ -162,8 +168,13 @@ class Hub:
         """End every stream: servers hang on open ones otherwise."""
         self.closed = True
         for reader in self._everyone():
-            reader.closed = True
-            reader.wake()
+            reader.end()
+
+    def dismiss(self, holder: str) -> None:
+        """The key is not good any more: whatever it has opened ends."""
+        for reader in self._everyone():
+            if reader.holder == holder:
+                reader.end()
 
     def count(self) -> int:
         return sum(len(readers) for readers in self._readers.values())
