@@ -21,6 +21,13 @@ def flaky(ctx, until: int = 2):
     return {"attempt": ctx.attempt}
 
 
+@node("acme.chatty")
+async def chatty(ctx):
+    for number in range(1200):
+        await ctx.emit_chunk(str(number), number == 1199)
+    return {}
+
+
 @node("acme.effect")
 async def effect(ctx):
     async def call(key):
@@ -36,6 +43,7 @@ FLOWS = {
     "slow": "steps: [{id: wait, delay: 60s}]",
     "list": "steps: [{set: {named: like-a-command}}]",
     "flaky": "steps: [{id: try, node: acme.flaky, config: {until: 2}}]",
+    "chatty": "steps: [{id: talk, node: acme.chatty}]",
     "mails": "steps: [{id: mail, node: acme.effect}]",
     "parent": "steps: [{id: child, run: hello}]",
     "asks": 'steps: [{id: gate, node: core.approvalGate, config: {title: "Ship it?",'

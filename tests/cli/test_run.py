@@ -201,6 +201,14 @@ def test_tail_shows_the_past_and_can_start_anywhere(moot: Cli) -> None:
     assert moot("run", "tail", "@last", "--json", "--no-follow").lines()[5:] == events
 
 
+def test_tail_shows_a_long_past_to_its_end(moot: Cli) -> None:
+    assert moot("run", "chatty", "-q").code == 0
+    shown = moot("run", "tail", "@last", "--no-follow", "--json").lines()
+    events = [json.loads(line) for line in shown]
+    assert [event["sequence"] for event in events] == list(range(len(events)))
+    assert (len(events) > 1200, events[-1]["type"]) == (True, "run.completed")
+
+
 def test_following_goes_on_over_a_crash_and_restart_of_the_server(tmp_path: Path) -> None:
     write_flows(tmp_path)
     (tmp_path / "flows" / "short.yaml").write_text("workflow: short\nsteps: [{delay: 2s}]")

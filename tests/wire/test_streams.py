@@ -13,9 +13,12 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from real_server import component_missing
+
 from .api import Api, Frame, definition, parsed
 
 NODES = str(Path(__file__).with_name("nodes_file.py"))
+SSE = "text/event-stream"
 MODES = ["values", "updates", "messages", "debug"]
 
 
@@ -371,7 +374,9 @@ def test_a_reader_that_goes_is_forgotten(host: Callable[..., Api]) -> None:
     plain.post(f"/v1/runs/{run_id}/cancel")
 
 
-def raw_stream(api: Api, run_id: str, query: str = "", buffer: int | None = None) -> socket.socket:
+def raw_stream(
+    api: Api, run_id: str, query: str = "", buffer: int | None = None, form: str = SSE
+) -> socket.socket:
     """A stream on a bare socket, after the first bytes of its answer."""
     address = httpx.URL(api.url)
     connection = socket.socket()
@@ -381,7 +386,7 @@ def raw_stream(api: Api, run_id: str, query: str = "", buffer: int | None = None
     connection.connect((address.host, address.port))
     connection.sendall(
         f"GET /v1/runs/{run_id}/events{query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-        f"Accept: text/event-stream\r\nAuthorization: Bearer {api.key}\r\n\r\n".encode()
+        f"Accept: {form}\r\nAuthorization: Bearer {api.key}\r\n\r\n".encode()
     )
     assert connection.recv(12) == b"HTTP/1.1 200"
     return connection
@@ -402,6 +407,45 @@ def test_a_slow_reader_falls_back_to_the_log_and_gets_everything(host: Callable[
     frames = [frame for frame in parsed(iter(text.split("\n"))) if frame.data]
     assert sequences(frames) == list(range(3000 + 4))
     assert types(frames)[-1] == "run.completed"
+
+
+@pytest.mark.parametrize("form", ["text/event-stream", "application/json"])
+def test_readers_that_do_not_read_hold_little_of_a_large_log(
+    host: Callable[..., Api], form: str
+) -> None:
+    busy = host("--nodes", NODES)
+    flood = {"id": "a", "typeId": "wire.flood", "config": {"count": 1000, "size": 11_000}}
+    busy.register(definition("flood", [flood]))
+    run_id = busy.run("flood")["runId"]
+    before = resident_mb(busy)
+    slow = [raw_stream(busy, run_id, "?streamMode=debug", 4096, form) for _ in range(30)]
+    busy.get("/healthz")
+    time.sleep(1)
+    assert resident_mb(busy) - before < 100  # each of them the whole log would be 330
+    for connection in slow:
+        connection.close()
+
+
+def resident_mb(api: Api) -> int:
+    status = Path(f"/proc/{api.server.process.pid}/status")  # type: ignore[attr-defined]
+    if not status.exists():
+        component_missing("only Linux says how much memory another process has")
+    return int(status.read_text().partition("VmRSS:")[2].split()[0]) // 1024
+
+
+def test_large_events_make_short_pages_of_json(host: Callable[..., Api]) -> None:
+    busy = host("--nodes", NODES)
+    flood = {"id": "a", "typeId": "wire.flood", "config": {"count": 200, "size": 11_000}}
+    busy.register(definition("flood", [flood]))
+    run_id = busy.run("flood")["runId"]
+    first = busy.poll(run_id)
+    assert 50 < len(first["events"]) < 100
+    assert not first["isComplete"]
+    assert sequences_of(busy.events(run_id)) == list(range(204))
+
+
+def sequences_of(events: list[dict[str, Any]]) -> list[int]:
+    return [event["sequence"] for event in events]
 
 
 def dechunked(body: bytes) -> bytes:

@@ -7,6 +7,7 @@ nothing, because both carry the sequence.
 import asyncio
 import math
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Any
 
 from moot.api import snapshot
@@ -14,9 +15,13 @@ from moot.api.wire import SSE, Receive, Request, Send, encode
 from moot.core.errors import Unauthenticated
 from moot.core.events import TERMINAL_TYPES, decode, decode_head, iso
 from moot.engine.head import Head
-from moot.engine.hub import Published, Subscription, admits, frame, shown
+from moot.engine.hub import Group, Published, Subscription, admits, frame, shown
 
+#: events read at once; how many that may be is found out by their size
 PAGE = 1000
+FIRST_PAGE = 64
+#: bytes of the log that are held while a slow reader takes its time
+MOST_HELD = 1 << 18
 #: a batch gets through a bad line, and a piece waits for a slow reader, only when it is small
 MOST_BATCHED = 100
 LARGEST_PIECE = 65_536
@@ -50,6 +55,7 @@ class Reader:
         #: an id beyond the log is as good as its end
         self._after = min(after, run.next_sequence - 1)
         self._done = run.terminal and self._after == run.next_sequence - 1
+        self._page = FIRST_PAGE
         self._held: list[tuple[int, bytes]] = []
         self._weight = 0
         #: when something must be sent: what is held, or a sign of life
@@ -109,35 +115,50 @@ class Reader:
     async def _history(self, send: Send) -> None:
         """What is on disk and has not been sent."""
         while not self._done and not self._gone:
-            rows = await self._services.store.read(self._tenant, self._run_id, self._after, PAGE)
-            found = []
-            for row in rows:
-                seen = decode_head(row)
-                found.append(Published(seen.sequence, seen.type, row))
-            await self._events(found, send)
-            if len(rows) < PAGE:
+            asked = self._page
+            rows = await self._services.store.read(self._tenant, self._run_id, self._after, asked)
+            last = len(rows) < asked
+            kept = fitting(rows, MOST_HELD)
+            if len(kept) < len(rows):
+                last, self._page = False, len(kept)
+            elif len(fitting(rows, MOST_HELD // 2)) == asked:
+                self._page = min(PAGE, asked * 2)
+            await self._events([_published(row) for row in kept], send)
+            if last:
                 return
 
     async def _live(self, reader: Subscription, send: Send) -> None:
-        """Everything that waits, in one piece where nobody asked for another form."""
-        plain = not self._buffer_ms and "values" not in self._modes
-        pieces = []
-        while reader.waiting:
+        """Everything that waits, in few pieces where nobody asked for another form."""
+        pieces: list[bytes] = []
+        size = 0
+        while reader.waiting and not self._over:
             group = reader.waiting.popleft()
+            apart = not isinstance(group, bytes) and not self._fits(group)
+            if apart or size > LARGEST_PIECE:
+                await self._piece(send, b"".join(pieces))
+                pieces, size = [], 0
             if isinstance(group, bytes):
                 pieces.append(group)
-            elif group.first == self._after + 1 and plain:
-                pieces.append(group.frames(self._modes))
-                self._after = group.events[-1].sequence
-                self._done = group.terminal
-            elif group.first > self._after + 1:
-                await self._piece(send, b"".join(pieces))
-                pieces = []
-                await self._history(send)
+            elif apart:
+                await self._apart(group, send)
+                continue
             else:
-                fresh = [event for event in group.events if event.sequence > self._after]
-                await self._events(fresh, send)
+                pieces.append(group.frames(self._modes))
+                self._after, self._done = group.events[-1].sequence, group.terminal
+            size += len(pieces[-1])
         await self._piece(send, b"".join(pieces))
+
+    def _fits(self, group: Group) -> bool:
+        """Whether it can go out as it is framed for everybody."""
+        plain = not self._buffer_ms and self._folded is None
+        return plain and group.first == self._after + 1 and group.weight <= LARGEST_PIECE
+
+    async def _apart(self, group: Group, send: Send) -> None:
+        if group.first > self._after + 1:
+            await self._history(send)
+        else:
+            fresh = [event for event in group.events if event.sequence > self._after]
+            await self._events(fresh, send)
 
     async def _events(self, events: list[Published], send: Send) -> None:
         if not events:
@@ -155,7 +176,11 @@ class Reader:
     @property
     def _gone(self) -> bool:
         """Nobody reads any more, or may; or the server stops."""
-        return (self._reader is not None and self._reader.closed) or _now() >= self._until
+        return (self._reader is not None and self._reader.closed) or self._over
+
+    @property
+    def _over(self) -> bool:
+        return _now() >= self._until
 
     async def _hold(self, events: list[Published], send: Send) -> None:
         """The first one held decides when all of them are sent, at the latest."""
@@ -197,6 +222,17 @@ class Reader:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
             await asyncio.sleep(0)  # a quick reader of a long log must not keep the others waiting
             self._due = _now() + self._services.settings.keepalive_s
+
+
+def fitting(rows: list[bytes], most: int) -> list[bytes]:
+    """As many of the rows, from the first one on, as have so many bytes; one at least."""
+    sizes = accumulate(map(len, rows))
+    return rows[: max(1, sum(size <= most for size in sizes))]
+
+
+def _published(row: bytes) -> Published:
+    seen = decode_head(row)
+    return Published(seen.sequence, seen.type, row)
 
 
 def _gathered(frames: Iterable[bytes]) -> Iterator[bytes]:

@@ -2,13 +2,14 @@
 
 import re
 
-from moot.api.reader import Reader, seconds_left
+from moot.api.reader import Reader, fitting, seconds_left
 from moot.api.wire import SSE, Endpoint, Reply, Request, Stream, encode
 from moot.core.errors import BadRequest, UnsupportedStreamMode
 from moot.engine.head import Head
 from moot.engine.hub import MODES
 
 PAGE = 1000
+PAGE_BYTES = 1 << 20
 MOST_BUFFER_MS = 5000
 
 
@@ -44,11 +45,15 @@ async def poll(request: Request) -> Reply:
 
 
 async def _as_json(request: Request, head: Head, after: int) -> Reply:
-    """A page of the log up to where the run is now; the run may move while it is read."""
+    """A page of the log up to where the run is now; the run may move while it is read.
+
+    Large events make it a short one, for all of it is held until the caller has taken it.
+    """
     run = head.run
     status, ended, newest = run.status.value, run.terminal, run.next_sequence - 1
     page = min(PAGE, max(0, newest - after))
     rows = await request.services.store.read(run.tenant, run.run_id, after, page) if page else []
+    rows = fitting(rows, PAGE_BYTES)
     last = min(after, newest) + len(rows)
     tail = encode(
         {

@@ -100,5 +100,5 @@ def show_events(api: Api, client: Client, run_id: str, after: int, as_json: bool
         for event in page["events"]:
             follower.show(event)
             after = event["sequence"]
-        if not page["events"] or after >= page["lastEventSeq"]:
+        if not page["events"] or page["isComplete"]:
             return

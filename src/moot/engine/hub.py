@@ -12,6 +12,8 @@ from msgspec import Struct
 from moot.core.events import MESSAGES, TERMINAL_TYPES, UPDATES
 
 MODES = ("values", "updates", "messages", "debug")
+#: bytes that wait for one reader before it is sent back to the log
+MOST_WAITING = 1 << 20
 
 
 class Published(Struct, frozen=True, gc=False):
@@ -29,12 +31,13 @@ class Published(Struct, frozen=True, gc=False):
 class Group:
     """The events of one run in one commit, with their frames per set of modes."""
 
-    __slots__ = ("_frames", "events", "first", "terminal")
+    __slots__ = ("_frames", "events", "first", "terminal", "weight")
 
     def __init__(self, events: list[Published]) -> None:
         self.events = events
         self.first = events[0].sequence
         self.terminal = events[-1].terminal
+        self.weight = sum(len(event.body) for event in events)
         self._frames: dict[frozenset[str], bytes] = {}
 
     def frames(self, modes: frozenset[str]) -> bytes:
@@ -75,10 +78,12 @@ def frame(event: Published, modes: frozenset[str]) -> bytes:
 class Subscription:
     """One reader of one run. A slow one is dropped back to its cursor and reads the log again."""
 
-    __slots__ = ("_limit", "_wake", "closed", "holder", "lagging", "spoken", "waiting")
+    __slots__ = ("_limit", "_wake", "_weight", "closed", "holder", "lagging", "spoken", "waiting")
 
     def __init__(self, limit: int, spoken: bool = False, holder: str = "") -> None:
         self._limit = limit
+        #: of what waits, and of what was taken since nothing did
+        self._weight = 0
         self._wake: asyncio.Future[None] | None = None
         #: groups of events, and frames of what is being spoken for who wants them
         self.waiting: deque[Group | bytes] = deque()
@@ -89,7 +94,11 @@ class Subscription:
         self.closed = False
 
     def put(self, group: Group | bytes) -> None:
-        if len(self.waiting) >= self._limit:
+        if self.closed:
+            return
+        weight = len(group) if isinstance(group, bytes) else group.weight
+        self._weight = self._weight + weight if self.waiting else weight
+        if len(self.waiting) >= self._limit or (self.waiting and self._weight > MOST_WAITING):
             self.waiting.clear()
             self.lagging = True
         else:
@@ -174,6 +183,7 @@ class Hub:
         """The key is not good any more: whatever it has opened ends."""
         for reader in self._everyone():
             if reader.holder == holder:
+                reader.waiting.clear()
                 reader.end()
 
     def count(self) -> int:
