@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from moot.api import tokens
 from moot.api.auth import is_agents
+from moot.api.reader import seconds_left
 from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core.conversation import Speaker
@@ -331,11 +332,12 @@ async def inbox(request: Request) -> Reply:
     known = request.integer("revision", -1, -1, 2**53)
     wait = request.integer("wait", 0, 0, LONGEST_WAIT)
     tenant, store, hub = request.caller.tenant, request.services.store, request.services.host.hub
-    reader = hub.subscribe(inbox_of(tenant))  # before reading: no change is missed in between
+    # before reading: no change is missed in between
+    reader = hub.subscribe(inbox_of(tenant), holder=request.caller.id)
     try:
         rows, revision = await store.inbox(tenant, limit)
         if wait and revision == known:
-            await reader.wait(wait)
+            await reader.wait(min(wait, seconds_left(request)))
             rows, revision = await store.inbox(tenant, limit)
     finally:
         hub.unsubscribe(inbox_of(tenant), reader)
