@@ -62,7 +62,17 @@ def digest(body: bytes) -> str:
 
 
 def compile_flow(definition: WorkflowDef, types: Mapping[str, NodeType], name: str) -> Flow:
-    """Ties nodes to their types. Refuses unknown types and mistakes in a node's config."""
+    """A flow that may begin to be used. Refuses unknown types and mistakes in what it says."""
+    for node in definition.nodes:
+        _check_config(node, _type_of(node, types))
+    _check_expressions(definition)
+    _check_schemas(definition)
+    return tied(definition, types, name)
+
+
+def tied(definition: WorkflowDef, types: Mapping[str, NodeType], name: str) -> Flow:
+    """Ties nodes to their types. What is refused today may have been taken when a run began: the
+    run can still be read, and what does not work fails where it is used."""
     order = _topological(definition)
     incoming: dict[str, list[EdgeDef]] = {node.id: [] for node in definition.nodes}
     targets: dict[str, dict[str, None]] = {node.id: {} for node in definition.nodes}
@@ -73,8 +83,6 @@ def compile_flow(definition: WorkflowDef, types: Mapping[str, NodeType], name: s
         node.id: _node(definition, node, types, order, (tuple(incoming[node.id]), targets[node.id]))
         for node in definition.nodes
     }
-    _check_expressions(definition)
-    _check_schemas(definition)
     masking = definition.metadata.compliance_config.get("maskingMode", "mask")
     if masking not in MASKING_MODES:
         raise BadRequest(f"'{masking}' is not a masking mode; use {', '.join(MASKING_MODES)}.")
@@ -99,7 +107,6 @@ def _node(
     edges: tuple[tuple[EdgeDef, ...], dict[str, None]],
 ) -> FlowNode:
     type_ = _type_of(node, types)
-    _check_config(node, type_)
     settings = node.settings
     return FlowNode(
         id=node.id,

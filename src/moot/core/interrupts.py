@@ -52,6 +52,10 @@ def begin(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]) -
         return finish(run, flow, node_id, state.attempt, Failed(error), at)
     except Exception as error:  # whatever a node type raises is the node's problem
         return finish(run, flow, node_id, state.attempt, Failed(raised(error)), at)
+    if mistake := node.type.check and node.type.check(node.definition.config):
+        # taken when the run began, and refused today: nobody could ever answer
+        refused = NodeError(code=BadRequest.code, message=mistake, retryable=False)
+        return finish(run, flow, node_id, state.attempt, Failed(refused), at)
     events = request(run, flow, node, spec, at)
     if spec.conversation is not None and spec.conversation.mock_turns is not None:
         events += talking.by_itself(run, flow, node, spec.conversation, at)

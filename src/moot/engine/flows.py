@@ -7,7 +7,7 @@ from moot.clock import Clock
 from moot.core import definition as definitions
 from moot.core.definition import RESERVED, nearest
 from moot.core.errors import BadRequest, MootError, UnknownChildWorkflow, WorkflowNotFound
-from moot.core.flow import Flow, compile_flow, digest
+from moot.core.flow import Flow, compile_flow, digest, tied
 from moot.core.outcomes import NodeType
 from moot.engine.built_in import BUILT_IN
 from moot.engine.nodes.unknown import AnyType
@@ -110,7 +110,7 @@ class Flows:
             found = await self._store.definition_by_digest(tenant, name)
             if found is None:
                 raise WorkflowNotFound(name)
-            flow = self.readable(found.body)
+            flow = self._kept(found.body)
         self._remember(tenant, flow)
         if flow.references:
             await self._try_prepare(tenant, flow)
@@ -119,6 +119,9 @@ class Flows:
     def readable(self, body: bytes) -> Flow:
         """A run whose node types are gone can be read; its nodes wait until they are back."""
         return compile_flow(definitions.parse(body), AnyType(self.types), digest(body))
+
+    def _kept(self, body: bytes) -> Flow:
+        return tied(definitions.parse(body), AnyType(self.types), digest(body))
 
     async def _try_prepare(self, tenant: str, flow: Flow) -> None:
         """A run that is already there goes on even if a workflow it calls cannot be read."""
