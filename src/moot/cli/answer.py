@@ -23,12 +23,16 @@ from moot.cli.trouble import Exit, Trouble
 _WHAT = click.argument("what", metavar="N|RUN")
 _NODE = click.option("--node", help="The node that asks, where several of RUN do.")
 _AS = click.option("--as", "name", metavar="NAME", help="In whose name, if the key may.")
+_OVERRIDE = click.option(
+    "--override", "why", metavar="REASON", help="As an administrator, though others are to decide."
+)
 _COMMENT = click.option("--comment", metavar="TEXT", help="Why; it stands in the log.")
 
 
 @click.command()
 @_WHAT
 @_COMMENT
+@_OVERRIDE
 @click.option("--edit", metavar="FILE", help="Approve what is in this file instead; - is stdin.")
 @_AS
 @_NODE
@@ -37,6 +41,7 @@ def approve(
     options: Options,
     what: str,
     comment: str | None,
+    why: str | None,
     edit: str | None,
     name: str | None,
     node: str | None,
@@ -49,12 +54,13 @@ def approve(
     if edit is not None:
         value = {"action": "edit-accept", "editedArtifactData": value_of(read(edit))}
     said = "Approved" if edit is None else "Approved with the edit"
-    _decide(options, (what, node), _voted(value, comment, name), said)
+    _decide(options, (what, node), _voted(value, comment, name, why), said)
 
 
 @click.command()
 @_WHAT
 @_COMMENT
+@_OVERRIDE
 @click.option("--refine", metavar="TEXT", help="Send it back to be made better like this.")
 @_AS
 @_NODE
@@ -63,6 +69,7 @@ def reject(
     options: Options,
     what: str,
     comment: str | None,
+    why: str | None,
     refine: str | None,
     name: str | None,
     node: str | None,
@@ -73,12 +80,15 @@ def reject(
         feedback = {"scope": "whole", "text": refine}
         value = {"action": "refine", "refineFeedback": feedback}
     said = "Rejected" if refine is None else "Sent back"
-    _decide(options, (what, node), _voted(value, comment, name), said)
+    _decide(options, (what, node), _voted(value, comment, name, why), said)
 
 
-def _voted(value: dict[str, Any], comment: str | None, name: str | None) -> dict[str, Any]:
-    given = {"comment": comment, "voter": name}
-    return {**value, **{key: text for key, text in given.items() if text is not None}}
+def _voted(
+    value: dict[str, Any], comment: str | None, name: str | None, why: str | None
+) -> dict[str, Any]:
+    given = {"comment": comment, "voter": name, "reason": why}
+    found = {**value, **{key: text for key, text in given.items() if text is not None}}
+    return found if why is None else {**found, "override": True}
 
 
 def _decide(
@@ -136,10 +146,16 @@ def _value(question: Question, text: str | None, answers: tuple[str, ...], name:
         raise click.UsageError("write TEXT, the answer.")
     if not is_talk(question):
         return _typed(text, question.get("resumeSchema"))
-    turn = {"role": "user", "content": text}
-    if name is not None:
-        turn["from"] = name if name == "user" or name.startswith("user:") else f"user:{name}"
-    return {"operation": "exchange", "turn": turn}
+    return {"operation": "exchange", "turn": {**_speaker(name), "content": text}}
+
+
+def _speaker(name: str | None) -> dict[str, str]:
+    """A bare name is a person's; an agent is called by its whole name, like host:ada."""
+    if name is None:
+        return {"role": "user"}
+    if ":" in name and not name.startswith("user:"):
+        return {"role": "agent", "speakerId": name}
+    return {"role": "user", "from": name if name.startswith("user") else f"user:{name}"}
 
 
 def _answers(
