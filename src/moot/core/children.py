@@ -74,23 +74,29 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
         return finish(run, flow, node_id, state.attempt, Failed(problem.error), at)
     if spec is None:
         return [_done(node, state, at, {}, state.results or [])]
-    if run.depth + 1 > run.limits.get("depth", 16):
-        error = NodeError(
-            code="depth_exceeded",
-            message=f"Workflows may call each other {run.limits.get('depth', 16)} levels deep.",
-            retryable=False,
-        )
-        return finish(run, flow, node_id, state.attempt, Failed(error), at)
-    if _share(run, flow) < 1:
-        error = NodeError(
-            code="tree_exceeded",
-            message="The run and those it comes from have started as many runs as they may.",
-            retryable=False,
-        )
+    error = refusal_to_spawn(run, flow)
+    if error is not None:
         return finish(run, flow, node_id, state.attempt, Failed(error), at)
     child = derived_id("run_", run.run_id, node_id, str(state.attempt), str(state.children))
     payload = {"childRunId": child, "childWorkflowId": spec.workflow_id}
     return [NewEvent("node.dispatched", payload, node_id, cause=state.started_seq)]
+
+
+def refusal_to_spawn(run: Run, flow: Flow) -> NodeError | None:
+    """Why the run may have no further child, if it may not."""
+    if run.depth + 1 > run.limits.get("depth", 16):
+        return NodeError(
+            code="depth_exceeded",
+            message=f"Workflows may call each other {run.limits.get('depth', 16)} levels deep.",
+            retryable=False,
+        )
+    if _share(run, flow) < 1:
+        return NodeError(
+            code="tree_exceeded",
+            message="The run and those it comes from have started as many runs as they may.",
+            retryable=False,
+        )
+    return None
 
 
 def _share(run: Run, flow: Flow) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import channels, waiting
+from moot.core import channels, supervision, waiting
 from moot.core.events import Event, millis
 from moot.core.status import (
     GOING,
@@ -39,6 +39,11 @@ class NodeState(Struct, omit_defaults=True):
     child: str | None = None
     children: int = 0
     results: list[Any] | None = None
+    #: what the last question of this attempt was answered with
+    answer: list[Any] = []
+    #: of a dispatch node: living child -> number of its worker; child -> where its end stands
+    living: dict[str, int] = {}
+    ends: dict[str, int] = {}
     #: attempts that failed and were tried again; one that a pause cut short is none of them
     failures: int = 0
     #: how long the run was paused while this attempt waited for its child
@@ -90,6 +95,7 @@ class Run(Struct):
     depth: int = 0
     #: the run this one was made from, where and how
     forked_from: dict[str, Any] | None = None
+    orchestrator: supervision.Orchestrator | None = None
     #: the run was cancelled because its parent ended
     with_parent: bool = False
     #: child run -> its status when it ended, or None while it lives
@@ -228,7 +234,7 @@ def _paused(run: Run, event: Event, at: int) -> None:
     run.pause = None
     for node_id in run.active:
         node = run.nodes[node_id]
-        if node.status is NodeStatus.RUNNING and node.child is None:
+        if node.status is NodeStatus.RUNNING and node.child is None and not node.living:
             node.status = NodeStatus.INTERRUPTED
             node.due = None
 
@@ -260,6 +266,9 @@ def _node_started(run: Run, event: Event, at: int) -> None:
     )
     run.active[node_id] = None
     run.executions += 1
+    hints = event.hints if event.hints is not UNSET else {}
+    for name in hints.get("again", ()):  # the nodes of a loop that goes round once more
+        run.nodes.pop(name, None)
 
 
 def _node_ended(run: Run, event: Event, at: int) -> None:
@@ -275,6 +284,7 @@ def _node_ended(run: Run, event: Event, at: int) -> None:
     node.error = said.get("error")
     node.reason = said.get("reason")
     node.results = None
+    node.living, node.ends = {}, {}
     run.interrupts.pop(node_id, None)
     run.mirrored.pop(node_id, None)
     if node.child is not None and run.children.get(node.child) is None:
@@ -311,11 +321,14 @@ def _dispatched(run: Run, event: Event, at: int) -> None:
     run.children[child] = status
     if node is None:
         return
+    hints = event.hints if event.hints is not UNSET else {}
     if status is None:
-        node.child = child
+        if "worker" in hints:
+            node.living[child] = hints["worker"]
+        else:
+            node.child = child
         node.children += 1
     else:
-        hints = event.hints if event.hints is not UNSET else {}
         node.child = None
         node.results = [*(node.results or []), hints.get("result")]
 
@@ -380,4 +393,5 @@ HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
     "channel.written": _channel,
     **dict.fromkeys(NODE_ENDS, _node_ended),
     **waiting.HANDLERS,
+    **supervision.HANDLERS,
 }

@@ -20,6 +20,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     parallel: int = 32
     depth: int = 16
     tree: int = 1000
+    loops: int = 1000
 
 
 class StartRun(Struct, frozen=True, kw_only=True):
@@ -122,13 +123,16 @@ def _limits(flow: Flow, command: StartRun) -> dict[str, int]:
     duration = int(asked.get("runTimeoutMs", command.limits.duration_ms))
     if flow.definition.settings.timeout:
         duration = min(duration, flow.definition.settings.timeout)
-    return {
+    caps = {
         "nodeExecutions": min(executions, command.limits.node_executions),
         "durationMs": min(duration, command.limits.duration_ms),
         "parallel": command.limits.parallel,
         "depth": command.limits.depth,
         "tree": command.limits.tree if command.tree is None else command.tree,
     }
+    if "maxLoopIterations" in asked:
+        caps["loopIterations"] = min(int(asked["maxLoopIterations"]), command.limits.loops)
+    return caps
 
 
 def _options(flow: Flow, command: StartRun) -> dict[str, Any]:

@@ -25,6 +25,8 @@ class Flows:
         #: flows that others hand work to: decisions look for them and cannot wait, so all are kept
         self._called: dict[tuple[str, str], Flow] = {}
         self._by_digest: OrderedDict[tuple[str, str], Flow] = OrderedDict()
+        #: ids that were looked for in vain
+        self._missing: set[tuple[str, str]] = set()
 
     def compile(self, body: bytes) -> Flow:
         """Raises a BadRequest that names the mistake."""
@@ -79,6 +81,20 @@ class Flows:
             return self._called.get(place)
         self._newest.move_to_end(place)
         return flow
+
+    def is_missing(self, tenant: str, workflow_id: str) -> bool:
+        """Whether it was looked for in vain; the answer holds for one decision."""
+        place = (tenant, workflow_id)
+        found = place in self._missing
+        self._missing.discard(place)
+        return found
+
+    async def look_for(self, tenant: str, workflow_id: str) -> None:
+        """Into memory with it, and with what it calls, for a decision that names it."""
+        try:
+            self._called[tenant, workflow_id] = await self.newest(tenant, workflow_id)
+        except (WorkflowNotFound, UnknownChildWorkflow):
+            self._missing.add((tenant, workflow_id))
 
     async def newest(self, tenant: str, workflow_id: str) -> Flow:
         """The flow new runs use, with every flow it refers to in memory too."""
