@@ -35,9 +35,9 @@ def run_id(moot: Cli) -> str:
 def test_a_decision_closes_the_thread_and_stands_in_its_minutes(moot: Cli, run_id: str) -> None:
     done = moot("thread", "close", run_id, *DECISION)
     assert done.code == 0, done.err
-    assert f"{run_id}:talk:1 closed with the decision" in done.out
+    assert f"{run_id}~talk~1 closed with the decision" in done.out
     assert moot("run", "tail", run_id).code == 0
-    minutes = moot("thread", "export", f"{run_id}:talk:1").out
+    minutes = moot("thread", "export", run_id).out
     for said in ("What now?", "We raise prices.", "Pilot +8 %", "too early", "measure churn"):
         assert said in minutes
     assert moot("thread", "export", run_id, "-f", "html").out.startswith("<!doctype html>")
@@ -47,7 +47,7 @@ def test_a_decision_closes_the_thread_and_stands_in_its_minutes(moot: Cli, run_i
 
 def test_a_thread_is_closed_without_a_word_and_only_once(moot: Cli, run_id: str) -> None:
     answer = json.loads(moot("thread", "close", run_id, "--json").out)
-    assert (answer["threadId"], answer["open"]) == (f"{run_id}:talk:1", False)
+    assert (answer["threadId"], answer["open"]) == (f"{run_id}~talk~1", False)
     again = moot("thread", "close", run_id)
     assert (again.code, "closed" in again.err) == (1, True)
 
@@ -64,7 +64,7 @@ def test_a_bundle_brings_the_thread_to_another_server_once(
     bundle = elsewhere.folder / "talk.moot.jsonl"
     assert moot("thread", "export", run_id, "-f", "bundle", "-o", bundle).code == 0
     brought = elsewhere("thread", "import", bundle)
-    assert (brought.code, brought.out) == (0, f"{run_id}:talk:1\n")
+    assert (brought.code, brought.out) == (0, f"{run_id}~talk~1\n")
     assert elsewhere("thread", "export", run_id).out == moot("thread", "export", run_id).out
     again = elsewhere("thread", "import", bundle)
     assert again.code == 1
@@ -86,4 +86,4 @@ def test_minutes_are_read_from_the_file_while_no_server_runs(
 def test_a_run_that_has_no_thread_is_not_found(moot: Cli) -> None:
     [run_id] = moot("run", "hello", "-d").lines()
     assert moot("thread", "export", run_id).code == 5
-    assert moot("thread", "export", f"{run_id}:talk:1").code == 5
+    assert moot("thread", "export", run_id).code == 5

@@ -109,7 +109,7 @@ QUESTIONS = {
     "event": node("event", "core.interrupt", config={
         "kind": "external-event", "data": {"eventType": "e", "correlation": {"id": 1}}}),
     "own": node("own", "core.interrupt", config={"profile": "openwop-interrupt-auth-required"}),
-    "late": node("late", "core.approvalGate", config={"timeoutMs": 25, "onTimeout": "complete"}),
+    "late": node("late", "core.approvalGate", config={"timeoutMs": 25}),
     "work": node("work", "acme.work"),
 }  # fmt: skip
 

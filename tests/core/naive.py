@@ -216,9 +216,12 @@ def thread(log: list[Event], node_id: str = "convo") -> Thread:
 
 
 def _steer(found: Thread, content: dict[str, Any], sender: str, at: int) -> None:
+    timed = isinstance(content.get("mute"), dict) and "seconds" in content["mute"]
     for name in _names(content.get("mute")):
-        seconds = content["mute"].get("seconds") if isinstance(content["mute"], dict) else None
-        found.muted[name] = at + int(seconds * 1000) if _is_time(seconds) else 0
+        if not timed:
+            found.muted[name] = 0
+        elif _is_time(content["mute"]["seconds"]):
+            found.muted[name] = at + int(content["mute"]["seconds"] * 1000)
     for name in _names(content.get("unmute")):
         found.muted.pop(name, None)
     found.paused = _flag(content, "pause", found.paused)

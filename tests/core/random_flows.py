@@ -384,14 +384,20 @@ class Story:
     def _answer_all(self) -> None:
         for life in self.world.alive:
             for key, found in list(life.run.interrupts.items()):
-                if key in life.run.interrupts and life.run.going:
+                late = found.due is not None and self.world.at >= found.due
+                if key in life.run.interrupts and life.run.going and not late:
                     voter = {"voter": f"last{len(found.votes)}"} if found.kind == "approval" else {}
                     self.world.answer(life, key, {**fitting(found.kind), **voter})
 
     def _next_due(self, life: Life) -> int | None:
         """Without the deadline: that one would end everything and hide what hangs."""
         run = life.run
-        moments = [node_.due for name in run.active if (node_ := run.nodes[name]).due is not None]
+        moments = [
+            node_.due
+            for name in run.active
+            if (node_ := run.nodes[name]).due is not None
+            and (run.pause is None or node_.status is not NodeStatus.RETRYING)  # it waits as well
+        ]
         for name in run.active:
             limit = life.flow.nodes[name].timeout_ms
             if limit and run.nodes[name].status is NodeStatus.RUNNING:

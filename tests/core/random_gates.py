@@ -21,6 +21,7 @@ def gates(draw: st.DrawFn) -> dict[str, Any]:
     config: dict[str, Any] = dict(draw(timeouts))
     kind = draw(st.sampled_from(["approval", "clarification", "event", "custom", "talk"]))
     if kind == "approval":
+        config.pop("onTimeout", None)
         config["actions"] = ["accept", "reject", "refine", "edit", "ask"]
         config["requiredApprovals"] = draw(st.integers(1, 3))
         config["rejectionPolicy"] = draw(st.sampled_from(["single-veto", "majority"]))

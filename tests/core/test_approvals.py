@@ -7,7 +7,7 @@ from gate_scenes import approval, caused_by, short
 from simulator import ADA, BOT, CHAIR, Life, World, compiled, definition, edge, node
 
 from moot.core.conversation import Speaker
-from moot.core.errors import BadRequest, Forbidden
+from moot.core.errors import BadRequest, Forbidden, NotYourName
 from moot.core.status import Status
 
 ALL = ["accept", "reject", "refine", "edit", "ask"]
@@ -43,7 +43,8 @@ def test_an_acceptance_ends_the_wait_and_the_run_goes_on() -> None:
     resolved, received, resumed, completed, _ = found
     assert caused_by(life, resolved).type == "interrupt.requested"
     assert resolved.payload["resumeValue"] == {"action": "accept", "comment": "fine"}
-    assert resolved.payload["resolvedBy"] == received.payload["decidedBy"] == "key_ada"
+    assert resolved.payload["resolvedBy"] == "key_ada"
+    assert received.payload["decidedBy"] == "user:ada"
     assert received.payload["action"] == "accept" and received.payload["comment"] == "fine"
     assert resumed.payload["interruptId"] == resolved.payload["interruptId"]
     assert completed.payload["outputs"]["action"] == "accept"
@@ -154,7 +155,8 @@ def test_a_quorum_is_reached_by_the_last_distinct_acceptance() -> None:
     votes = [event.payload for event in life.told("moot.approval.granted")]
     assert [each["principal"] for each in votes] == ["ada", "bob", "cyd"]
     assert votes[-1] == {
-        "gateId": "ok", "principal": "cyd", "quorumProgress": {"granted": 3, "required": 3}
+        "gateId": "ok", "principal": "cyd", "via": "key_chair",
+        "quorumProgress": {"granted": 3, "required": 3},
     }  # fmt: skip
     assert life.told("approval.received")[0].payload["decidedBy"] == "cyd"
     granted = life.told("moot.approval.granted")
@@ -179,7 +181,9 @@ def test_the_first_rejection_is_a_veto_by_default() -> None:
     found = vote(world, life, "reject", "bob")
     assert found[:3] == ["moot.approval.rejected", "interrupt.resolved", "approval.received"]
     assert life.run.status is Status.FAILED
-    assert life.told("moot.approval.rejected")[0].payload == {"gateId": "ok", "principal": "bob"}
+    assert life.told("moot.approval.rejected")[0].payload == {
+        "gateId": "ok", "principal": "bob", "via": "key_chair"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("needed", "rejections"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
@@ -196,15 +200,18 @@ def test_a_reason_is_kept_with_the_vote() -> None:
     world, life = approval(requiredApprovals=2, rejectionPolicy="majority")
     world.answer(life, "ok", {"action": "reject", "comment": "too soon"}, ADA)
     assert life.told("moot.approval.rejected")[0].payload == {
-        "gateId": "ok", "principal": "key_ada", "reason": "too soon"
+        "gateId": "ok", "principal": "user:ada", "via": "key_ada", "reason": "too soon"
     }  # fmt: skip
 
 
 def test_one_key_has_one_vote_whatever_names_it_goes_by() -> None:
     two_names = Speaker("key_two", ("user:ada", "user:eve"))
     world, life = approval(requiredApprovals=2)
-    for more in ({}, {"voter": "user:ada"}, {"voter": "user:eve"}, {"voter": "user:bob"}):
+    for more in ({}, {"voter": "user:ada"}):
         world.answer(life, "ok", {"action": "accept", **more}, two_names)
+    for name in ("user:eve", "user:bob"):
+        value = {"action": "accept", "voter": name}
+        assert isinstance(world.refused(life, world.answering("ok", value, two_names)), NotYourName)
     assert life.run.status is Status.WAITING_APPROVAL
     world.answer(life, "ok", {"action": "accept"}, BOB)
     assert life.run.status is Status.COMPLETED
@@ -292,3 +299,26 @@ def test_a_group_or_role_is_a_name_of_the_key(listed: dict[str, Any], name: str)
     assert isinstance(world.refused(life, world.answering("ok", accept, BOB)), Forbidden)
     world.answer(life, "ok", accept, Speaker("key_x", (name,)))
     assert life.run.status is Status.COMPLETED
+
+
+def test_two_keys_of_one_person_are_one_vote() -> None:
+    world, life = approval(requiredApprovals=2)
+    for key in ("key_1", "key_2"):
+        world.answer(life, "ok", {"action": "accept"}, Speaker(key, ("user:ada",)))
+    assert life.run.status is Status.WAITING_APPROVAL
+
+
+def test_an_edit_that_was_withdrawn_is_not_applied() -> None:
+    world, life = approval(actions=ALL, requiredApprovals=2, rejectionPolicy="majority")
+    edit = {"action": "edit-accept", "editedArtifactData": {"a": 1}}
+    world.answer(life, "ok", {**edit, "voter": "ada"})
+    world.answer(life, "ok", {"action": "reject", "voter": "ada"})
+    for name in ("bob", "eve"):
+        world.answer(life, "ok", {"action": "accept", "voter": name})
+    outputs = life.run.nodes["ok"].outputs
+    assert outputs is not None and outputs["action"] == "accept"
+
+
+def test_nothing_is_approved_by_waiting() -> None:
+    with pytest.raises(BadRequest, match="onTimeout"):
+        approval(timeoutMs=10, onTimeout="complete")

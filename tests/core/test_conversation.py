@@ -18,7 +18,7 @@ from gate_scenes import (
 from simulator import ADA, BOT, CHAIR, Life, World, chain, compiled, node
 
 from moot.core.commands import CancelRun, PauseRun, Wake
-from moot.core.conversation import MOST_PARTICIPANTS, Speaker
+from moot.core.conversation import Speaker
 from moot.core.errors import (
     BadRequest,
     Conflict,
@@ -31,6 +31,7 @@ from moot.core.errors import (
     SpeakerNotParticipant,
     ThreadPaused,
 )
+from moot.core.rosters import MOST_PARTICIPANTS
 from moot.core.status import Status
 
 CFO = Speaker("key_cfo", ("host:cfo",))

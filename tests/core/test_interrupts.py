@@ -14,7 +14,7 @@ from gate_scenes import (
     external,
     short,
 )
-from simulator import ADA, BOT, CHAIR, Life, World, chain, compiled, definition, node
+from simulator import ADA, BOT, CHAIR, Life, World, chain, compiled, definition, edge, node
 
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake
 from moot.core.errors import (
@@ -376,3 +376,19 @@ def test_a_child_cancelled_by_itself_answers_that_it_was_cancelled() -> None:
     world, _, child = family()
     world.take(child, CancelRun(world.at, by=CHAIR.principal))
     assert isinstance(world.refused(child, world.answering("ok", ACCEPT)), InterruptCancelled)
+
+
+def test_an_answer_after_the_deadline_is_too_late_even_before_the_clock_has_rung() -> None:
+    world, life = approval(timeoutMs=10)
+    world.pass_time(10)
+    refusal = world.refused(life, world.answering("ok", {"action": "accept"}))
+    assert isinstance(refusal, InterruptAlreadyResolved)
+
+
+@pytest.mark.parametrize("value", [{"reject": False}, {"refine": 0, "action": "reject"}])
+def test_what_an_answer_of_another_kind_says_takes_no_edge_away(value: dict[str, Any]) -> None:
+    nodes = [node("q", "core.interrupt", config={"kind": "custom"}), node("next")]
+    world = World()
+    life = world.start(compiled(definition(nodes, [edge("q", "next")])))
+    world.answer(life, "q", value)
+    assert life.run.status is Status.COMPLETED

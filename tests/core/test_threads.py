@@ -6,7 +6,6 @@ import pytest
 from gate_scenes import caused_by, council, said, say, short
 from simulator import ADA, BOT, CHAIR, Life
 
-from moot.core.conversation import MOST_PARTICIPANTS
 from moot.core.errors import (
     BadRequest,
     Forbidden,
@@ -17,7 +16,8 @@ from moot.core.errors import (
     RosterFull,
     ThreadPaused,
 )
-from moot.core.thread import ThreadState, control
+from moot.core.rosters import MOST_PARTICIPANTS
+from moot.core.thread import MOST_NAMES, MOST_TARGETS, ThreadState, control
 
 
 def thread(life: Life) -> ThreadState:
@@ -157,11 +157,21 @@ def test_what_a_control_says_wrongly_is_kept_and_ignored(content: Any) -> None:
     assert thread(life) == ThreadState()
 
 
-def test_a_mute_for_no_time_that_can_be_counted_is_for_good() -> None:
+def test_a_mute_for_no_time_that_can_be_counted_is_none() -> None:
     world, life = council()
-    for seconds in (1e308, 10**40, -1, "x", True):
+    for seconds in (1e308, 10**40, -1, 0, "x", True):
         world.control(life, {"mute": {"targets": ["host:cfo"], "seconds": seconds}})
-        assert thread(life).muted == {"host:cfo": 0}
+        assert thread(life).muted == {}
+
+
+def test_names_without_end_are_refused_and_a_state_holds_so_many() -> None:
+    world, life = council()
+    many = [f"host:a{number}" for number in range(MOST_TARGETS + 1)]
+    assert isinstance(world.refused(life, world.controlling({"prod": many})), BadRequest)
+    state = ThreadState()
+    for _ in range(10):
+        control(state, {"content": {"prod": many, "mute": many}}, 0)
+    assert len(state.prodded) <= MOST_NAMES and len(state.muted) <= MOST_NAMES
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from hosting import (
     Place,
     begun,
     chain,
+    definition,
     delay,
     ended,
     log,
@@ -183,3 +184,13 @@ async def test_a_second_pause_is_refused_and_changes_nothing(place: Place) -> No
     assert await order(host, run_id) == before
     assert not (await host.view(TENANT, run_id)).broken
     await host.handle(TENANT, run_id, CancelRun(host.clock.millis()))
+
+
+async def test_a_retry_that_waits_does_not_hide_the_timer_that_drains(memory: Place) -> None:
+    host = memory.host()
+    again = {"maxRetries": 1, "retryDelayMs": 20}
+    fails = node("fails", "core.fail", config={"retryable": True}, settings=again)
+    run_id = await begun(host, definition([delay(60), fails]))
+    await pause(host, run_id)
+    await asyncio.sleep(0.3)
+    assert (await host.view(TENANT, run_id)).run.status is Status.PAUSED

@@ -144,7 +144,7 @@ async def test_a_context_shows_the_run_as_it_was_when_the_attempt_began(place: P
     place.knows(looker)
     host = place.host()
     other = node("set", "core.setVariable", config={"name": "w", "value": 1})
-    wait = node("wait", "core.delay", config={"ms": 5})
+    wait = node("wait", "core.delay", config={"ms": 100})
     body = chain(wait, other, variables=V)
     body["nodes"].append(node("n", "acme.looker"))
     flow = await registered(host, body)

@@ -44,7 +44,7 @@ async def questions(story: Story) -> None:
         gate("paid", "interrupt", kind="external-event", data=event),
         gate("own", "interrupt", kind="custom", data={"customKind": "sign"},
              profile="openwop-interrupt-auth-required"),
-        gate("late", "approvalGate", timeoutMs=1000, onTimeout="complete"),
+        gate("late", "clarificationGate", questions=asked, timeoutMs=1000, onTimeout="complete"),
     ]  # fmt: skip
     run_id = await story.begin(chain("questions", *nodes))
     answers = [{"id": "q1", "answer": "blue"}, {"id": "q2", "answer": 2}]

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from real_server import ServerProcess, server_environment
+
 from .api import Api
 from .published import Published
 
@@ -51,3 +53,13 @@ def host(
     yield start
     for found in opened:
         found.close()
+
+
+@pytest.fixture(scope="session")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory, published: Published) -> Iterator[Api]:
+    """The administrator of another server, which knows nothing of the first."""
+    process = ServerProcess(tmp_path_factory.mktemp("elsewhere"), [], server_environment())
+    with Api(process.url, process.key, published) as found:
+        found.server = process  # type: ignore[attr-defined]
+        yield found
+    process.stop()

@@ -490,8 +490,7 @@ def test_an_agent_says_who_it_is_with_a_roster_or_without(api: Api, agent: Api) 
         run_id = asked(api, node)
         with unchanged(api, run_id):
             for caller in (api, agent):
-                details = refused(say(caller, run_id, role="agent"), 422, VALIDATION)
-                assert details["code"] == "conversation_speaker_required"
+                refused(say(caller, run_id, role="agent"), 422, VALIDATION)
                 named = say(caller, run_id, role="agent", **{"from": A})
                 refused(named, 422, VALIDATION)
 

@@ -8,7 +8,7 @@ import logging
 from typing import Any
 
 from moot.api import absent
-from moot.api.auth import keep_to_run, require
+from moot.api.auth import keep_to_thread, require
 from moot.api.idempotency import HEADER, Idempotency, refused
 from moot.api.routes import Router
 from moot.api.services import Services
@@ -63,8 +63,8 @@ class App:
                 raise _lost(found, request)
             request.params = found[1] if found else {}
             request.largest = endpoint.largest
-            if request.caller.run_id is not None:
-                keep_to_run(request.caller, request.params)
+            if request.caller.thread is not None:
+                keep_to_thread(request.caller, endpoint, request.params)
             if endpoint.mutating and request.header(HEADER) is not None:
                 return await self._idempotency.answer(request, endpoint), endpoint
             return await endpoint.call(request), endpoint

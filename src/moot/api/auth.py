@@ -1,10 +1,13 @@
 """Who calls: API keys, found by the hash of their secret. Identity is never read from text."""
 
 import hashlib
+import re
 from functools import lru_cache
 
+from moot.api.wire import Endpoint
 from moot.clock import Clock
 from moot.core.errors import Forbidden, KeyExpired, KeyRevoked, RunNotFound, Unauthenticated
+from moot.core.thread import is_person
 from moot.store.protocol import Key, RecordStore
 
 TEST_PREFIX = "hk_test_"
@@ -104,13 +107,25 @@ def require(key: Key, scope: str) -> None:
         )
 
 
-def keep_to_run(key: Key, params: dict[str, str]) -> None:
-    """A key for one run does nothing else, and learns of no other."""
-    named = params.get("run_id") or params.get("thread_id", "").partition(":")[0]
-    if not named:
-        raise Forbidden("This key is good for one thread only.", runId=key.run_id)
-    if named != key.run_id:
+ANSWER = "POST /v1/runs/{run_id}/interrupts/{node_id}"
+
+
+def keep_to_thread(key: Key, endpoint: Endpoint, params: dict[str, str]) -> None:
+    """A key for one conversation reads it and speaks in it, and learns of nothing else."""
+    run_id, _, node_id = (key.thread or "").partition("/")
+    parts = re.split("[~:]", params.get("thread_id", ""))
+    named = params.get("run_id") or parts[0]
+    if named and named != run_id:
         raise RunNotFound(named)
+    speaks = endpoint.operation == ANSWER and params["node_id"] == node_id
+    reads = endpoint.joined and (len(parts) == 1 or parts[1] == node_id)
+    if not (speaks or reads):
+        raise Forbidden("This key is good for one thread only: to read it and to speak in it.")
+
+
+def is_agents(key: Key) -> bool:
+    """Whether the key is bound to agents, and to no person."""
+    return bool(key.speaks_as) and not any(is_person(name) for name in key.speaks_as)
 
 
 def new_key(

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from moot.api import interrupts
 from moot.api.wire import Reply, Request, encode
-from moot.core import conversation
+from moot.core import rosters
 from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, Forbidden, NotFound
 from moot.core.resolving import Answer
@@ -21,7 +21,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=256)]
 class Open(Struct, frozen=True, rename="camel"):
     conversation_id: Name
     participants: list[dict[str, Any]]
-    max_participants: int = conversation.MOST_PARTICIPANTS
+    max_participants: int = rosters.MOST_PARTICIPANTS
 
 
 class Gate(Struct, frozen=True):
@@ -40,8 +40,8 @@ async def open_council(request: Request) -> Reply:
     asked = await request.read(Open)
     if asked.max_participants < 2:
         raise BadRequest("maxParticipants must be at least 2.", field="maxParticipants")
-    most = min(asked.max_participants, conversation.MOST_PARTICIPANTS)
-    conversation.check_roster(asked.participants, most=most)
+    most = min(asked.max_participants, rosters.MOST_PARTICIPANTS)
+    rosters.check_roster(asked.participants, most=most)
     services, tenant = request.services, request.caller.tenant
     flow = await services.host.flows.newest(tenant, THREAD)
     command = StartRun(
@@ -69,6 +69,7 @@ async def exchange(request: Request) -> Reply:
         who=interrupts.speaker(request),
         at=services.clock.millis(),
     )
+    await interrupts.refuse_repeat(request, run_id, given.value)
     await services.host.handle(tenant, run_id, given)
     return Reply({"conversationId": asked.conversation_id, "accepted": True})
 
@@ -89,7 +90,7 @@ GATE = {
             "config": {
                 "title": "Publish",
                 "requiredApprovals": 2,
-                "approversList": [APPROVER],
+                "approversList": [APPROVER, "conformance-second-principal"],
                 "overrideBypassesQuorum": True,
             },
             "inputs": {},

@@ -8,7 +8,7 @@ from moot.api.auth import TEST_PREFIX
 from moot.api.runs import MOST_CANCELS
 from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core import conversation
+from moot.core import rosters
 from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 
@@ -63,7 +63,7 @@ def _asking() -> dict[str, Any]:
         "conversationPrimitive": True,
         "multiPartyConversation": {
             "supported": True,
-            "maxParticipants": conversation.MOST_PARTICIPANTS,
+            "maxParticipants": rosters.MOST_PARTICIPANTS,
         },
         "interrupts": {
             "kinds": [

@@ -49,7 +49,7 @@ class Idempotency:
         if not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
             raise BadRequest(f"Idempotency-Key must have 1 to {LONGEST_KEY} printable characters.")
         name = (request.caller.tenant, endpoint.operation, _owned(key, request, endpoint))
-        digest = await _digest(request)
+        digest = await _digest(request, endpoint)
         while name in self._under_way:
             await asyncio.shield(self._under_way[name])
         done = self._under_way[name] = asyncio.get_running_loop().create_future()
@@ -86,13 +86,14 @@ async def _first(
         return receipt_of(reply)
 
     request.receipts = receipts
+    lasting = True
     try:
         reply = await endpoint.call(request)
     except MootError as refusal:
-        written = False
+        written, lasting = False, not refusal.passing
         reply = refused(refusal, request.services)
     unknown = endpoint.public and isinstance(reply, Reply) and reply.status == 404
-    if isinstance(reply, Reply) and _final(reply) and not written and not unknown:
+    if isinstance(reply, Reply) and lasting and _final(reply) and not written and not unknown:
         await _keep(request, receipt_of(reply))
     return reply
 
@@ -132,14 +133,17 @@ def _again(kept: Receipt, digest: str) -> Reply:
     return Reply(kept.body, kept.status, {**kept.headers, REPLAYED: "true"})
 
 
-async def _digest(request: Request) -> str:
-    """The body in canonical form and the run it is about; the route's template is in the key."""
+async def _digest(request: Request, endpoint: Endpoint) -> str:
+    """The body in canonical form and the run it is about; the route's template is in the key.
+
+    Where it matters who says it, the same words of another caller are another request."""
     body = await request.body()
     # What is not JSON the handler will refuse, and a refusal of that kind is not kept.
     with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         body = msgspec.json.encode(msgspec.json.decode(body or b"{}"), order="sorted")
     place = msgspec.json.encode(request.params, order="sorted")
-    return hashlib.sha256(place + b"\0" + body).hexdigest()
+    who = request.caller.id.encode() if endpoint.scope == "approvals:respond" else b""
+    return hashlib.sha256(place + b"\0" + who + b"\0" + body).hexdigest()
 
 
 def refused(refusal: MootError, services: Services) -> Reply:

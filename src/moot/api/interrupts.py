@@ -8,12 +8,20 @@ import msgspec
 from msgspec import Struct
 
 from moot.api import tokens
+from moot.api.auth import is_agents
 from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core.conversation import Speaker
-from moot.core.errors import BadRequest, Forbidden, InterruptNotFound, MessageIdConflict
-from moot.core.events import iso
+from moot.core.errors import (
+    BadRequest,
+    Forbidden,
+    InterruptExpired,
+    InterruptNotFound,
+    MessageIdConflict,
+)
+from moot.core.events import decode, iso
 from moot.core.inbox import question
+from moot.core.interrupts import too_late
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.waiting import Interrupt
@@ -49,7 +57,7 @@ async def by_run(request: Request) -> Reply:
 
 def _the_one(run: Run) -> str:
     """The node whose question is meant when none is named."""
-    candidates = list(run.interrupts) or list(run.answered) or list(run.conversations)
+    candidates = list(run.interrupts) or list(run.answered)[-1:] or list(run.conversations)[-1:]
     if not candidates:
         raise InterruptNotFound(run.run_id, "")
     if len(candidates) > 1:
@@ -130,6 +138,9 @@ async def _once(
             if kept.digest != digest:
                 raise MessageIdConflict("This messageId belongs to another turn.", messageId=name)
             return Reply(kept.body, kept.status)
+        sequence = await request.services.store.message(tenant, run_id, name)
+        if sequence is not None:
+            return await _repeated(request, (tenant, run_id, name), given, sequence)
 
         def receipt(run: Run) -> Receipt:
             request.made = reply(run)
@@ -143,6 +154,43 @@ async def _once(
         return request.made
 
 
+async def _repeated(
+    request: Request, place: tuple[str, str, str], given: Answer, sequence: int
+) -> Reply:
+    """A turn whose first answer is not at hand any more: the log has it."""
+    tenant, run_id, name = place
+    [row] = await request.services.store.read(tenant, run_id, sequence - 1, 1)
+    event = decode(row)
+    turn: dict[str, Any] = event.payload.get("turn") or event.payload.get("finalTurn") or {}
+    said = _turn(given.value)
+    asked = {key: said[key] for key in ("content", "role", "speakerId", "from") if key in said}
+    if any(turn.get(key) != value for key, value in asked.items()):
+        raise MessageIdConflict("This messageId belongs to another turn.", messageId=name)
+    run = (await request.services.host.view(tenant, run_id)).run
+    body = {
+        "runId": run_id,
+        "nodeId": given.node_id,
+        "status": run.status.value,
+        "conversation": {
+            "conversationId": event.payload.get("conversationId"),
+            "operation": "close" if event.type == "conversation.closed" else "exchange",
+            "turnIndex": turn.get("turnIndex"),
+            "turns": turn.get("turnIndex", 0) + 1,
+            "sequence": sequence,
+        },
+    }
+    return Reply(body)
+
+
+async def refuse_repeat(request: Request, run_id: str, value: Any) -> None:
+    """For other doors than the one above: a message id is said once."""
+    name = _message_id(value)
+    if name is None:
+        return
+    if await request.services.store.message(request.caller.tenant, run_id, name) is not None:
+        raise MessageIdConflict("This messageId has been said.", messageId=name)
+
+
 # -- signed links ------------------------------------------------------------------------------
 
 
@@ -151,8 +199,7 @@ async def inspect(request: Request) -> Reply:
     run = (await request.services.host.view(ticket.tenant, ticket.run_id)).run
     found = run.interrupts.get(ticket.node_id)
     if found is None or found.interrupt_id != ticket.interrupt_id:
-        await _explain(request, ticket)
-        raise InterruptNotFound(ticket.run_id, ticket.node_id)
+        raise too_late(run, ticket.node_id)
     body = {
         **_asked(ticket.run_id, ticket.node_id, found),
         "expiresAt": iso(ticket.expires_at * 1000),
@@ -191,24 +238,22 @@ async def by_token(request: Request) -> Reply:
     return await _answer(request, ticket.tenant, ticket.run_id, given)
 
 
-async def _explain(request: Request, ticket: tokens.Ticket) -> None:
-    """Says why a question is no longer there, as an answer to it would."""
-    given = Answer(
-        node_id=ticket.node_id, value=None, who=Speaker(""), at=0, interrupt_id=ticket.interrupt_id
-    )
-    await request.services.host.handle(ticket.tenant, ticket.run_id, given)
-
-
 async def _ticket(request: Request) -> tokens.Ticket:
     services = request.services
-    return tokens.read(services.token_secret, request.params["token"], services.clock.millis())
+    now = services.clock.millis()
+    ticket = tokens.read(services.token_secret, request.params["token"], now)
+    holder = await services.store.key_by_hash(ticket.by)
+    late = holder is None or (holder.expires_at is not None and holder.expires_at <= now)
+    if holder is None or late or holder.revoked_at is not None:
+        raise InterruptExpired("The key that this link was made for is good no longer.")
+    return ticket
 
 
 def open_question(services: Services, run: Run, caller: Key) -> dict[str, Any] | None:
     """The question a run is stopped at, with a fresh link to it, for its snapshot."""
     for node_id, found in run.interrupts.items():
         intent = _intent(caller)
-        token = _token(services, run, node_id, found, intent)
+        token = _token(services, run, (node_id, found), (intent, caller.hash))
         return {
             "nodeId": node_id,
             "interruptId": found.interrupt_id,
@@ -223,13 +268,19 @@ def open_question(services: Services, run: Run, caller: Key) -> dict[str, Any] |
 
 
 def _intent(caller: Key) -> tokens.Intent:
-    """A link gives no more than its reader has: who may not answer gets one to look at only."""
-    return "resolve" if caller.admin or "approvals:respond" in caller.scopes else "inspect"
+    """A link gives no more than its reader has, and whoever holds one is a person: who may not
+    answer, or speaks for agents only, gets one to look at."""
+    may = "approvals:respond" in caller.scopes and not is_agents(caller)
+    return "resolve" if caller.admin or may else "inspect"
 
 
 def _token(
-    services: Services, run: Run, node_id: str, found: Interrupt, intent: tokens.Intent
+    services: Services,
+    run: Run,
+    question: tuple[str, Interrupt],
+    reader: tuple[tokens.Intent, str],
 ) -> str:
+    node_id, found = question
     expires = found.requested_at + tokens.LIFETIME_MS
     ticket = tokens.Ticket(
         tenant=run.tenant,
@@ -237,7 +288,8 @@ def _token(
         node_id=node_id,
         interrupt_id=found.interrupt_id,
         expires_at=min(expires, found.due) if found.due is not None else expires,
-        intent=intent,
+        intent=reader[0],
+        by=reader[1],
     )
     return tokens.mint(services.token_secret, ticket)
 

@@ -10,6 +10,7 @@ from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.definition import nearest
 from moot.core.errors import BadRequest, Forbidden, NotFound
 from moot.core.events import iso
+from moot.core.thread import is_name
 from moot.store.protocol import Key
 
 Name = Annotated[
@@ -35,6 +36,9 @@ async def create(request: Request) -> Reply:
     tenant = asked.tenant or caller.tenant
     if not caller.admin and (tenant != caller.tenant or asked.admin):
         raise Forbidden("Only an administrator's key makes keys of that kind.")
+    for name in asked.as_:
+        if not 1 <= len(name) <= 256 or not is_name(name):
+            raise BadRequest("as takes names that can be seen, without blanks.", field="as")
     scopes = list(USUAL_SCOPES) if asked.scopes is None else asked.scopes
     _check_scopes(scopes, caller)
     if not caller.admin and (more := set(asked.as_) - set(caller.speaks_as)):
@@ -101,8 +105,8 @@ def shown(key: Key) -> dict[str, Any]:
         body["revokedAt"] = iso(key.revoked_at * 1000)
     if key.expires_at is not None:
         body["expiresAt"] = iso(key.expires_at * 1000)
-    if key.run_id is not None:
-        body["runId"] = key.run_id
+    if key.thread is not None:
+        body["thread"] = key.thread
     return body
 
 

@@ -42,9 +42,11 @@ class Minutes(Struct, kw_only=True, rename="camel", omit_defaults=True):
     transcript: list[Line] = []
 
 
-async def gather(run_id: str, talk: Conversation, log: AsyncIterator[Event]) -> Minutes:
+async def gather(
+    run_id: str, thread_id: str, talk: Conversation, log: AsyncIterator[Event]
+) -> Minutes:
     """From the events of the run, those of this conversation."""
-    found = Minutes(thread_id=talk.conversation_id, run_id=run_id)
+    found = Minutes(thread_id=thread_id, run_id=run_id)
     people: dict[str, None] = {}
     async for event in log:
         said = event.payload
@@ -59,16 +61,19 @@ def _take(found: Minutes, event: Event, said: dict[str, Any], people: dict[str, 
     match event.type:
         case "conversation.opened":
             found.opened_at = event.timestamp
-            found.question = said["initialTurn"].get("content")
-            found.participants = list(said.get("participants", []))
-            _turn(found, event, said["initialTurn"], people)
+            found.question = _object(said.get("initialTurn")).get("content")
+            found.participants = [
+                {**member, "agentId": str(member.get("agentId"))}
+                for member in said.get("participants", [])
+            ]
+            _turn(found, event, said.get("initialTurn"), people)
         case "conversation.exchanged":
-            _turn(found, event, said["turn"], people)
+            _turn(found, event, said.get("turn"), people)
         case "conversation.closed":
             found.closed_at = event.timestamp
             found.decision = read(said.get("outcome"))
             found.outcome = None if found.decision else said.get("outcome")
-            _turn(found, event, said["finalTurn"], people)
+            _turn(found, event, said.get("finalTurn"), people)
         case "moot.participant.joined":
             people[str(said.get("participantId"))] = None
             _note(found, event, str(said.get("by")), f"invited {said.get('participantId')}")
@@ -80,9 +85,10 @@ def _take(found: Minutes, event: Event, said: dict[str, Any], people: dict[str, 
             pass
 
 
-def _turn(found: Minutes, event: Event, turn: dict[str, Any], people: dict[str, None]) -> None:
-    agent = turn.get("agent")
-    model = agent.get("model") if isinstance(agent, dict) else None
+def _turn(found: Minutes, event: Event, said: Any, people: dict[str, None]) -> None:
+    """A log that was brought along may say it in odd ways; it is told all the same."""
+    turn = _object(said)
+    model = _object(_object(turn.get("agent")).get("model"))
     by = str(turn.get("speakerId") or turn.get("from"))
     if turn.get("role") != "system":
         people[by] = None
@@ -92,10 +98,10 @@ def _turn(found: Minutes, event: Event, turn: dict[str, Any], people: dict[str, 
             by=by,
             index=turn.get("turnIndex"),
             role=turn.get("role"),
-            to=turn.get("to"),
+            to=_text(turn.get("to")),
             content=turn.get("content"),
-            model=model.get("model") if isinstance(model, dict) else None,
-            via=turn.get("via"),
+            model=_text(model.get("model")),
+            via=_text(turn.get("via")),
         )
     )
 
@@ -116,6 +122,14 @@ def _sentence(content: Any) -> str:
         else:
             parts.append(word if value in (True, {}) else f"{word} {text_of(value)}")
     return "; ".join(parts)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def text_of(content: Any) -> str:

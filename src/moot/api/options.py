@@ -9,10 +9,11 @@ from msgspec import UNSET, Struct, UnsetType
 
 from moot.api.services import Services
 from moot.api.wire import Request
-from moot.core import conversation, schemas
+from moot.core import rosters, schemas
 from moot.core.definition import nearest
 from moot.core.errors import (
     BadRequest,
+    CapabilityRequired,
     ForceEngineForbidden,
     MockProviderForbidden,
     NotProvided,
@@ -75,6 +76,8 @@ def advertised(services: Services) -> dict[str, dict[str, Any]]:
 def check(services: Services, request: Request, asked: CreateRun, flow: Flow) -> None:
     """Everything that can be refused before a run exists."""
     _check_shape(asked)
+    if services.overlay:
+        refuse_switched_off(services, flow)
     if asked.tags:
         _check_tags(asked.tags)
     if asked.metadata:
@@ -88,13 +91,27 @@ def check(services: Services, request: Request, asked: CreateRun, flow: Flow) ->
         _check_configurable(services, asked.configurable, free=schema is not UNSET)
 
 
+def refuse_switched_off(services: Services, flow: Flow) -> None:
+    """What a test has switched off is refused as if it were not here."""
+    if services.overlay.get("conversationPrimitive") is not False:
+        return
+    for node in flow.nodes.values():
+        if node.type.type_id == "core.conversationGate":
+            raise CapabilityRequired(
+                f"Node '{node.id}' needs conversationPrimitive, which is switched off.",
+                requiredCapability="conversationPrimitive",
+                offendingTypeId=node.type.type_id,
+                nodeId=node.id,
+            )
+
+
 def check_rosters(flow: Flow, inputs: dict[str, Any]) -> None:
     """A roster that cannot be is refused before a run exists."""
     for node in flow.nodes.values():
         if node.type.type_id == "core.conversationGate":
-            asked = inputs.get("participants", node.definition.config.get("participants"))
+            asked = node.definition.config.get("participants", inputs.get("participants"))
             if asked is not None:
-                conversation.check_roster(asked)
+                rosters.check_roster(asked)
 
 
 def _check_shape(asked: CreateRun) -> None:

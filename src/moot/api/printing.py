@@ -1,9 +1,17 @@
 """Minutes as Markdown and as a page of HTML. What somebody said stays text in both."""
 
+import re
 from html import escape
 
 from moot.api.minutes import Line, Minutes, text_of
 from moot.core.decisions import Decision
+
+#: what would end a line, or move a terminal
+CONTROL = re.compile(r"[\x00-\x08\n-\x1f\x7f-\x9f]")
+#: what begins markup anywhere, and what does only at the beginning of a line
+MARKUP = re.compile(r"[\\`*_\[\]<>|~&]")
+LEADING = re.compile(r"^(\s*)([#+=-])")
+NUMBERED = re.compile(r"^(\s*\d+)([.)])")
 
 # -- Markdown ----------------------------------------------------------------------------------
 
@@ -26,18 +34,21 @@ def _title(minutes: Minutes) -> str:
 
 def _md_facts(minutes: Minutes) -> list[str]:
     names = ", ".join(_plain(member["agentId"]) for member in minutes.participants)
-    facts = [f"- Thread: `{minutes.thread_id}`", f"- Opened: {minutes.opened_at}"]
+    thread = minutes.thread_id.replace("`", "'")
+    facts = [f"- Thread: `{thread}`", f"- Opened: {minutes.opened_at}"]
     facts.append(f"- Closed: {minutes.closed_at or 'still open'}")
     return [*facts, f"- Participants: {names}"]
 
 
 def _md_decision(decision: Decision) -> list[str]:
-    cited = "".join(f" [{index}]" for index in decision.cited_turns)
-    lines = ["## Decision", "", *_quoted(decision.text + cited), ""]
+    lines = ["## Decision", "", *_quoted(decision.text)]
+    lines[-1] += "".join(f" [{index}]" for index in decision.cited_turns)
+    lines.append("")
     if decision.votes:
         lines += ["### Votes", "", "| Who | Vote | Why |", "|---|---|---|"]
         lines += [
-            f"| {_cell(v.by)} | {_cell(v.vote)} | {_cell(v.reason)} |" for v in decision.votes
+            f"| {_plain(v.by)} | {_plain(v.vote)} | {_plain(v.reason or '')} |"
+            for v in decision.votes
         ]
         lines.append("")
     if decision.dissent:
@@ -69,11 +80,9 @@ def _quoted(text: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("<", "\\<").replace("\r", " ").replace("\n", " ")
-
-
-def _cell(text: str | None) -> str:
-    return _plain(text or "").replace("|", "\\|")
+    """Text that every reader of Markdown shows as it is."""
+    text = MARKUP.sub(r"\\\g<0>", CONTROL.sub(" ", text))
+    return NUMBERED.sub(r"\g<1>\\\g<2>", LEADING.sub(r"\g<1>\\\g<2>", text))
 
 
 # -- HTML --------------------------------------------------------------------------------------

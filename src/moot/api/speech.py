@@ -9,7 +9,10 @@ from moot.api.reader import Reader
 from moot.api.streams import cursor
 from moot.api.wire import SSE, Endpoint, Reply, Request, Stream
 from moot.core import conversation
-from moot.core.errors import ConversationClosed
+from moot.core.errors import ConversationClosed, MootError, NotFound
+from moot.core.thread import full_name
+from moot.core.waiting import Conversation, thread_id
+from moot.engine.speech import Speech
 
 UPDATES = frozenset({"updates"})
 
@@ -30,34 +33,56 @@ class Words(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 async def begin(request: Request) -> Reply:
     run, talk = await threads.place(request)
     asked = await request.read(Begin)
-    if not talk.open:
-        raise ConversationClosed("The conversation is closed.", threadId=talk.conversation_id)
     said = {"role": "user"}
     if asked.speaker_id is not None:
         said = {"role": "agent", "speakerId": asked.speaker_id}
-    services, who = request.services, interrupts.speaker(request)
-    role, speaker = conversation.floor(talk, said, who, services.clock.millis())
+    role, speaker = _floor(request, talk, said)
     told = {"role": role, "from": speaker}
     if asked.speaker_id is not None:
         told["speakerId"] = speaker
-    if asked.to is not None:
-        told["to"] = asked.to
-    speeches = services.host.speeches
+    if asked.to not in (None, "all"):
+        told["to"] = full_name(asked.to)
+    speeches = request.services.host.speeches
     speech = speeches.begin(run.run_id, talk.conversation_id, request.caller.id, told)
-    return Reply({"speechId": speech.speech_id, "threadId": talk.conversation_id, **told}, 201)
+    body = {"speechId": speech.speech_id, "threadId": thread_id(run, talk), **told}
+    return Reply(body, 201)
+
+
+def _floor(request: Request, talk: Conversation, said: dict[str, str]) -> tuple[str, str]:
+    if not talk.open:
+        name = request.params["thread_id"]
+        raise ConversationClosed("The conversation is closed.", threadId=name)
+    at = request.services.clock.millis()
+    return conversation.floor(talk, said, interrupts.speaker(request), at)
+
+
+async def _speech(request: Request) -> tuple[Speech, Conversation]:
+    """The caller's own speech in this very conversation."""
+    run, talk = await threads.place(request)
+    name = request.params["speech_id"]
+    speech = request.services.host.speeches.mine(run.run_id, name, request.caller.id)
+    if speech.conversation_id != talk.conversation_id:
+        raise NotFound("No such speech is under way; begin one.", speechId=name)
+    return speech, talk
 
 
 async def say(request: Request) -> Reply:
-    run, _ = await threads.place(request)
+    """Who may not speak any more is heard no longer."""
+    speech, talk = await _speech(request)
     asked = await request.read(Words)
-    name, holder = request.params["speech_id"], request.caller.id
-    request.services.host.speeches.say(run.run_id, name, holder, asked.delta)
+    speeches = request.services.host.speeches
+    try:
+        _floor(request, talk, speech.who)
+    except MootError:
+        speeches.over(speech.run_id, speech.speech_id, speech.principal)
+        raise
+    speeches.say(speech.run_id, speech.speech_id, speech.principal, asked.delta)
     return Reply(None, 204)
 
 
 async def stop(request: Request) -> Reply:
-    run, _ = await threads.place(request)
-    request.services.host.speeches.end(run.run_id, request.params["speech_id"], request.caller.id)
+    speech, _ = await _speech(request)
+    request.services.host.speeches.end(speech.run_id, speech.speech_id, speech.principal)
     return Reply(None, 204)
 
 
@@ -73,21 +98,22 @@ ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}/speech", call=begin,
         scope="approvals:respond", body=Begin, status=201,
-        summary="Begin to speak: listeners see who", errors=(404, 409, 422),
+        summary="Begin to speak: listeners see who", errors=(404, 409, 422), joined=True,
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}/speech/{speech_id}", call=say,
         scope="approvals:respond", body=Words, status=204,
-        summary="Words of a turn under way; they are not kept", errors=(404,),
+        summary="Words of a turn under way; they are not kept", errors=(404, 409),
+        joined=True,
     ),
     Endpoint(
         method="DELETE", path="/v1/host/moot/threads/{thread_id}/speech/{speech_id}", call=stop,
         scope="approvals:respond", status=204, summary="Stop speaking without taking a turn",
-        errors=(404,),
+        errors=(404,), joined=True,
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/threads/{thread_id}/stream", call=stream,
-        scope="runs:read", media=SSE, errors=(404,),
+        scope="runs:read", media=SSE, errors=(404,), joined=True,
         summary="The thread as it happens, with the words being spoken",
     ),
 )  # fmt: skip

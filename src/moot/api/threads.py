@@ -1,5 +1,6 @@
 """Councils and threads: one conversation each, of a run. Convene, steer, join, close."""
 
+import re
 from typing import Annotated, Any
 
 import msgspec
@@ -8,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from moot.api import interrupts
 from moot.api.auth import LIVE_PREFIX, new_key
 from moot.api.wire import Endpoint, Reply, Request, encode
-from moot.core import conversation
+from moot.core import rosters
 from moot.core.commands import Command
 from moot.core.errors import (
     BadRequest,
@@ -22,9 +23,9 @@ from moot.core.events import iso
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.starting import StartRun
-from moot.core.thread import ThreadState
+from moot.core.thread import ThreadState, full_name
 from moot.core.threads import Control
-from moot.core.waiting import THREAD, Conversation
+from moot.core.waiting import THREAD, Conversation, thread_id
 from moot.engine.built_in import TALK
 
 LONGEST_TEXT = 100_000
@@ -75,9 +76,9 @@ async def convene(request: Request) -> Reply:
     if asked.title is not None:
         inputs["title"] = asked.title
     if asked.open:
-        inputs["invited"] = conversation.check_invited(members)
+        inputs["invited"] = rosters.check_invited(members)
     else:
-        conversation.check_roster(members)
+        rosters.check_roster(members)
         inputs["participants"] = members
     services, caller = request.services, request.caller
     flow = await services.host.flows.newest(caller.tenant, THREAD)
@@ -95,8 +96,9 @@ async def convene(request: Request) -> Reply:
 
 def _convened(run: Run) -> Reply:
     talk = run.conversations[TALK]
-    url = f"/v1/host/moot/threads/{talk.conversation_id}"
-    body = {"runId": run.run_id, "threadId": talk.conversation_id, "url": url}
+    name = thread_id(run, talk)
+    url = f"/v1/host/moot/threads/{name}"
+    body = {"runId": run.run_id, "threadId": name, "url": url}
     return Reply(body, 201, {"Location": url})
 
 
@@ -108,20 +110,20 @@ def _member(item: str | dict[str, Any]) -> dict[str, Any]:
 
 
 async def place(request: Request) -> tuple[Run, Conversation]:
-    """The conversation a thread id names: ``run:node:attempt``, or a run that has one."""
+    """The conversation a thread id names; a conversation id is taken as well."""
     name = request.params["thread_id"]
-    run_id, _, rest = name.partition(":")
+    run_id, *rest = re.split("[~:]", name)
     try:
         run = (await request.services.host.view(request.caller.tenant, run_id)).run
     except RunNotFound:
         raise NotFound("There is no such thread.", threadId=name) from None
     found = list(run.conversations.values())
     if rest:
-        found = [talk for talk in found if talk.conversation_id == name]
+        found = [talk for talk in found if name in (talk.conversation_id, thread_id(run, talk))]
     if len(found) > 1:
         raise BadRequest(
             "The run has several conversations; name one.",
-            threadIds=[talk.conversation_id for talk in found],
+            threadIds=[thread_id(run, talk) for talk in found],
         )
     if not found:
         raise NotFound("There is no such thread.", threadId=name)
@@ -135,7 +137,7 @@ async def read(request: Request) -> Reply:
 
 def shown(run: Run, talk: Conversation) -> dict[str, Any]:
     body: dict[str, Any] = {
-        "threadId": talk.conversation_id,
+        "threadId": thread_id(run, talk),
         "runId": run.run_id,
         "nodeId": talk.node_id,
         "title": run.inputs.get("title") or run.inputs.get("question"),
@@ -201,6 +203,7 @@ async def close(request: Request) -> Reply:
         value["decision"] = asked.decision
     if asked.turn is not None:
         value["turn"] = asked.turn
+    await interrupts.refuse_repeat(request, run.run_id, value)
     command = Answer(
         node_id=talk.node_id,
         value=value,
@@ -219,7 +222,7 @@ async def _act(request: Request, run: Run, talk: Conversation, command: Command)
         await host.handle(run.tenant, run.run_id, command, request.recording(answer))
     except InterruptAlreadyResolved as late:
         raise ConversationClosed(
-            "The conversation is closed.", **{**late.details, "threadId": talk.conversation_id}
+            "The conversation is closed.", **{**late.details, "threadId": thread_id(run, talk)}
         ) from None
     return request.made
 
@@ -230,20 +233,21 @@ async def join(request: Request) -> Reply:
     asked = await request.read(Join)
     if not talk.open:
         raise ConversationClosed("The conversation is closed; nobody can join it any more.")
-    caller, services = request.caller, request.services
-    if not caller.admin and asked.as_ not in caller.speaks_as:
+    caller, services, name = request.caller, request.services, full_name(asked.as_)
+    if not caller.admin and name not in caller.speaks_as:
         raise Forbidden("Only an administrator's key hands out names it is not bound to.")
     secret = services.clock.new_secret(LIVE_PREFIX)
-    key = new_key(services.clock, secret, f"join {asked.as_}"[:128], run.tenant, JOIN_SCOPES, [])
+    key = new_key(services.clock, secret, f"join {name}"[:128], run.tenant, JOIN_SCOPES, [])
     expires_at = key.created_at + asked.expires_in * 1000
-    key = msgspec.structs.replace(
-        key, speaks_as=[asked.as_], expires_at=expires_at, run_id=run.run_id
-    )
+    if caller.expires_at is not None:
+        expires_at = min(expires_at, caller.expires_at)
+    place_of = f"{run.run_id}/{talk.node_id}"
+    key = msgspec.structs.replace(key, speaks_as=[name], expires_at=expires_at, thread=place_of)
     await services.store.put_key(key)
     body = {
         "keyId": key.id,
-        "threadId": talk.conversation_id,
-        "as": asked.as_,
+        "threadId": thread_id(run, talk),
+        "as": name,
         "expiresAt": iso(expires_at * 1000),
     }
     reply = Reply({**body, "token": secret}, 201, {"Cache-Control": "no-store"})
@@ -259,6 +263,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET", path="/v1/host/moot/threads/{thread_id}", call=read, scope="runs:read",
         summary="Read a thread: who takes part, and how it is steered", errors=(404,),
+        joined=True,
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}:close", call=close,
@@ -268,7 +273,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}/controls", call=steer,
         scope="approvals:respond", body=Steer,
-        summary="Steer a thread: mute, pause, prod, invite", errors=(404, 409),
+        summary="Steer a thread: mute, pause, prod, invite", errors=(404, 409), joined=True,
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}/join", call=join,

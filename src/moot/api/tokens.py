@@ -25,6 +25,8 @@ class Ticket(Struct, frozen=True, kw_only=True, rename="camel"):
     node_id: str
     interrupt_id: str
     expires_at: int
+    #: the hash of the key of whoever read it: a link is good as long as that key is
+    by: str
     intent: Intent = "resolve"
 
 

@@ -5,9 +5,11 @@ A bundle is lines of JSON: a head with the workflow, every event of the run as i
 a last line with their number and digest. Coming back, each line is checked before anything is kept.
 """
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
@@ -16,15 +18,16 @@ from moot import __version__
 from moot.api import minutes, printing, threads
 from moot.api.wire import Endpoint, Receive, Reply, Request, Send, Stream, encode
 from moot.core import events
-from moot.core.errors import BadRequest
+from moot.core.errors import BadRequest, Forbidden
 from moot.core.events import Event, iso
 from moot.core.nesting import too_deep
 from moot.core.run import Run
-from moot.core.waiting import Conversation
-from moot.engine.adoption import adopt
+from moot.core.waiting import Conversation, thread_id
+from moot.engine.adoption import Brought, adopt
 
 PAGE = 1000
 FORMATS = ("md", "html", "json", "bundle")
+PRINTED = {"md": printing.markdown, "html": printing.html}
 KIND = "moot.conversation"
 LARGEST_BUNDLE = 256 * 1024 * 1024
 
@@ -50,18 +53,19 @@ async def export(request: Request) -> Reply | Stream:
     if format_ not in FORMATS:
         raise BadRequest(f"format must be one of {', '.join(FORMATS)}.", field="format")
     run, talk = await threads.place(request)
+    if format_ == "bundle" and request.caller.thread is not None:
+        raise Forbidden("The bundle is the whole run; this key is good for one thread only.")
     name = run.run_id
     if format_ == "bundle":
         return Stream(await _bundle(request, run, talk))
-    told = await minutes.gather(run.run_id, talk, _log(request, run))
+    told = await minutes.gather(run.run_id, thread_id(run, talk), talk, _log(request, run))
     told.title = str(run.inputs.get("title") or "")
     if format_ == "json":
         return Reply(told, 200, _headers("application/json", f"{name}.json"))
-    if format_ == "html":
-        page = printing.html(told).encode()
-        return Reply(page, 200, _headers("text/html; charset=utf-8", f"{name}.html"))
-    page = printing.markdown(told).encode()
-    return Reply(page, 200, _headers("text/markdown; charset=utf-8", f"{name}.md"))
+    # in a thread: long minutes keep nobody else waiting
+    page = await asyncio.to_thread(PRINTED[format_], told)
+    media = f"text/{'html' if format_ == 'html' else 'markdown'}; charset=utf-8"
+    return Reply(page.encode(), 200, _headers(media, f"{name}.{format_}"))
 
 
 def _headers(media: str, name: str) -> dict[str, str]:
@@ -100,7 +104,7 @@ async def _bundle(request: Request, run: Run, talk: Conversation) -> Any:
         format=KIND,
         version=1,
         run_id=run.run_id,
-        thread_id=talk.conversation_id,
+        thread_id=thread_id(run, talk),
         definition=kept.body.decode(),
         exported_at=iso(services.clock.micros()),
         host={"name": "moot", "version": __version__},
@@ -128,15 +132,19 @@ async def _send(send: Send, piece: bytes) -> None:
 
 async def import_(request: Request) -> Reply:
     """A scope of its own: whoever brings a log along says who said what in it."""
-    head, rows = _opened(await request.body())
-    host, tenant = request.services.host, request.caller.tenant
-    run = await adopt(host, tenant, head.run_id, head.definition.encode(), rows)
-    url = f"/v1/host/moot/threads/{head.thread_id}"
-    body = {"runId": run.run_id, "threadId": head.thread_id, "status": run.status, "url": url}
+    brought = await asyncio.to_thread(_opened, await request.body())
+    run = await adopt(request.services.host, request.caller.tenant, brought)
+    url = f"/v1/host/moot/threads/{quote(brought.thread_id)}"
+    body = {
+        "runId": run.run_id,
+        "threadId": brought.thread_id,
+        "status": run.status,
+        "url": url,
+    }
     return Reply(body, 201, {"Location": url})
 
 
-def _opened(body: bytes) -> tuple[BundleHead, list[bytes]]:
+def _opened(body: bytes) -> Brought:
     """The bundle taken apart. Raises BadRequest when it is none, or not whole."""
     lines = body.rstrip(b"\n").split(b"\n")
     if too_deep(lines[0]) or too_deep(lines[-1]):
@@ -152,7 +160,7 @@ def _opened(body: bytes) -> tuple[BundleHead, list[bytes]]:
     digest = hashlib.sha256(b"".join(row + b"\n" for row in rows)).hexdigest()
     if len(rows) != end.events or digest != end.sha256:
         raise BadRequest("The bundle was changed or cut off: its digest does not fit.")
-    return head, rows
+    return Brought(head.run_id, head.thread_id, head.definition.encode(), rows)
 
 
 ENDPOINTS = (
@@ -160,7 +168,7 @@ ENDPOINTS = (
         method="GET", path="/v1/host/moot/threads/{thread_id}/export", call=export,
         scope="runs:read", summary="The minutes of a thread, or all of it as one file",
         query={"format": ({"type": "string", "enum": list(FORMATS)}, "md unless told otherwise")},
-        errors=(404,), media="text/markdown",
+        errors=(404,), media="text/markdown", joined=True,
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/threads:import", call=import_, scope="runs:import",

@@ -190,6 +190,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     media: str = "application/json"
     #: bytes a body may have, where that is not what the settings say
     largest: int | None = None
+    #: open to the key of somebody who was asked to join a thread
+    joined: bool = False
     hidden: bool = False
 
     @property

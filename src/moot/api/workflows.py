@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from moot.api import options
 from moot.api.wire import Endpoint, Reply, Request, refuse_deep
 from moot.core.definition import WorkflowDef
 from moot.core.events import iso
@@ -32,7 +33,10 @@ async def read(request: Request) -> Reply:
 async def register(request: Request) -> Reply:
     body = await request.body()
     refuse_deep(body)
-    flow = await request.services.host.flows.register(request.caller.tenant, body)
+    services = request.services
+    if services.overlay:
+        options.refuse_switched_off(services, services.host.flows.compile(body))
+    flow = await services.host.flows.register(request.caller.tenant, body)
     answer = {
         "workflowId": flow.definition.id,
         "version": flow.definition.version,

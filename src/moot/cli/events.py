@@ -132,7 +132,7 @@ def _voted(event: dict[str, Any], _: Started) -> str:
     said = event["payload"]
     progress = said.get("quorumProgress", {})
     count = f" ({progress['granted']} of {progress['required']})" if progress else ""
-    word = event["type"].removeprefix("approval.")
+    word = event["type"].rpartition(".")[2]
     return f"{word} by {output.one_line(str(said.get('principal', '')))}{count}{_reason(said)}"
 
 
@@ -161,7 +161,7 @@ def _error(said: dict[str, Any]) -> str:
 
 
 def _reason(said: dict[str, Any]) -> str:
-    return f" ({said['reason']})" if said.get("reason") else ""
+    return f" ({output.one_line(str(said['reason']))})" if said.get("reason") else ""
 
 
 SAID_BY_OTHERS = (

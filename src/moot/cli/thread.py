@@ -31,12 +31,12 @@ def thread() -> None:
 @click.argument("name", metavar="THREAD")
 @click.option(
     "-f", "--format", "form", type=click.Choice(FORMATS), default="md", show_default=True,
-    help="Minutes (md, html), the log (json), or what `thread import` takes (bundle).",
+    help="Minutes (md, html, json), or what `thread import` takes (bundle).",
 )  # fmt: skip
 @click.option("-o", "--output", "target", metavar="FILE", help="Write there, not to stdout.")
 @talks
 def export(options: Options, name: str, form: str, target: str | None) -> None:
-    """Write a thread's minutes, log or bundle. --json is -f json."""
+    """Write a thread's minutes or bundle. --json is -f json."""
     api = to_read(options)
     form = "json" if options.json else form
     thread_id = find_thread(api, name)

@@ -5,8 +5,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from moot.core import thread
 from moot.core.conversation import Speaker
-from moot.core.errors import BadRequest, Forbidden
+from moot.core.errors import BadRequest, Forbidden, NotYourName
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
 from moot.core.outcomes import GateSpec, Kind, NodeError
@@ -39,33 +40,58 @@ def requested(node: FlowNode, spec: GateSpec, name: str) -> NewEvent:
 
 def answer(run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer) -> list[NewEvent]:
     value = _answer_of(given.value, found.data["actions"])
+    if given.interrupt_id is not None and _needed(found) > 1:
+        raise Forbidden("A vote of several is given with a key, not by link.")
     by = _voter(value, given.who)
     overrides = _overrides(value, given.who)
     if not overrides:
         _check_eligible(found.data, by, given.who)
     if value["action"] == "ask":
         return [_question(node, found, value, given)]
-    events = []
+    events: list[NewEvent] = []
     if overrides:
-        payload = {"gateId": node.id, "principal": by, "reason": value["reason"]}
+        payload = {"gateId": node.id, "principal": _own(given.who), "reason": value["reason"]}
         events.append(NewEvent("approval.overridden", payload, node.id, cause=found.seq))
-    if value["action"] in ("accept", "edit-accept", "reject"):
-        votes = {**found.votes, by: value["action"]}
-        reached = _outcome(found.data, votes)
-        if overrides and found.data.get("overrideBypassesQuorum") is True:
-            reached = value["action"]
-        if int(found.data.get("requiredApprovals", 1)) > 1:
-            events.append(_voted(node.id, by, value, found, votes))
+    if value["action"] != "refine":
+        said, reached = _vote(node, found, (by, given.who.principal), value, overrides)
+        events += said
         if reached is None:
             return events
-        value = {**value, "action": reached if reached == "reject" else value["action"]}
-        if value["action"] == "accept" and found.edited:
-            value |= {"action": "edit-accept", "editedArtifactData": found.edited[0]}
-    said = [_received(node.id, value, by, given.at)]
-    over = ended(node, found, given, value, said)
+        value = reached
+    received = [_received(node.id, value, by, given.at)]
+    over = ended(node, found, given, value, received)
     if node.type.kind is not Kind.GATE:
         return [*events, *over]  # the node goes on by itself, with the answer
     return [*events, *over, _approved(run, flow, node, value, given.at)]
+
+
+def _needed(found: Interrupt) -> int:
+    return int(found.data.get("requiredApprovals", 1))
+
+
+def _vote(
+    node: FlowNode,
+    found: Interrupt,
+    who: tuple[str, str],
+    value: dict[str, Any],
+    overrides: bool,
+) -> tuple[list[NewEvent], dict[str, Any] | None]:
+    """What a vote records, and the answer all votes come to, if they do."""
+    by, action = who[0], value["action"]
+    if found.votes.get(by) == action and not overrides:
+        return [], None  # said already
+    votes = {**found.votes, by: action}
+    reached = _outcome(found.data, votes)
+    if overrides and found.data.get("overrideBypassesQuorum") is True:
+        reached = action
+    events = [_voted(node.id, who, value, found, votes)] if _needed(found) > 1 else []
+    if reached is None:
+        return events, None
+    value = {**value, "action": reached if reached == "reject" else action}
+    edits = {name: edit for name, edit in found.edits.items() if name != by}
+    if value["action"] == "accept" and edits:
+        value |= {"action": "edit-accept", "editedArtifactData": [*edits.values()][-1]}
+    return events, value
 
 
 def _answer_of(value: Any, actions: list[str]) -> dict[str, Any]:
@@ -129,6 +155,8 @@ def _check_eligible(data: dict[str, Any], by: str, who: Speaker) -> None:
     groups = [f"group:{name}" for name in data.get("approverGroupRefs", [])]
     roles = [f"role:{name}" for name in data.get("approverRoleRefs", [])]
     listed = [*data.get("approversList", []), *groups, *roles]
+    if not listed and not who.speaks_for_people:
+        raise Forbidden("This gate waits for a person; it names no agent that may pass it.")
     if listed and not {by, who.principal, *who.names}.intersection(listed):
         way_out = " Override it: {override: true, reason}." if who.admin else ""
         raise Forbidden(
@@ -161,9 +189,19 @@ def _received(node_id: str, answer: dict[str, Any], by: str, at: int) -> NewEven
 
 
 def _voter(value: dict[str, Any], who: Speaker) -> str:
-    """Whose vote it is. Only an administrator's key may vote in another's name."""
+    """Whose vote it is: a person's, whatever key it came by. Only an administrator's key may vote
+    in another's name."""
     named = value.get("voter")
-    return named if who.admin and isinstance(named, str) and named else who.principal
+    if not isinstance(named, str) or not named:
+        return _own(who)
+    if not who.admin and named != _own(who):
+        raise NotYourName(named, [_own(who)])
+    return named
+
+
+def _own(who: Speaker) -> str:
+    """The person a key is bound to, else the key itself: one key has one vote."""
+    return next((name for name in who.names if thread.is_person(name)), who.principal)
 
 
 def _outcome(data: dict[str, Any], votes: dict[str, str]) -> str | None:
@@ -178,17 +216,22 @@ def _outcome(data: dict[str, Any], votes: dict[str, str]) -> str | None:
 
 
 def _voted(
-    node_id: str, by: str, value: dict[str, Any], found: Interrupt, votes: dict[str, str]
+    node_id: str,
+    who: tuple[str, str],
+    value: dict[str, Any],
+    found: Interrupt,
+    votes: dict[str, str],
 ) -> NewEvent:
-    """One vote of a quorum, recorded with its name."""
+    """One vote of a quorum, recorded with its name and the key it came by."""
+    by, via = who
     if value["action"] == "reject":
-        payload: dict[str, Any] = {"gateId": node_id, "principal": by}
+        payload: dict[str, Any] = {"gateId": node_id, "principal": by, "via": via}
         if isinstance(value.get("comment"), str):
             payload["reason"] = value["comment"]
         return NewEvent("moot.approval.rejected", payload, node_id, cause=found.seq)
     granted = sum(action in ("accept", "edit-accept") for action in votes.values())
     progress = {"granted": granted, "required": int(found.data.get("requiredApprovals", 1))}
-    payload = {"gateId": node_id, "principal": by, "quorumProgress": progress}
+    payload = {"gateId": node_id, "principal": by, "via": via, "quorumProgress": progress}
     for key in ("comment", "editedArtifactData"):
         if key in value:
             payload[key] = value[key]

@@ -16,7 +16,6 @@ from moot.core.errors import (
     NotYourName,
     ParticipantMuted,
     ParticipantNotInvited,
-    RosterExceeded,
     SpeakerMissing,
     SpeakerNotParticipant,
     ThreadPaused,
@@ -26,10 +25,8 @@ from moot.core.flow import Flow, FlowNode
 from moot.core.nodework import write_events
 from moot.core.outcomes import ChannelWrite, ConversationSpec
 from moot.core.run import Run
-from moot.core.turn_shape import LONGEST_NAME
 from moot.core.waiting import Conversation
 
-MOST_PARTICIPANTS = 32
 MESSAGE_ROLES = {"agent": "assistant", "user": "user", "system": "system"}
 
 
@@ -51,40 +48,14 @@ class Speaker(Struct, frozen=True):
             return "user"
         return self.names[0] if self.names else f"user:{self.principal}"
 
+    @property
+    def speaks_for_people(self) -> bool:
+        """An administrator, a person, or a key that is bound to nobody; not an agent's."""
+        return self.admin or not self.names or any(map(thread.is_person, self.names))
+
 
 def conversation_id(run: Run, node_id: str, attempt: int) -> str:
     return f"{run.run_id}:{node_id}:{attempt}"
-
-
-def check_roster(participants: Any, most: int = MOST_PARTICIPANTS) -> None:
-    """Raises when a closed roster is not one: two or more members, each once, not too many."""
-    if not isinstance(participants, list) or not all(_member(item) for item in participants):
-        raise BadRequest("participants must be a list of {agentId}.", field="participants")
-    names = [item["agentId"] for item in participants]
-    if len(names) < 2:
-        raise BadRequest("A roster needs at least two participants.", field="participants")
-    if len(set(names)) < len(names):
-        raise BadRequest("A roster names each participant once.", field="participants")
-    if len(names) > most:
-        raise RosterExceeded(
-            f"A roster has at most {most} participants, this one has {len(names)}.",
-            maxParticipants=most,
-            participants=len(names),
-        )
-
-
-def check_invited(members: Any, most: int = MOST_PARTICIPANTS) -> list[dict[str, Any]]:
-    """Those invited at the beginning: none is as good as some, but each once."""
-    if not isinstance(members, list) or not all(_member(item) for item in members):
-        raise BadRequest("invited must be a list of {agentId}.", field="invited")
-    if len({item["agentId"] for item in members}) < len(members) or len(members) > most:
-        raise BadRequest(f"At most {most} are invited, each once.", field="invited")
-    return members
-
-
-def _member(item: Any) -> bool:
-    name = item.get("agentId") if isinstance(item, dict) else None
-    return isinstance(name, str) and 3 <= len(name) <= LONGEST_NAME
 
 
 def opened(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> NewEvent:
@@ -104,10 +75,13 @@ def opened(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> NewEven
 
 def _opening(run: Run, spec: ConversationSpec, name: str, at: int) -> dict[str, Any]:
     """Put by the owner, where it is a member, else by the person who started the run."""
+    asker = run.person if spec.opening is not None else None
     if spec.owner is not None and _speaks(spec, spec.owner):
         role, speaker = "agent", spec.owner
-    elif spec.opening is not None:
-        role, speaker = "user", run.person
+    elif asker is not None and thread.is_person(asker):
+        role, speaker = "user", asker
+    elif asker is not None and _speaks(spec, asker):
+        role, speaker = "agent", asker
     else:
         role, speaker = "system", "system"
     content = spec.opening if spec.opening is not None else spec.title or "The floor is open."

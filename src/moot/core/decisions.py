@@ -50,9 +50,14 @@ def read(outcome: Any) -> Decision | None:
         return None
 
 
-def check(outcome: Any, talk: Conversation) -> None:
-    """Raises BadRequest when an outcome is a decision and something about it is wrong."""
-    found = _decision(outcome)
+def check(
+    outcome: Any, talk: Conversation, called: bool = False, names: tuple[str, ...] = ()
+) -> None:
+    """Raises BadRequest when an outcome is a decision and something about it is wrong.
+
+    ``names``: who records it speaks for these only; empty for a person, who records for all.
+    """
+    found = _decision({"decision": outcome} if called else outcome, called)
     if found is None:
         return
     beyond = [index for index in found.cited_turns if not 0 <= index <= talk.turns]
@@ -62,7 +67,12 @@ def check(outcome: Any, talk: Conversation) -> None:
             field="decision.citedTurns",
             cited=beyond,
         )
-    for name in [*(vote.by for vote in found.votes), *(each.by for each in found.dissent)]:
+    voters = [vote.by for vote in found.votes]
+    if len(set(voters)) < len(voters):
+        raise BadRequest("Everybody has one vote.", field="decision.votes")
+    for name in [*voters, *(each.by for each in found.dissent)]:
+        if names and name not in names:
+            raise BadRequest(f"You cannot vote or dissent for '{name}'.", field="decision")
         if talk.roster is not None and not thread.is_person(name) and name not in talk.roster:
             raise BadRequest(
                 f"'{name}' is not on the roster of this conversation.",
@@ -71,15 +81,16 @@ def check(outcome: Any, talk: Conversation) -> None:
             )
 
 
-def _decision(outcome: Any) -> Decision | None:
+def _decision(outcome: Any, called: bool = False) -> Decision | None:
+    """``called``: it was said to be a decision, so it must be one."""
     if not isinstance(outcome, dict):
         return None
     inner = outcome.get("decision")
     if isinstance(inner, dict):
-        return _decision({**inner, "decision": inner.get("text")})
-    if "decision" not in outcome and not isinstance(outcome.get("text"), str):
-        return None  # any other outcome is as good
+        return _decision({**inner, "decision": inner.get("text")}, called=True)
     text = outcome.get("decision", outcome.get("text"))
+    if not called and not isinstance(text, str):
+        return None  # any other outcome is as good
     if not isinstance(text, str) or not 1 <= len(text.strip()) <= LONGEST_TEXT:
         raise BadRequest(
             f"A decision has a text of 1 to {LONGEST_TEXT} characters.", field="decision.text"
@@ -136,7 +147,7 @@ def _name(item: dict[str, Any], field: str) -> str:
     name = item.get("by")
     if not isinstance(name, str) or not 1 <= len(name) <= 256:
         raise BadRequest("Say who: by.", field=f"decision.{field}.by")
-    return name
+    return thread.full_name(name)
 
 
 def _optional(item: dict[str, Any], key: str, field: str) -> str | None:

@@ -33,6 +33,7 @@ MootError
 │   ├── MessageIdConflict            message_id_conflict
 │   ├── ParticipantMuted             participant_muted
 │   ├── ThreadPaused                 thread_paused
+│   ├── RunPaused                    conflict
 │   ├── RosterClosed                 roster_closed
 │   ├── RosterFull                   roster_full
 │   └── SequenceConflict             sequence_conflict (the caller folds again and retries)
@@ -44,8 +45,8 @@ MootError
 │   ├── UnknownChildWorkflow         unknown_child_workflow
 │   ├── InterruptCancelled           interrupt_cancelled
 │   ├── CorrelationMismatch          correlation_mismatch
+│   ├── SpeakerMissing               validation_error
 │   └── CouncilRefusal               (finer codes of councils; see api/dialect.py)
-│       ├── SpeakerMissing           conversation_speaker_required
 │       ├── SpeakerNotParticipant    conversation_speaker_not_participant
 │       ├── RosterExceeded           conversation_roster_exceeded
 │       └── ParticipantNotInvited    participant_not_invited
@@ -63,6 +64,8 @@ class MootError(Exception):
 
     code: ClassVar[str] = "internal_error"
     status: ClassVar[int] = 500
+    #: the same request may well be taken later
+    passing: ClassVar[bool] = False
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
@@ -238,11 +241,20 @@ class MessageIdConflict(Conflict):
 
 
 class ParticipantMuted(Conflict):
-    code = "participant_muted"
+    code, passing = "participant_muted", True
 
 
 class ThreadPaused(Conflict):
-    code = "thread_paused"
+    code, passing = "thread_paused", True
+
+
+class RunPaused(Conflict):
+    """The first event after a pause is its end."""
+
+    passing = True
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__("The run is paused; resume it first.", runId=run_id, runStatus="paused")
 
 
 class RosterClosed(Conflict):
@@ -250,7 +262,7 @@ class RosterClosed(Conflict):
 
 
 class RosterFull(Conflict):
-    code = "roster_full"
+    code, passing = "roster_full", True
 
 
 class SequenceConflict(Conflict):
@@ -298,8 +310,8 @@ class CouncilRefusal(Unprocessable):
     """A turn or roster that the conversation does not allow; nothing was consumed."""
 
 
-class SpeakerMissing(CouncilRefusal):
-    code = "conversation_speaker_required"
+class SpeakerMissing(Unprocessable):
+    """The same code in every dialect."""
 
 
 class SpeakerNotParticipant(CouncilRefusal):
@@ -311,7 +323,7 @@ class RosterExceeded(CouncilRefusal):
 
 
 class ParticipantNotInvited(CouncilRefusal):
-    code = "participant_not_invited"
+    code, passing = "participant_not_invited", True
 
 
 class RateLimited(MootError):

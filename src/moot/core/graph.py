@@ -103,15 +103,17 @@ def _loop_over(run: Run) -> bool:
     return run.orchestrator is not None and run.orchestrator.over
 
 
-#: answers of a gate that lead nowhere but along their own edges
-ASIDE = ("reject", "refine")
+def _aside(run: Run, node_id: str) -> bool:
+    """Whether a gate was answered with what leads nowhere but along its own edges."""
+    last = run.answered.get(node_id)
+    return last is not None and last.kind == "approval" and last.action in ("reject", "refine")
 
 
 def _edge_taken(run: Run, flow: Flow, edge: EdgeDef, source: NodeState) -> bool:
     outputs = source.outputs or {}
     routes = flow.nodes[edge.source_node_id].type.routes
     if edge.source_output is UNSET or edge.source_output == "output":
-        if routes and any(port in outputs for port in ASIDE):
+        if routes and _aside(run, edge.source_node_id):
             return False  # it has an edge of its own
     elif routes and edge.source_output not in outputs:
         return False

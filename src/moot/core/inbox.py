@@ -33,7 +33,7 @@ class Item(Struct, frozen=True, kw_only=True):
 
 def items(run: Run) -> list[Item]:
     """Empty for a run that has ended: nobody needs to answer any more."""
-    if not run.interrupts or run.terminal:
+    if not run.interrupts or run.terminal or run.replayed:
         return []
     found = []
     for node_id, asked in run.interrupts.items():
@@ -67,16 +67,17 @@ def _talk(run: Run, node_id: str, asked: Interrupt) -> Item | None:
     talk = run.conversations.get(node_id)
     if talk is None or not talk.open or not talk.asked:
         return None
-    person, turn = next(iter(talk.asked.items()))
+    people = ", ".join(talk.asked)
+    turn, since = next(iter(talk.asked.values()))
     return Item(
         id=asked.interrupt_id,
         run_id=run.run_id,
         node_id=node_id,
         kind="conversation",
-        question=f"{person} is asked in turn {turn}",
+        question=f"{people}: asked in turn {turn}",
         actions=["answer"],
         asked_by=talk.conversation_id,
-        since=asked.requested_at,
+        since=since,
         deadline=asked.due,
     )
 

@@ -19,6 +19,7 @@ from moot.core.errors import (
     InterruptGone,
     InterruptNotFound,
     MootError,
+    RunPaused,
 )
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
@@ -123,15 +124,23 @@ def answer(run: Run, flow: Flow, given: Answer) -> list[NewEvent]:
 def _open_interrupt(run: Run, given: Answer) -> Interrupt:
     found = run.interrupts.get(given.node_id)
     if found is None or given.interrupt_id not in (None, found.interrupt_id):
-        raise _too_late(run, given.node_id)
-    if run.status is Status.PAUSED:
-        raise Conflict(
-            "The run is paused; resume it first.", runId=run.run_id, runStatus=run.status.value
+        raise too_late(run, given.node_id)
+    refuse_paused(run)
+    if run.replayed:
+        raise Conflict("A replay only says again what was recorded.", runId=run.run_id)
+    if found.due is not None and given.at >= found.due:
+        raise InterruptAlreadyResolved(
+            "It ran out of time.", runId=run.run_id, nodeId=given.node_id, reason="timeout"
         )
     return found
 
 
-def _too_late(run: Run, node_id: str) -> MootError:
+def refuse_paused(run: Run) -> None:
+    if run.status is Status.PAUSED:
+        raise RunPaused(run.run_id)
+
+
+def too_late(run: Run, node_id: str) -> MootError:
     winner = run.answered.get(node_id)
     if winner is not None:
         details = {"resolvedAt": iso(winner.at * 1000)}
@@ -218,7 +227,7 @@ def expired(run: Run, flow: Flow, node: FlowNode, found: Interrupt, at: int) -> 
     if found.kind == "approval":
         payload = {"nodeId": node.id, "action": "timeout", "decidedAt": iso(at * 1000)}
         events.append(NewEvent("approval.received", payload, node.id))
-    if node.definition.config.get("onTimeout") == "complete":
+    if node.definition.config.get("onTimeout") == "complete" and found.kind != "approval":
         events.append(completed(run, node, {"outcome": None, "timedOut": True}, at))
     else:
         error = NodeError(

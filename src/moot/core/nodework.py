@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct
 from moot.core import channels, schemas
 from moot.core.advance import failed
 from moot.core.channels import Rule
-from moot.core.errors import BadRequest, ChannelAccessDenied, Conflict
+from moot.core.errors import BadRequest, ChannelAccessDenied, Conflict, RunPaused
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem, call_of
@@ -158,10 +158,8 @@ def emit(run: Run, flow: Flow, said: Emit) -> list[NewEvent]:
 def set_variables(run: Run, flow: Flow, variables: dict[str, Any]) -> list[NewEvent]:
     if run.terminal:
         return []
-    if run.status is Status.PAUSED:  # the first event after a pause is its end
-        raise Conflict(
-            "The run is paused; resume it first.", runId=run.run_id, runStatus=run.status
-        )
+    if run.status is Status.PAUSED:
+        raise RunPaused(run.run_id)
     return variable_events(run, flow, variables, None, None)
 
 

@@ -42,7 +42,8 @@ def pending(run: Run, flow: Flow) -> Owed:
     owed = Owed([], [], [], [], deadline(run))
     for node_id in run.active:
         state, node = run.nodes[node_id], flow.nodes[node_id]
-        if state.due is not None:
+        held_back = run.pause is not None and state.status is NodeStatus.RETRYING
+        if state.due is not None and not held_back:
             _sooner(owed, state.due)
         if state.status is not NodeStatus.RUNNING:
             continue

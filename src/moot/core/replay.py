@@ -13,19 +13,20 @@ from moot.core.events import Event, NewEvent
 from moot.core.flow import Flow
 from moot.core.outcomes import Kind, NodeError
 from moot.core.run import Run
-from moot.core.status import NodeStatus
+from moot.core.status import NodeStatus, Status
 
 #: what operators did to the source is not part of what it meant
-OPERATORS = frozenset(
-    {"run.cancelled", "node.cancelled", "run.paused", "run.resumed", "moot.pause.requested"}
-)
+OPERATORS = frozenset({"run.paused", "run.resumed", "moot.pause.requested"})
+CANCEL = frozenset({"node.cancelled", "run.cancelled"})
 
-#: ends of a run that time brought about, not its nodes
-TIMED_OUT = frozenset({"run_timeout"})
+#: ends of a run that a limit brought about, not its nodes
+LIMITS = frozenset({"run_timeout", "recursion_limit_exceeded"})
 
-#: fields of a payload that hold an id made from the run's
-IDS = ("conversationId", "key")
-TURNS = ("turn", "initialTurn", "finalTurn")
+#: kinds of node whose work a replay must not do
+WORLDLY = frozenset({Kind.ACTIVITY, Kind.CHILD})
+
+#: what a run is to other runs
+PLACE = ("parentRunId", "parentNodeId", "scopeId")
 
 
 NO_RECORD = NodeError(
@@ -35,6 +36,26 @@ NO_RECORD = NodeError(
 )
 
 
+def meant(source: list[Event], history: int) -> list[Event]:
+    """The record without its cancel: what would have come is not known. History stays."""
+    until = len(source)
+    if source[-1].type == "run.cancelled":
+        while until > history and source[until - 1].type in CANCEL:
+            until -= 1
+    return source[:until]
+
+
+def counts(run: Run, event: Event) -> bool:
+    """An operator's doing is said again only where a pause has become history."""
+    match event.type:
+        case "run.resumed":
+            return run.status is Status.PAUSED
+        case "run.paused":
+            return run.pause is not None
+        case _:
+            return event.type not in OPERATORS
+
+
 def is_fact(flow: Flow, event: Event) -> bool:
     """Whether the world said it. What is left follows from the state."""
     said = event.payload
@@ -42,9 +63,9 @@ def is_fact(flow: Flow, event: Event) -> bool:
         case "run.started" | "run.completed" | "node.skipped" | "workflow.loopback-limit":
             return False
         case "run.failed":
-            return bool(said.get("error", {}).get("code") in TIMED_OUT)
-        case "cap.breached":
-            return bool(said.get("kind") == "run-duration")
+            return bool(said.get("error", {}).get("code") in LIMITS)
+        case "cap.breached" | "node.cancelled":
+            return True
         case "node.started":
             return bool(said.get("attempt", 1) > 1)
         case _:
@@ -67,14 +88,14 @@ def same(event: Event, new: NewEvent) -> bool:
     return event.type == new.type and name == new.node_id
 
 
-def retold(event: Event, source_run: str, run_id: str, places: dict[int, int]) -> NewEvent:
-    """A recorded event as the replay says it; ids that were made from the run's id move along.
+def retold(event: Event, source_run: str, places: dict[int, int]) -> NewEvent:
+    """A recorded event as the replay says it: word for word, with the ids it was recorded with.
 
     ``places`` says where in the new log the source's events stand.
     """
     return NewEvent(
         event.type,
-        _rehomed(event.payload, source_run, run_id),
+        event.payload,
         None if event.node_id is UNSET else event.node_id,
         cause=_cause(event, source_run, places),
         hints=None if event.hints is UNSET else event.hints,
@@ -90,31 +111,13 @@ def _cause(event: Event, source_run: str, places: dict[int, int]) -> int | str |
     return places.get(int(sequence)) if run_id == source_run and sequence.isdigit() else cause
 
 
-def _rehomed(payload: dict[str, Any], source_run: str, run_id: str) -> dict[str, Any]:
-    told = dict(payload)
-    _move(told, IDS, source_run, run_id)
-    if isinstance(told.get("data"), dict):
-        told["data"] = dict(told["data"])
-        _move(told["data"], IDS, source_run, run_id)
-    for name in TURNS:
-        if isinstance(told.get(name), dict):
-            told[name] = dict(told[name])
-            _move(told[name], ("messageId",), source_run, run_id)
-    return told
-
-
-def _move(told: dict[str, Any], names: tuple[str, ...], source_run: str, run_id: str) -> None:
-    for name in names:
-        value = told.get(name)
-        if isinstance(value, str) and value.startswith(f"{source_run}:"):
-            told[name] = run_id + value[len(source_run) :]
-
-
 def missing(run: Run, node_id: str) -> NewEvent:
-    """The record does not say how this ended, and nobody is asked again."""
+    """The record does not say how this ended, and nobody is asked again. A child of the source
+    is none of the replay's: it is not waited for, nor ended with it."""
     state = run.nodes[node_id]
     payload = {"nodeId": node_id, "error": NO_RECORD.as_payload(), "attempts": state.attempt}
-    return NewEvent("node.failed", payload, node_id, cause=state.started_seq)
+    hints = {"childStatus": "unknown"} if state.child is not None else None
+    return NewEvent("node.failed", payload, node_id, cause=state.started_seq, hints=hints)
 
 
 def unfinished(run: Run, flow: Flow) -> list[str]:
@@ -122,15 +125,39 @@ def unfinished(run: Run, flow: Flow) -> list[str]:
     return [
         node_id
         for node_id in run.active
-        if run.nodes[node_id].status in (NodeStatus.RUNNING, NodeStatus.RETRYING)
-        and flow.nodes[node_id].type.kind in (Kind.ACTIVITY, Kind.CHILD)
+        if run.going
+        and run.nodes[node_id].status in (NodeStatus.RUNNING, NodeStatus.RETRYING)
+        and flow.nodes[node_id].type.kind in WORLDLY
     ]
 
 
+def next_moment(run: Run, flow: Flow) -> int | None:
+    """When the next node goes on by itself."""
+    moments = [
+        state.due
+        for node_id in run.active
+        if run.going
+        and (state := run.nodes[node_id]).due is not None
+        and state.status is not NodeStatus.SUSPENDED
+        and flow.nodes[node_id].type.kind not in WORLDLY
+    ]
+    return min(moments, default=None)
+
+
+def secrets(flow: Flow) -> dict[str, Any]:
+    """What the workflow itself holds and no log may show. What else was secret is not known."""
+    return {
+        f"var:{variable.name}": variable.default_value
+        for variable in flow.definition.variables
+        if variable.name in flow.sensitive and variable.default_value is not UNSET
+    }
+
+
 def started(event: Event, from_seq: int) -> Event:
-    """The beginning of the source, as that of its replay."""
+    """The beginning of the source, as that of its replay: nobody's child, in nobody's place."""
+    said = {key: value for key, value in event.payload.items() if key not in PLACE}
     fork = {"sourceRunId": event.run_id, "fromSeq": from_seq, "mode": "replay"}
-    return replace(event, payload={**event.payload, "forkedFrom": fork})
+    return replace(event, payload={**said, "forkedFrom": fork}, causation_id=UNSET)
 
 
 def diverged(source_run: str, sequence: int, kind: str, new: NewEvent | None) -> NewEvent:

@@ -146,9 +146,9 @@ def fold(run_id: str, events: Iterable[Event]) -> Run:
     return run
 
 
-def apply(run: Run, event: Event, at: int | None = None) -> None:
+def apply(run: Run, event: Event, at: int | None = None, strict: bool = False) -> None:
     """One more event. An unknown type only moves the position. Who knows the event's time in ms
-    may say it; it is the one its timestamp tells."""
+    may say it; it is the one its timestamp tells. ``strict`` is for logs that others wrote."""
     if at is None:
         at = millis(event.timestamp)
     transition = TRANSITIONS.get(event.type)
@@ -156,7 +156,11 @@ def apply(run: Run, event: Event, at: int | None = None) -> None:
         run.status = transition[1]
     handler = HANDLERS.get(event.type)
     if handler is not None:
-        handler(run, event, at)
+        try:
+            handler(run, event, at)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            if strict:
+                raise  # else a payload of no known form says nothing
         if run.interrupts or run.mirrored or run.status in WAITING:
             _restate(run, at)
     run.next_sequence = event.sequence + 1

@@ -4,8 +4,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import conversation, decisions, thread
-from moot.core.errors import BadRequest, MootError
+from moot.core import conversation, decisions, schemas
+from moot.core.errors import BadRequest, MootError, NotFound
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
 from moot.core.ids import derived_id
@@ -31,8 +31,11 @@ def talk(run: Run, flow: Flow, node: FlowNode, given: Answer) -> list[NewEvent]:
     """A turn never resumes the node; only a close does."""
     found = conversation.must_be_open(run.conversations.get(node.id), run, node.id)
     said = _said(given.value)
+    _refuse_foreign(found, given.value)
     if said.operation == "close":
-        decisions.check({"decision": said.outcome} if said.decided else said.outcome, found)
+        _check_outcome(run, node, said.outcome)
+        agents = () if given.who.speaks_for_people else given.who.names
+        decisions.check(said.outcome, found, said.decided, agents)
         final = _final_turn(found, said.turn, given)
         closed = conversation.closed(found, node, final, said.outcome)
         return _closing(run, flow, node, found, closed, given)
@@ -44,6 +47,20 @@ def talk(run: Run, flow: Flow, node: FlowNode, given: Answer) -> list[NewEvent]:
         closed = conversation.closed(found, node, final, turn["content"], run.next_sequence)
         events += _closing(run, flow, node, found, closed, given)
     return events
+
+
+def _refuse_foreign(found: Conversation, value: dict[str, Any]) -> None:
+    turn = value.get("turn")
+    for place in (value, turn if isinstance(turn, dict) else {}):
+        named = place.get("conversationId", found.conversation_id)
+        if named != found.conversation_id:
+            raise NotFound("There is no such conversation here.", conversationId=str(named)[:256])
+
+
+def _check_outcome(run: Run, node: FlowNode, outcome: Any) -> None:
+    schema = run.interrupts[node.id].data.get("outcomeSchema")
+    if schema is not None and (problems := schemas.problems(schema, outcome)):
+        raise BadRequest(f"The outcome does not fit: {problems[0]}", fields=problems)
 
 
 def close_after(node: FlowNode) -> int | None:
@@ -62,6 +79,8 @@ def _said(value: Any) -> _Said:
         raise BadRequest(f"operation must be one of {', '.join(OPERATIONS)}.", field="operation")
     decided = value.get("decision")
     if decided is not None and operation == "close":
+        if value.get("outcome") is not None:
+            raise BadRequest("A close has a decision or another outcome.", field="outcome")
         outcome = {"text": decided} if isinstance(decided, str) else decided
         return _Said(operation, value.get("turn"), outcome, decided=True)
     return _Said(operation, value.get("turn"), value.get("outcome"))
@@ -71,7 +90,8 @@ def _final_turn(found: Conversation, said: Any, given: Answer) -> dict[str, Any]
     if said is not None:
         return conversation.turn_of(found, said, given.who, given.at)
     _check_may_close(found, given)
-    turn = conversation.system_turn(found, "The conversation was closed.", given.at)
+    text = f"{given.who.person} closed the conversation."
+    turn = conversation.system_turn(found, text, given.at)
     turn["via"] = given.who.principal
     return turn
 
@@ -79,9 +99,9 @@ def _final_turn(found: Conversation, said: Any, given: Answer) -> dict[str, Any]
 def _check_may_close(found: Conversation, given: Answer) -> None:
     """A person may; an agent may who could also say so."""
     who = given.who
-    agents = [name for name in who.names if not thread.is_person(name)]
-    if who.admin or len(agents) < len(who.names) or not agents:
+    if who.speaks_for_people:
         return
+    agents = who.names
     refusals = []
     for name in agents:
         try:

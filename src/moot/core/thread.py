@@ -38,6 +38,16 @@ class ThreadState(Struct, omit_defaults=True):
     by_invitation: bool = False
 
 
+#: names that one control may be about, and that one state holds of a kind
+MOST_TARGETS = 256
+MOST_NAMES = 1024
+
+
+def is_name(name: str) -> bool:
+    """Whether it can be seen and told from others: no blanks, no marks that do not show."""
+    return name.isprintable() and not any(mark.isspace() for mark in name)
+
+
 def is_person(name: str) -> bool:
     return name == "user" or name.startswith("user:")
 
@@ -93,8 +103,13 @@ def control(state: ThreadState, said: dict[str, Any], at: int) -> None:
 
 
 def _mute(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
-    wait = _milliseconds(value.get("seconds") if isinstance(value, dict) else None)
-    state.muted.update(dict.fromkeys(targets(value), at + wait if wait is not None else 0))
+    timed = isinstance(value, dict) and "seconds" in value
+    wait = _milliseconds(value["seconds"]) if timed else None
+    if timed and wait is None:
+        return
+    for name in targets(value):
+        if len(state.muted) < MOST_NAMES or name in state.muted:
+            state.muted[name] = at + wait if wait is not None else 0
 
 
 def _unmute(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
@@ -108,13 +123,14 @@ def _pause(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> Non
 
 
 def _prod(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
-    state.prodded += [name for name in targets(value) if name not in state.prodded]
-    state.done = [name for name in state.done if name not in state.prodded]
+    prodded = dict.fromkeys([*state.prodded, *targets(value)])
+    state.prodded = list(prodded)[:MOST_NAMES]
+    state.done = [name for name in state.done if name not in prodded]
 
 
 def _done(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
     name = full_name(str(said.get("from", "")))
-    if value is True and name not in state.done:
+    if value is True and name not in state.done and len(state.done) < MOST_NAMES:
         state.done.append(name)
 
 
@@ -143,7 +159,7 @@ def targets(value: Any) -> list[str]:
         found = [found]
     if not isinstance(found, list):
         return []
-    return [full_name(name) for name in found if isinstance(name, str) and name]
+    return [full_name(name) for name in found[:MOST_TARGETS] if isinstance(name, str) and name]
 
 
 def _on(value: Any) -> bool | None:

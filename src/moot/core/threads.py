@@ -4,20 +4,20 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import conversation, thread
-from moot.core.conversation import MOST_PARTICIPANTS, Speaker
+from moot.core import conversation, interrupts, thread
+from moot.core.conversation import Speaker
 from moot.core.errors import (
     BadRequest,
-    Conflict,
     Forbidden,
     NotYourName,
+    ParticipantNotInvited,
     RosterClosed,
     RosterFull,
 )
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
+from moot.core.rosters import MOST_PARTICIPANTS
 from moot.core.run import Run
-from moot.core.status import Status
 from moot.core.turn_shape import LONGEST_NAME
 from moot.core.waiting import Conversation
 
@@ -40,16 +40,23 @@ class Control(Struct, frozen=True, kw_only=True):
 
 def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
     talk = conversation.must_be_open(run.conversations.get(given.node_id), run, given.node_id)
-    if run.status is Status.PAUSED:  # the first event after a pause is its end
-        raise Conflict(
-            "The run is paused; resume it first.", runId=run.run_id, runStatus=run.status.value
-        )
+    interrupts.refuse_paused(run)
     sender = _sender(given)
     words = [word for word in given.content if word in KNOWN]
     if not words:
         raise BadRequest(f"A control is one of {', '.join(sorted(KNOWN))}.", field="content")
     if HUMAN_ONLY.intersection(words) and not thread.is_person(sender):
         raise Forbidden("Only a person may do that here.", participant=sender)
+    if not (given.who.admin or thread.is_person(sender) or _takes_part(talk, sender)):
+        raise ParticipantNotInvited(
+            "Who does not take part steers nothing here.",
+            speakerId=sender,
+            conversationId=talk.conversation_id,
+        )
+    for value in given.content.values():
+        about = value.get("targets") if isinstance(value, dict) else value
+        if isinstance(about, list) and len(about) > thread.MOST_TARGETS:
+            raise BadRequest(f"A control is about {thread.MOST_TARGETS} names at most.")
     events: list[NewEvent] = []
     if "invite" in given.content:
         events.append(_join(talk, given, sender))
@@ -61,6 +68,12 @@ def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
         payload["via"] = given.who.principal
         events.append(_event("moot.thread.control", payload, given, talk))
     return events
+
+
+def _takes_part(talk: Conversation, name: str) -> bool:
+    if talk.roster is not None:
+        return name in talk.roster
+    return not talk.state.by_invitation or name in talk.state.members
 
 
 def _sender(given: Control) -> str:
@@ -98,6 +111,8 @@ def _join(talk: Conversation, given: Control, sender: str) -> NewEvent:
 
 def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
     name = _participant(given.content["uninvite"], "uninvite")
+    if name != sender and not given.who.admin and not thread.is_person(sender):
+        raise Forbidden("An agent takes its own leave, nobody else's.", participant=sender)
     if name not in talk.state.members:
         return []
     payload = {
@@ -112,7 +127,8 @@ def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
 def _participant(asked: Any, word: str) -> str:
     """``{"participant_id": "id"}`` or a bare id."""
     name = asked.get("participant_id") if isinstance(asked, dict) else asked
-    if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
+    fits = isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME
+    if not isinstance(name, str) or not fits or not thread.is_name(name):
         raise BadRequest(f"{word} needs a participant_id.", field=f"{word}.participant_id")
     return thread.full_name(name)
 

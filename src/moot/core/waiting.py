@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 THREAD = "moot.thread"
 
 
+#: people who are waited for at a time; who is asked besides is asked in vain
+MOST_ASKED = 256
+
+
 class Interrupt(Struct, omit_defaults=True):
     """An open question of a node."""
 
@@ -33,8 +37,8 @@ class Interrupt(Struct, omit_defaults=True):
     profile: str | None = None
     #: who has voted what, in a quorum
     votes: dict[str, str] = {}
-    #: what the newest vote that accepts an edit has made of the artifact, if there was one
-    edited: list[Any] = []
+    #: what those who accept an edit have made of the artifact, the newest last
+    edits: dict[str, Any] = {}
 
 
 class Answered(Struct, omit_defaults=True):
@@ -44,6 +48,7 @@ class Answered(Struct, omit_defaults=True):
     by: str
     at: int
     action: str | None = None
+    kind: str = ""
 
 
 class Conversation(Struct, omit_defaults=True):
@@ -64,9 +69,16 @@ class Conversation(Struct, omit_defaults=True):
     schema: dict[str, Any] | None = None
     owner: str | None = None
     group_id: str | None = None
-    #: people a turn was addressed to who have not spoken since: person -> index of that turn
-    asked: dict[str, int] = {}
+    #: people a turn was addressed to who have not spoken since: person -> index and time of it
+    asked: dict[str, tuple[int, int]] = {}
     state: thread.ThreadState = field(default_factory=thread.ThreadState)
+
+
+def thread_id(run: "Run", talk: Conversation) -> str:
+    """A thread is its run; a conversation within another run is named after its node, too."""
+    if run.workflow_id == THREAD:
+        return run.run_id
+    return f"{run.run_id}~{talk.node_id}~{talk.conversation_id.rpartition(':')[2]}"
 
 
 def _requested(run: "Run", event: Event, at: int) -> None:
@@ -97,8 +109,9 @@ def _voted(run: "Run", event: Event, at: int) -> None:
     if found is not None:
         action = "accept" if event.type == "moot.approval.granted" else "reject"
         found.votes[event.payload.get("principal", "")] = action
+        found.edits.pop(event.payload.get("principal", ""), None)
         if "editedArtifactData" in event.payload:
-            found.edited = [event.payload["editedArtifactData"]]
+            found.edits[event.payload.get("principal", "")] = event.payload["editedArtifactData"]
 
 
 def _resolved(run: "Run", event: Event, at: int) -> None:
@@ -108,7 +121,11 @@ def _resolved(run: "Run", event: Event, at: int) -> None:
     value = said.get("resumeValue")
     action = value.get("action") if isinstance(value, dict) else None
     run.answered[node_id] = Answered(
-        said.get("interruptId", ""), said.get("resolvedBy", ""), at, action or said.get("outcome")
+        said.get("interruptId", ""),
+        said.get("resolvedBy", ""),
+        at,
+        action or said.get("outcome"),
+        said.get("kind", ""),
     )
 
 
@@ -135,16 +152,16 @@ def _opened(run: "Run", event: Event, at: int) -> None:
         group_id=said.get("initialTurn", {}).get("groupId"),
     )
     run.conversations[node_id].state.by_invitation = run.workflow_id == THREAD
-    _heard(run.conversations[node_id], said.get("initialTurn", {}), event.sequence)
+    _heard(run.conversations[node_id], said.get("initialTurn", {}), event.sequence, at)
 
 
 def _exchanged(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
-        _heard(found, event.payload.get("turn", {}), event.sequence)
+        _heard(found, event.payload.get("turn", {}), event.sequence, at)
 
 
-def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int) -> None:
+def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int, at: int) -> None:
     conversation.turns = turn.get("turnIndex", conversation.turns)
     conversation.last_seq = conversation.turn_seq = sequence
     speaker, to = turn.get("from", ""), turn.get("to")
@@ -152,8 +169,8 @@ def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int) -> N
         conversation.asked.pop(speaker, None)
         if thread.is_person(speaker):
             conversation.asked.pop("user", None)
-    if to is not None and thread.is_person(to):
-        conversation.asked[to] = conversation.turns
+    if to is not None and thread.is_person(to) and len(conversation.asked) < MOST_ASKED:
+        conversation.asked.setdefault(to, (conversation.turns, at))
     thread.heard(conversation.state, speaker)
 
 

@@ -11,7 +11,7 @@ from moot.core.flow import Flow, compile_flow, digest
 from moot.core.outcomes import NodeType
 from moot.engine.built_in import BUILT_IN
 from moot.engine.nodes.unknown import AnyType
-from moot.store.protocol import Definition, RecordStore
+from moot.store.protocol import IMPORTED, Definition, RecordStore
 
 
 class Flows:
@@ -53,11 +53,10 @@ class Flows:
         self._renew(tenant, flow)
         return flow
 
-    async def keep(self, tenant: str, body: bytes) -> Flow:
-        """For a run that is taken in: what new runs use stays what it was."""
-        flow = self._readable(body)
+    async def keep(self, tenant: str, body: bytes) -> None:
+        """For a run that is taken in: its definition can be read, and new runs do not use it."""
+        flow = self.readable(body)
         if await self._store.definition_by_digest(tenant, flow.digest) is None:
-            newest = await self._store.definition(tenant, flow.definition.id)
             kept = Definition(
                 tenant=tenant,
                 workflow_id=flow.definition.id,
@@ -65,13 +64,10 @@ class Flows:
                 digest=flow.digest,
                 body=body,
                 created_at=self._clock.millis(),
-                source="import",
+                source=IMPORTED,
             )
             await self._store.put_definition(kept)
-            if newest is not None:
-                await self._store.put_definition(newest)
         self._remember(tenant, flow)
-        return flow
 
     def known(self, tenant: str, workflow_id: str) -> Flow | None:
         """Only what is in memory: for decisions, which do not wait."""
@@ -130,13 +126,13 @@ class Flows:
             found = await self._store.definition_by_digest(tenant, name)
             if found is None:
                 raise WorkflowNotFound(name)
-            flow = self._readable(found.body)
+            flow = self.readable(found.body)
         self._remember(tenant, flow)
         if flow.references:
             await self._try_prepare(tenant, flow)
         return flow
 
-    def _readable(self, body: bytes) -> Flow:
+    def readable(self, body: bytes) -> Flow:
         """A run whose node types are gone can be read; its nodes wait until they are back."""
         return compile_flow(definitions.parse(body), AnyType(self.types), digest(body))
 

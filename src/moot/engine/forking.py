@@ -5,9 +5,12 @@ Nothing is called, nobody is asked, no time passes: the whole fork is decided in
 
 import asyncio
 
+import msgspec
+
 from moot.core import replay as record
 from moot.core.commands import Advance, Compute, Wake, decide
 from moot.core.events import Event, NewEvent, millis
+from moot.core.masking import sealed_event
 from moot.core.outcomes import Kind
 from moot.core.pending import pending
 from moot.core.run import Run
@@ -24,7 +27,8 @@ async def replay(
     source = await host.view(tenant, run_id)
     host.refuse_newer(source.run)
     log = await host.runs.log(source)
-    head = Head(Run(host.clock.new_id("run_"), tenant=tenant), source.flow)
+    prefix = run_id.partition("_")[0]
+    head = Head(Run(host.clock.new_id(f"{prefix}_"), tenant=tenant), source.flow)
     turn = Replay(host.flows, host.clock, host.limits)
     await asyncio.to_thread(turn.tell, head, log, from_seq)
     owed = turn.owed()
@@ -40,72 +44,122 @@ class Replay(Turn):
         """Everything before the sequence that was asked for is history; from there on it is lived
         again."""
         self._source_run = source[0].run_id
-        from_seq = max(asked, 1)
-        lived = [event for event in source[from_seq:] if event.type not in record.OPERATORS]
-        self._source = [*source[:from_seq], *lived]
+        self._history = max(asked, 1)
+        self._source = record.meant(source, self._history)
         self._next = 0
         #: sequence in the source -> in the fork
         self._places: dict[int, int] = {}
         self._differs = False
+        self._secrets = record.secrets(head.flow)
         self.born.append(head)
         self._say_again(head, record.started(source[0], asked))
-        for event in source[1:from_seq]:
-            self._say_again(head, event)
-        while not head.run.terminal and (self._think(head) or self._hear(head)):
+        while not head.run.terminal and self._step(head):
             pass
         head.unfinished = False
+        self._seal(head)
 
     def _beside(self, head: Head, new: NewEvent, event: Event) -> None:
-        """What the source caused elsewhere is not caused again."""
+        """What the source caused elsewhere is not caused again. What was worked out anew and must
+        not be shown is known to the nodes that come after."""
+        head.sealed.update(new.sealed or {})
 
-    def _think(self, head: Head) -> bool:
+    def _seal(self, head: Head) -> None:
+        run = head.run
+        if run.terminal:
+            head.sealed.clear()
+        self.batch.sealed = [
+            (run.tenant, run.run_id, name, msgspec.json.encode(value))
+            for name, value in head.sealed.items()
+        ]
+
+    def _step(self, head: Head) -> bool:
+        """One thing more, in the order of the record for as long as both go the same way."""
+        if self._next >= len(self._source):
+            return self._think(head) or self._without_record(head)
+        event = self._source[self._next]
+        if event.sequence < self._history:
+            self._remember(head, event)
+            return True
+        if not record.counts(head.run, event):
+            self._next += 1
+            return True
+        if self._differs:
+            return self._think(head) or self._hear(head, event)
+        return self._hear(head, event) if self._is_fact(head, event) else self._follow_on(head)
+
+    def _is_fact(self, head: Head, event: Event) -> bool:
+        if event.type == "cap.breached":  # an attempt began again, or one more node: what came?
+            found = self._next_decision(head)
+            return not found or not record.same(event, found[0])
+        return record.is_fact(head.flow, event) and record.fits(head.run, event)
+
+    def _remember(self, head: Head, event: Event) -> None:
+        """History is said as it was; a decision that was cut in two is decided again for the
+        rest."""
+        found = [] if self._is_fact(head, event) else self._next_decision(head)
+        known = self._source[self._next : self._next + len(found)]
+        past = [was for was in known if was.sequence < self._history]
+        if not found or not all(map(record.same, past, found)):
+            past, found = [event], []
+        for was in past:
+            self._say_again(head, was)
+        for new in found[len(past) :]:
+            self._work_out(head, new)
+
+    def _next_decision(self, head: Head) -> list[NewEvent]:
         """What follows from the state alone."""
         run, flow, at = head.run, head.flow, self._moment()
         events = decide(run, flow, Advance(at))
-        if not events:
-            ready = [
-                name for name in pending(run, flow).instant
-                if flow.nodes[name].type.kind is Kind.INSTANT
-            ]  # fmt: skip
-            if ready:
-                events = decide(run, flow, Compute(ready[0], at, head.sealed))
+        if events:
+            return events
+        for name in pending(run, flow).instant:
+            if flow.nodes[name].type.kind is Kind.INSTANT:
+                return decide(run, flow, Compute(name, at, head.sealed))
+        return []
+
+    def _think(self, head: Head) -> bool:
+        events = self._next_decision(head)
         for event in events:
-            self._compare(head, event)
-            self._record(head, event)
+            self._work_out(head, event)
         return bool(events)
 
-    def _hear(self, head: Head) -> bool:
-        """The next thing the world said; when it said no more, what that means."""
-        while self._next < len(self._source):
-            event = self._source[self._next]
-            if record.is_fact(head.flow, event) and record.fits(head.run, event):
-                self._say_again(head, event)
-                return True
+    def _work_out(self, head: Head, event: NewEvent) -> None:
+        self._compare(head, event)
+        self._record(head, sealed_event(event, self._secrets, head.flow.masking))
+
+    def _follow_on(self, head: Head) -> bool:
+        """The record says what should follow; when nothing does, that is a difference."""
+        if not self._think(head):
+            self._note(head, self._source[self._next].sequence, "missing", None)
             self._next += 1
-            self._note(head, event.sequence, "missing", None)
-        return self._without_record(head)
+        return True
+
+    def _hear(self, head: Head, event: Event) -> bool:
+        """The next thing the world said, if it can be said of this run."""
+        if record.is_fact(head.flow, event) and record.fits(head.run, event):
+            self._say_again(head, event)
+        else:
+            self._next += 1
+        return True
 
     def _without_record(self, head: Head) -> bool:
-        """Timers are over at once; what only the world could end has failed."""
+        """Time is over at once; what only the world could end has failed."""
         run, flow = head.run, head.flow
-        timers = [name for name in run.active if flow.nodes[name].type.kind is Kind.TIMER]
-        moments = [due for name in timers if (due := run.nodes[name].due) is not None]
-        if moments:
-            for event in decide(run, flow, Wake(min(moments))):
-                self._record(head, event)
-            return True
-        lost = record.unfinished(run, flow)
-        if lost:
-            self._record(head, record.missing(run, lost[0]))
-            return True
+        events: list[NewEvent] = []
         gates = pending(run, flow).instant
-        for event in decide(run, flow, Compute(gates[0], self._moment())) if gates else []:
-            self._record(head, event)
-        return bool(gates)
+        if (due := record.next_moment(run, flow)) is not None:
+            events = decide(run, flow, Wake(due))
+        elif lost := record.unfinished(run, flow):
+            events = [record.missing(run, lost[0])]
+        elif gates:
+            events = decide(run, flow, Compute(gates[0], self._moment()))
+        for event in events:
+            self._work_out(head, event)
+        return bool(events)
 
     def _say_again(self, head: Head, event: Event) -> None:
         self._next += 1
-        new = record.retold(event, self._source_run, head.run.run_id, self._places)
+        new = record.retold(event, self._source_run, self._places)
         self._places[event.sequence] = head.run.next_sequence
         self._record(head, new)
 

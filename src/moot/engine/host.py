@@ -24,6 +24,7 @@ from moot.core.flow import Flow
 from moot.core.pending import Owed, pending
 from moot.core.run import Run
 from moot.core.starting import Limits, StartRun
+from moot.core.waiting import THREAD
 from moot.engine.activities import Activities
 from moot.engine.faults import FaultPoint, Faults
 from moot.engine.flows import Flows
@@ -83,7 +84,8 @@ class Host:
         scope = (command.tenant, command.scope_id) if command.scope_id else None
         if dedup and scope:
             await self._refuse_second(*scope)
-        head = Head(Run(self.clock.new_id("run_"), tenant=command.tenant), flow)
+        prefix = "th_" if flow.definition.id == THREAD else "run_"
+        head = Head(Run(self.clock.new_id(prefix), tenant=command.tenant), flow)
         if scope:
             self._scopes[scope] = head.run.run_id
         try:

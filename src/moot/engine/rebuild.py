@@ -10,7 +10,7 @@ from moot.core.commands import Advance, decide
 from moot.core.pending import pending
 from moot.core.run import Run, apply
 from moot.engine.flows import Flows
-from moot.engine.turn import due_of, effect_row, inbox_rows, row_of
+from moot.engine.turn import due_of, effect_row, inbox_rows, message_ids, row_of
 from moot.store.protocol import Append, EffectRow, Store
 
 PAGE = 2000
@@ -31,24 +31,29 @@ async def _rows(
     store: Store, flows: Flows, logs: list[tuple[str, str]]
 ) -> AsyncIterator[tuple[Append, list[EffectRow]]]:
     for tenant, run_id in logs:
-        run, effects = await _folded(store, tenant, run_id)
-        yield await _derived(flows, run), effects
+        run, effects, messages = await _folded(store, tenant, run_id)
+        yield await _derived(flows, run, messages), effects
 
 
-async def _folded(store: Store, tenant: str, run_id: str) -> tuple[Run, list[EffectRow]]:
-    """The state after the whole log, and the places that speak of effects, in order."""
+Messages = list[tuple[str, int]]
+
+
+async def _folded(store: Store, tenant: str, run_id: str) -> tuple[Run, list[EffectRow], Messages]:
+    """The state after the whole log, and the places that speak of effects and turns, in order."""
     run = Run(run_id, tenant=tenant)
     effects: list[EffectRow] = []
+    messages: Messages = []
     while rows := await store.read(tenant, run_id, run.next_sequence - 1, PAGE):
         for row in rows:
             event = events.decode(row)
             apply(run, event)
             if event.type in EFFECT_TYPES:
                 effects.append(effect_row(run, event))
-    return run, effects
+            messages += message_ids(event)
+    return run, effects, messages
 
 
-async def _derived(flows: Flows, run: Run) -> Append:
+async def _derived(flows: Flows, run: Run, messages: Messages) -> Append:
     return Append(
         tenant=run.tenant,
         run_id=run.run_id,
@@ -57,6 +62,7 @@ async def _derived(flows: Flows, run: Run) -> Append:
         row=row_of(run),
         work=await _due(flows, run),
         inbox=inbox_rows(run),
+        messages=messages,
     )
 
 

@@ -107,6 +107,8 @@ class Runs:
     async def listen(self, head: Head) -> None:
         """From now on its messages are at hand, as far as anything was decided."""
         head.listening = True
+        if not head.run.messages:  # there is nothing to read
+            head.messages_at = head.run.next_sequence
         while head.messages_at < head.run.next_sequence and not head.broken:
             if head.inflight:
                 await head.settled()

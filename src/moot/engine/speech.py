@@ -4,6 +4,7 @@ Nothing here is kept: words reach who listens now. The turn itself is said in th
 whole.
 """
 
+import asyncio
 from collections import OrderedDict
 from contextlib import suppress
 from typing import Any
@@ -17,6 +18,7 @@ from moot.engine.hub import Hub
 
 #: speeches under way on the whole host, and how long one may be silent
 MOST = 4096
+MOST_OWN = 64
 SILENCE_MS = 120_000
 
 _encode = msgspec.json.Encoder().encode
@@ -25,11 +27,13 @@ _encode = msgspec.json.Encoder().encode
 class Speech:
     """One turn under way."""
 
-    __slots__ = ("conversation_id", "heard_at", "index", "principal", "run_id", "speech_id")
+    __slots__ = ("conversation_id", "heard_at", "index", "principal", "run_id", "speech_id", "who")
 
     def __init__(self, run_id: str, conversation_id: str, speech_id: str, principal: str) -> None:
         self.run_id, self.conversation_id = run_id, conversation_id
         self.speech_id, self.principal = speech_id, principal
+        #: what the first frame says of the speaker
+        self.who: dict[str, Any] = {}
         self.index = 0
         self.heard_at = 0
 
@@ -40,27 +44,29 @@ class Speeches:
     def __init__(self, hub: Hub, clock: Clock) -> None:
         self._hub, self._clock = hub, clock
         self._under_way: OrderedDict[str, Speech] = OrderedDict()
+        self._watch: asyncio.TimerHandle | None = None
 
     def begin(
         self, run_id: str, conversation_id: str, principal: str, who: dict[str, Any]
     ) -> Speech:
-        """``who`` is what the first frame says of the speaker."""
         speech = Speech(run_id, conversation_id, self._clock.new_id("sp_"), principal)
-        speech.heard_at = self._clock.millis()
-        self._forget_silent(speech.heard_at)
+        speech.who, speech.heard_at = who, self._clock.millis()
+        self._forget_silent(speech.heard_at, MOST - 1)
+        self._make_room(principal)
         self._under_way[speech.speech_id] = speech
+        self._look_later()
         self._tell(speech, "started", {**who, "startedAt": iso(self._clock.micros())})
         return speech
 
     def say(self, run_id: str, speech_id: str, principal: str, delta: str) -> None:
-        speech = self._mine(run_id, speech_id, principal)
+        speech = self.mine(run_id, speech_id, principal)
         speech.heard_at = self._clock.millis()
         self._under_way.move_to_end(speech_id)
         speech.index += 1
         self._tell(speech, "delta", {"index": speech.index, "delta": delta})
 
     def end(self, run_id: str, speech_id: str, principal: str) -> None:
-        speech = self._mine(run_id, speech_id, principal)
+        speech = self.mine(run_id, speech_id, principal)
         del self._under_way[speech_id]
         self._tell(speech, "ended", {})
 
@@ -69,19 +75,39 @@ class Speeches:
         with suppress(NotFound):
             self.end(run_id, speech_id, principal)
 
-    def _mine(self, run_id: str, speech_id: str, principal: str) -> Speech:
+    def mine(self, run_id: str, speech_id: str, principal: str) -> Speech:
+        """The speech, which nobody else goes on with. Raises NotFound."""
         speech = self._under_way.get(speech_id)
         if speech is None or speech.run_id != run_id or speech.principal != principal:
             raise NotFound("No such speech is under way; begin one.", speechId=speech_id)
         return speech
 
-    def _forget_silent(self, at: int) -> None:
+    def _make_room(self, principal: str) -> None:
+        """One key does not take the floor from all others."""
+        own = [speech for speech in self._under_way.values() if speech.principal == principal]
+        if len(own) >= MOST_OWN:
+            del self._under_way[own[0].speech_id]
+            self._tell(own[0], "ended", {})
+
+    def _forget_silent(self, at: int, most: int) -> None:
         while self._under_way:
             speech = next(iter(self._under_way.values()))
-            if len(self._under_way) < MOST and at - speech.heard_at < SILENCE_MS:
+            if len(self._under_way) <= most and at - speech.heard_at < SILENCE_MS:
                 return
             del self._under_way[speech.speech_id]
             self._tell(speech, "ended", {})
+
+    def _look_later(self) -> None:
+        """When the longest silent has been silent for too long, were nobody else to begin."""
+        if self._watch is None and self._under_way:
+            until = next(iter(self._under_way.values())).heard_at + SILENCE_MS
+            left = max(0, until - self._clock.millis()) / 1000
+            self._watch = asyncio.get_running_loop().call_later(left, self._look)
+
+    def _look(self) -> None:
+        self._watch = None
+        self._forget_silent(self._clock.millis(), MOST)
+        self._look_later()
 
     def _tell(self, speech: Speech, what: str, more: dict[str, Any]) -> None:
         body = {

@@ -46,6 +46,9 @@ REACHING = TERMINAL_TYPES | {"node.dispatched", "moot.effect.started", "moot.eff
 #: what nodes report and people answer: only the end of a node lets others begin
 WORDS = (Emit, Answer)
 
+#: events that carry a turn
+SPOKEN = {"conversation.exchanged": "turn", "conversation.closed": "finalTurn"}
+
 _json = msgspec.json.Encoder()
 _state = msgspec.json.Encoder()
 
@@ -184,6 +187,8 @@ class Turn:
         apply(run, event, now // 1000)
         if head.listening:
             head.heed(event)
+        if type_ in SPOKEN:
+            append.messages += message_ids(event)
         self._size += 1
         if type_ in NODE_ENDS and new.node_id is not None:
             self._ended.setdefault(run_id, []).append(new.node_id)
@@ -340,6 +345,14 @@ def inbox_rows(run: Run) -> list[InboxRow]:
         )
         for item in inbox.items(run)
     ]
+
+
+def message_ids(event: Event) -> list[tuple[str, int]]:
+    """The id a turn brought along; those the host makes are unique by themselves."""
+    turn = event.payload.get(SPOKEN.get(event.type, ""))
+    name = turn.get("messageId") if isinstance(turn, dict) else None
+    own = f"{event.payload.get('conversationId')}:"
+    return [(name, event.sequence)] if isinstance(name, str) and not name.startswith(own) else []
 
 
 def due_of(owed: Owed) -> int | None:

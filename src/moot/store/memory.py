@@ -10,6 +10,7 @@ from moot.core.errors import Conflict, NotProvided, RunNotFound, SequenceConflic
 from moot.store import cursor
 from moot.store.integrity import altered, misplaced
 from moot.store.protocol import (
+    IMPORTED,
     Append,
     Batch,
     Definition,
@@ -40,7 +41,6 @@ class MemoryStore:
         self._receipts: dict[tuple[str, str, str], Receipt] = {}
         self._artifacts: dict[tuple[str, str, str], bytes] = {}
         self._sealed: dict[tuple[str, str], dict[str, bytes]] = {}
-        self._inbox: dict[str, list[InboxRow]] = {}
         self._revisions: dict[str, int] = {}
         self._secrets: dict[str, bytes] = {}
         self._definitions: list[Definition] = []
@@ -52,6 +52,8 @@ class MemoryStore:
         self._work: dict[str, int] = {}
         self._snapshots: dict[str, tuple[int, Snapshot]] = {}
         self._effects: dict[tuple[str, str], EffectRow] = {}
+        self._inbox: dict[str, list[InboxRow]] = {}
+        self._messages: dict[tuple[str, str], int] = {}
 
     # the log
 
@@ -93,6 +95,8 @@ class MemoryStore:
         if append.inbox is not UNSET and append.inbox != self._inbox.get(run_id, []):
             self._inbox[run_id] = append.inbox
             self._revisions[append.tenant] = self._revisions.get(append.tenant, 0) + 1
+        for message_id, sequence in append.messages:
+            self._messages.setdefault((run_id, message_id), sequence)
         if append.snapshot is not None:
             cached = Snapshot(append.first + len(append.events), append.snapshot)
             self._snapshots[run_id] = (append.fold_version, cached)
@@ -208,7 +212,11 @@ class MemoryStore:
         return next(same, None)
 
     async def definitions(self, tenant: str) -> list[Definition]:
-        newest = {known.workflow_id: known for known in self._definitions if known.tenant == tenant}
+        newest = {
+            known.workflow_id: known
+            for known in self._definitions
+            if known.tenant == tenant and known.source != IMPORTED
+        }
         return [newest[workflow_id] for workflow_id in sorted(newest)]
 
     async def put_key(self, key: Key) -> None:
@@ -237,12 +245,18 @@ class MemoryStore:
         self._receipts = {
             where: receipt
             for where, receipt in self._receipts.items()
-            if receipt.created_at >= before or receipt.operation.startswith("TURN ")
+            if receipt.created_at >= before
         }
         return known - len(self._receipts)
 
     async def secret(self, name: str, fresh: bytes) -> bytes:
         return self._secrets.setdefault(name, fresh)
+
+    async def message(self, tenant: str, run_id: str, message_id: str) -> int | None:
+        log = self._logs.get(run_id)
+        if log is None or log.tenant != tenant:
+            return None
+        return self._messages.get((run_id, message_id))
 
     async def inbox(self, tenant: str, limit: int) -> tuple[list[InboxRow], int]:
         rows = [row for found in self._inbox.values() for row in found if row.tenant == tenant]

@@ -60,6 +60,8 @@ class Append(Struct, kw_only=True):
     fold_version: int = 0
     #: what of the run waits for a person, in place of what was there; UNSET leaves it
     inbox: list[InboxRow] | UnsetType = UNSET
+    #: turns that came with an id of their own: (id, sequence)
+    messages: list[tuple[str, int]] = []
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
@@ -105,6 +107,10 @@ class Batch(Struct, kw_only=True):
     unseal: list[tuple[str, str]] = []
 
 
+#: source of a definition that came with a run: only that run uses it
+IMPORTED = "import"
+
+
 class Definition(Struct, frozen=True, kw_only=True):
     """A registered workflow: the exact bytes, found by id or by digest (primary)."""
 
@@ -131,8 +137,8 @@ class Key(Struct, frozen=True, kw_only=True):
     test: bool = False
     revoked_at: int | None = None
     expires_at: int | None = None
-    #: good for this run only
-    run_id: str | None = None
+    #: good for this conversation only: its run and node, with a slash between
+    thread: str | None = None
 
 
 class Snapshot(Struct, frozen=True):
@@ -210,6 +216,9 @@ class IndexStore(Protocol):
     async def active_run(self, tenant: str, scope_id: str) -> str | None:
         """The newest run of this scope that has not ended."""
 
+    async def message(self, tenant: str, run_id: str, message_id: str) -> int | None:
+        """The sequence of the turn that came with this id of its own."""
+
     async def inbox(self, tenant: str, limit: int) -> tuple[list[InboxRow], int]:
         """What waits for a person, longest first, and the inbox's revision, which only grows."""
 
@@ -248,7 +257,7 @@ class RecordStore(Protocol):
     async def revoke_key(self, tenant: str | None, key_id: str, at: int) -> bool: ...
 
     async def forget_receipts(self, before: int) -> int:
-        """Answers that repeat a turn (``TURN …``) are kept: a turn is said once for ever."""
+        """Drops answers that are older, and says how many."""
 
     async def secret(self, name: str, fresh: bytes) -> bytes:
         """The host's secret of this name; the first caller's ``fresh`` one becomes it."""

@@ -26,7 +26,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "when": ("then", "else"),
     "parallel": (),
     "fail": (),
-    "approve": ("by", "need", "policy", "show", "on_timeout"),
+    "approve": ("by", "need", "policy", "show"),
     "ask": ("on_timeout",),
     "discuss": ("with", "turns", "on_timeout"),
     "node": ("config", "inputs"),

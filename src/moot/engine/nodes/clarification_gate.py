@@ -11,6 +11,7 @@ def _gate(call: Call) -> GateSpec:
         kind="clarification",
         data=data_of(call.config),
         timeout_ms=call.config.get("timeoutMs"),
+        resume_schema=call.config.get("resumeSchema"),
         profile=call.config.get("profile"),
     )
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from moot.core import conversation
+from moot.core import rosters
 from moot.core.outcomes import Call, ConversationSpec, GateSpec, Kind, NodeType
 from moot.engine.nodes import gate_config
 
@@ -20,13 +20,13 @@ def _asks(call: Call, mock_turns: int | None) -> GateSpec:
     config = call.config
     participants = _given(call, "participants")
     if participants is not None:
-        conversation.check_roster(participants)
+        rosters.check_roster(participants)
     opening = _given(call, "question", "prompt")
     spec = ConversationSpec(
         opening=opening,
         title=_given(call, "title"),
         participants=participants,
-        invited=conversation.check_invited(_given(call, "invited") or []),
+        invited=rosters.check_invited(_given(call, "invited") or []),
         schema=config.get("schema"),
         owner=config.get("agentId"),
         group_id=config.get("groupId"),
@@ -37,6 +37,8 @@ def _asks(call: Call, mock_turns: int | None) -> GateSpec:
         "prompt": opening if isinstance(opening, str) and opening else "The floor is open.",
         "turnIndex": 1,
     }
+    if "outcomeSchema" in config:
+        data["outcomeSchema"] = config["outcomeSchema"]
     return GateSpec(
         kind="conversation.exchange",
         data=data,
@@ -47,8 +49,9 @@ def _asks(call: Call, mock_turns: int | None) -> GateSpec:
 
 
 def _given(call: Call, name: str, in_config: str | None = None) -> Any:
-    """By a port of the node, else by the run's inputs, else by the workflow."""
-    return call.inputs.get(name, call.run_inputs.get(name, call.config.get(in_config or name)))
+    """By a port of the node, else by the workflow, else by the run's inputs: who starts a run
+    cannot change what its workflow says."""
+    return call.inputs.get(name, call.config.get(in_config or name, call.run_inputs.get(name)))
 
 
 def _check(config: dict[str, Any]) -> str | None:

@@ -40,6 +40,8 @@ class Audience(Struct, forbid_unknown_fields=True):
 
 
 class Approval(Wait, rename="camel"):
+    #: nothing is ever approved by waiting
+    on_timeout: Literal["fail"] = "fail"
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
     artifact_id: Text | UnsetType = UNSET
@@ -85,6 +87,7 @@ class Conversation(Wait, rename="camel"):
     group_id: Name | UnsetType = UNSET
     channel: Text | UnsetType = UNSET
     schema: Schema = UNSET
+    outcome_schema: Schema = UNSET
 
 
 def read(config: dict[str, Any], type_: type[Config]) -> Config | str:
@@ -93,7 +96,7 @@ def read(config: dict[str, Any], type_: type[Config]) -> Config | str:
         found = msgspec.convert(config, type_)
     except msgspec.ValidationError as error:
         return str(error).replace("`$.", "`")
-    for name in ("resume_schema", "answer_schema", "schema"):
+    for name in ("resume_schema", "answer_schema", "schema", "outcome_schema"):
         if problem := unusable(getattr(found, name, UNSET)):
             return f"{name}: {problem}"
     return found
@@ -112,7 +115,13 @@ def unusable(schema: Schema) -> str | None:
 
 def approval(config: dict[str, Any]) -> str | None:
     found = read(config, Approval)
-    return found if isinstance(found, str) else None
+    if isinstance(found, str):
+        return found
+    listed = [] if isinstance(found.approvers_list, UnsetType) else found.approvers_list
+    others = config.get("approverGroupRefs") or config.get("approverRoleRefs")
+    if listed and not others and found.required_approvals > len(set(listed)):
+        return f"requiredApprovals is {found.required_approvals}, approversList names fewer"
+    return None
 
 
 def clarification(config: dict[str, Any]) -> str | None:

@@ -34,6 +34,7 @@ class Group:
         self._work: dict[int, tuple[Head, int | None]] = {}
         self._snapshots: dict[int, tuple[int, int, bytes]] = {}
         self._inbox: dict[int, tuple[str, list[InboxRow]]] = {}
+        self._messages: list[Any] = []
         self._effects: dict[tuple[str, str], EffectRow] = {}
         self._receipts: list[Receipt] = []
         self._artifacts: dict[tuple[str, str, str], bytes] = {}
@@ -95,6 +96,8 @@ class Group:
             self._work[head.n] = (head, append.work)
         if append.inbox is not UNSET:
             self._inbox[head.n] = (append.tenant, append.inbox)
+        for message_id, sequence in append.messages:
+            self._messages += (head.n, message_id, sequence)
         if append.snapshot is not None:
             position = append.first + len(append.events)
             self._snapshots[head.n] = (append.fold_version, position, append.snapshot)
@@ -133,6 +136,7 @@ class Group:
         sql.PUT_RUNS.run(db, runs)
         self._write_work(db)
         self._write_inbox(db)
+        sql.PUT_MESSAGES.run(db, self._messages)
         snapshots: list[Any] = []
         for n, cached in self._snapshots.items():
             snapshots += (n, *cached)

@@ -47,11 +47,15 @@ SELECT tenant, item_id, run_id, node_id, kind, question, actions, asked_by, sinc
 FROM inbox WHERE tenant = ? ORDER BY since, n, item_id LIMIT ?
 """
 INBOX_REVISION = "SELECT revision FROM inbox_revisions WHERE tenant = ?"
+MESSAGE = """
+SELECT m.sequence FROM heads AS h CROSS JOIN messages AS m ON m.n = h.n AND m.message_id = ?
+WHERE h.run_id = ? AND h.tenant = ?
+"""
 NEXT_WORK = "SELECT min(due_at) FROM work"
 RUNS = "SELECT tenant, run_id FROM heads ORDER BY n"
 DEFINITION = """
 SELECT tenant, workflow_id, version, digest, body, created_at, source FROM definitions
-WHERE tenant = ? AND workflow_id = ? ORDER BY id DESC LIMIT 1
+WHERE tenant = ? AND workflow_id = ? AND source <> 'import' ORDER BY id DESC LIMIT 1
 """
 DEFINITION_BY_DIGEST = """
 SELECT tenant, workflow_id, version, digest, body, created_at, source FROM definitions
@@ -59,17 +63,19 @@ WHERE tenant = ? AND digest = ? ORDER BY id DESC LIMIT 1
 """
 DEFINITIONS = """
 SELECT tenant, workflow_id, version, digest, body, created_at, source FROM definitions
-WHERE id IN (SELECT max(id) FROM definitions WHERE tenant = ? GROUP BY workflow_id)
+WHERE id IN (
+  SELECT max(id) FROM definitions WHERE tenant = ? AND source <> 'import' GROUP BY workflow_id
+)
 ORDER BY workflow_id
 """
 KEY_BY_HASH = """
 SELECT id, hash, tenant, name, scopes, speaks_as, created_at, admin, test, revoked_at, expires_at,
-  run_id
+  thread
 FROM keys WHERE hash = ?
 """
 KEYS = """
 SELECT id, hash, tenant, name, scopes, speaks_as, created_at, admin, test, revoked_at, expires_at,
-  run_id
+  thread
 FROM keys WHERE :tenant IS NULL OR tenant = :tenant ORDER BY created_at, id
 """
 
@@ -160,6 +166,11 @@ def inbox(db: apsw.Connection, tenant: str, limit: int) -> tuple[list[InboxRow],
         ]
         revision = db.execute(INBOX_REVISION, (tenant,)).get
     return found, revision or 0
+
+
+def message(db: apsw.Connection, tenant: str, run_id: str, message_id: str) -> int | None:
+    row = _first(db, MESSAGE, message_id, run_id, tenant)
+    return row[0] if row else None
 
 
 def next_work(db: apsw.Connection) -> int | None:

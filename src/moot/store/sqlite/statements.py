@@ -49,6 +49,14 @@ PUT_SNAPSHOTS = Bulk(
     """,
     4,
 )
+PUT_MESSAGES = Bulk(
+    """
+    INSERT INTO messages (n, message_id, sequence)
+    SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
+    ON CONFLICT (n, message_id) DO NOTHING
+    """,
+    3,
+)
 PUT_EFFECTS = Bulk(
     """
     INSERT INTO effects (tenant, invocation_id, run_id, sequence, finished)
@@ -105,6 +113,7 @@ PUT_SECRET = "INSERT INTO secrets (name, value) VALUES (?, ?) ON CONFLICT (name)
 SECRET = "SELECT value FROM secrets WHERE name = ?"
 CLEAR_DERIVED = """
 DELETE FROM inbox;
+DELETE FROM messages;
 DELETE FROM runs;
 DELETE FROM work;
 DELETE FROM snapshots;
@@ -118,13 +127,13 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 DROP_DEFINITION = "DELETE FROM definitions WHERE tenant = ? AND workflow_id = ? AND digest = ?"
 PUT_KEY = """
 INSERT INTO keys (id, hash, tenant, name, scopes, speaks_as, created_at, admin, test, revoked_at,
-                  expires_at, run_id)
+                  expires_at, thread)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, tenant = excluded.tenant,
   name = excluded.name, scopes = excluded.scopes, speaks_as = excluded.speaks_as,
   created_at = excluded.created_at, admin = excluded.admin, test = excluded.test,
   revoked_at = excluded.revoked_at, expires_at = excluded.expires_at,
-  run_id = excluded.run_id
+  thread = excluded.thread
 """
 KEY_HOLDER = "SELECT id FROM keys WHERE hash = ?"
 REVOKE_KEY = """
@@ -133,7 +142,6 @@ WHERE id = :id AND (:tenant IS NULL OR tenant = :tenant)
 """
 FORGET_RECEIPTS = """
 DELETE FROM receipts WHERE id IN (
-  SELECT id FROM receipts WHERE created_at < ? AND operation NOT LIKE 'TURN %'
-  ORDER BY created_at LIMIT 1000
+  SELECT id FROM receipts WHERE created_at < ? ORDER BY created_at LIMIT 1000
 )
 """

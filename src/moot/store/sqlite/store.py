@@ -132,6 +132,9 @@ class SqliteStore:
     async def active_run(self, tenant: str, scope_id: str) -> str | None:
         return await self._readers.run(queries.active_run, tenant, scope_id)
 
+    async def message(self, tenant: str, run_id: str, message_id: str) -> int | None:
+        return await self._readers.run(queries.message, tenant, run_id, message_id)
+
     async def inbox(self, tenant: str, limit: int) -> tuple[list[InboxRow], int]:
         return await self._readers.run(queries.inbox, tenant, limit)
 

@@ -1,4 +1,4 @@
--- Takes no lock worth naming: three new tables and an empty column, nothing is rewritten.
+-- Takes no lock worth naming: four new tables and an empty column, nothing is rewritten.
 
 -- derived: what waits for a person, replaced per run by the host
 CREATE TABLE inbox (
@@ -21,5 +21,13 @@ CREATE INDEX inbox_by_tenant ON inbox (tenant, since, n, item_id);
 CREATE TABLE inbox_revisions (tenant TEXT PRIMARY KEY, revision INTEGER NOT NULL) STRICT;
 CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
 
--- primary: a key may be good for one run only (who was asked to join a thread)
-ALTER TABLE keys ADD COLUMN run_id TEXT;
+-- primary: a key may be good for one conversation only (who was asked to join it)
+ALTER TABLE keys ADD COLUMN thread TEXT;
+
+-- derived: turns that came with an id of their own, so that none is said twice
+CREATE TABLE messages (
+  n          INTEGER NOT NULL,
+  message_id TEXT    NOT NULL,
+  sequence   INTEGER NOT NULL,
+  PRIMARY KEY (n, message_id)
+) STRICT, WITHOUT ROWID;

@@ -54,7 +54,7 @@ def test_a_conversation_is_a_row_only_while_a_person_is_addressed() -> None:
     assert rows(life) == []
     say(world, life, "host:cfo", to="user:ada")
     assert [(row.kind, row.question) for row in rows(life)] == [
-        ("conversation", "user:ada is asked in turn 2")
+        ("conversation", "user:ada: asked in turn 2")
     ]  # fmt: skip
     say(world, life, "host:cto")
     say(world, life, "user:bob")
@@ -85,9 +85,9 @@ def test_two_people_may_be_asked_and_the_row_stays_until_both_have_spoken() -> N
     say(world, life, "host:cfo", to="user:ada")
     say(world, life, "host:cfo", to="user:bob")
     say(world, life, "user:ada")
-    assert [row.question for row in rows(life)] == ["user:bob is asked in turn 2"]
+    assert [row.question for row in rows(life)] == ["user:bob: asked in turn 2"]
     say(world, life, "user:bob", to="user:ada")
-    assert [row.question for row in rows(life)] == ["user:ada is asked in turn 4"]
+    assert [row.question for row in rows(life)] == ["user:ada: asked in turn 4"]
 
 
 @pytest.mark.parametrize("value", [{"operation": "close"}, {"operation": "close", "outcome": 1}])
