@@ -182,7 +182,7 @@ def _question(run: Run, node: FlowNode) -> GateSpec:
         "prompt": prompt,
         "turnIndex": 1,
     }
-    spec = ConversationSpec(opening=prompt, owner=order.agent_id, close_after=1)
+    spec = ConversationSpec(opening=prompt, owner=order.agent_id)
     return GateSpec(kind="conversation.exchange", data=data, conversation=spec)
 
 

@@ -156,9 +156,6 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
     schema: dict[str, Any] | None = None
     owner: str | None = None
     group_id: str | None = None
-    channel: str | None = None
-    #: accepted exchanges after which the gate closes by itself; None waits for a close
-    close_after: int | None = None
     #: what a test host says by itself: so many pairs of a user's and an agent's turn
     mock_turns: int | None = None
 
