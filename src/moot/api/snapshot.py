@@ -4,6 +4,7 @@ import hashlib
 from typing import Any
 
 from moot.api.wire import encode
+from moot.core.definition import SUPERVISOR
 from moot.core.events import LOG_SCHEMA_VERSION, iso
 from moot.core.run import NodeState, Run
 from moot.engine.head import Head
@@ -94,7 +95,11 @@ def _orchestrator(head: Head) -> dict[str, Any] | None:
     found = head.run.orchestrator
     if found is None:
         return None
-    return {"agentId": found.agent_id, "decisionsTaken": found.decisions}
+    said = {"agentId": found.agent_id, "decisionsTaken": found.decisions}
+    for node in head.flow.definition.nodes:
+        if node.type_id == SUPERVISOR and "iterationCap" in node.config:
+            said["iterationCap"] = node.config["iterationCap"]
+    return said
 
 
 def _agent(head: Head) -> dict[str, Any] | None:

@@ -43,7 +43,8 @@ def _comes_round(run: Run, dispatch: str, supervisor: str) -> bool:
 def _again(run: Run, supervisor: FlowNode, body: tuple[str, ...], at: int) -> list[NewEvent]:
     """The supervisor's next turn; the rest of the loop starts afresh after it."""
     last = max(run.nodes[name].ended_seq for name in body if name in run.nodes)
-    events = begin(run, supervisor, at, 1, (), last)
+    attempt = run.nodes[supervisor.id].attempt + 1
+    events = begin(run, supervisor, at, attempt, (), last)
     if events[0].type == "node.started":
         events[0].hints = {"again": list(body)}
     return events
@@ -124,9 +125,15 @@ class _Step:
         self.overlay[node.id] = NodeState(status=NodeStatus.SKIPPED, reason=reason)
 
     def _start(self, node: FlowNode) -> None:
-        self.events += begin(self.run, node, self.at, 1, self.events, self._cause(node))
+        self.events += begin(
+            self.run, node, self.at, self._attempt(node), self.events, self._cause(node)
+        )
         self.overlay[node.id] = NodeState(status=NodeStatus.RUNNING)
         self.started += 1
+
+    def _attempt(self, node: FlowNode) -> int:
+        """Attempts of a node are counted on from round to round: ids are made of them."""
+        return self.run.attempts.get(node.id, 0) + 1
 
     def _cause(self, node: FlowNode) -> int | None:
         """The newest end among the sources; within this decision, the event just before."""

@@ -42,7 +42,9 @@ class ChildWaits(Struct, frozen=True, kw_only=True):
 def child_waits(run: Run, told: ChildWaits) -> list[NewEvent]:
     """The parent shows how its child waits; what it already shows is not said again."""
     state = _waiting(run, told.node_id)
-    if state is None or state.child != told.child_run or told.status not in GOING:
+    if state is None or told.status not in GOING:
+        return []
+    if told.child_run not in (state.child, *_alone(state)):
         return []
     if run.mirrored.get(told.node_id, "running") == told.status:
         return []
@@ -52,6 +54,11 @@ def child_waits(run: Run, told: ChildWaits) -> list[NewEvent]:
         "childStatus": told.status,
     }
     return [NewEvent("node.dispatched", payload, told.node_id)]
+
+
+def _alone(state: NodeState) -> list[str]:
+    """The one child of a wave; of several that live, one that waits holds up nobody."""
+    return list(state.living) if len(state.living) == 1 else []
 
 
 def next_child(
@@ -133,7 +140,10 @@ def spawn(
 
 def _secrets(node: FlowNode, spec: ChildSpec, sealed: dict[str, Any]) -> tuple[str, ...]:
     """What a parent keeps out of its log stays out of its child's."""
-    wanted = node.definition.config.get("inputMapping", {})
+    config = node.definition.config
+    wanted = config.get("perWorkerInputMappings", {}).get(
+        spec.workflow_id, config.get("inputMapping", {})
+    )
     values = [value for value in sealed.values() if is_secret(value)]
     return tuple(
         name
@@ -144,7 +154,7 @@ def _secrets(node: FlowNode, spec: ChildSpec, sealed: dict[str, Any]) -> tuple[s
 
 def _inherited(configurable: dict[str, Any]) -> dict[str, Any]:
     """A child has its own caps; everything else it is told as its parent was."""
-    own = ("recursionLimit", "runTimeoutMs")
+    own = ("recursionLimit", "runTimeoutMs", "maxLoopIterations")
     return {key: value for key, value in configurable.items() if key not in own}
 
 

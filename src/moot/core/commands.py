@@ -13,6 +13,7 @@ from moot.core import (
     orchestration,
     starting,
     threads,
+    waves,
 )
 from moot.core import wake as waking
 from moot.core.children import ChildEnded, ChildWaits
@@ -97,6 +98,7 @@ class WorkerRefused(Struct, frozen=True):
     node_id: str
     worker: str
     error: NodeError
+    at: int
 
 
 class SetVariables(Struct, frozen=True):
@@ -137,10 +139,10 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
             return waking.wake(run, flow, at)
         case ChildEnded():
             if flow.nodes[command.node_id].type.dispatches:
-                return orchestration.child_ended(run, flow, command)
+                return waves.child_ended(run, flow, command)
             return children.child_ended(run, flow, command)
-        case WorkerRefused(node_id=node_id, worker=worker, error=error):
-            return orchestration.refused(run, flow, node_id, worker, error)
+        case WorkerRefused(node_id=node_id, worker=worker, error=error, at=at):
+            return orchestration.refused(run, flow, node_id, worker, error, at)
         case CancelRun():
             return _cancel(run, command)
         case PauseRun():

@@ -245,12 +245,30 @@ def fits(type_: str, value: Json) -> bool:
 def loop_edges(flow: WorkflowDef) -> frozenset[str]:
     """Edges by which a dispatch node leads back to its supervisor: the one circle there may be."""
     kinds = {node.id: node.type_id for node in flow.nodes}
-    return frozenset(
-        edge.id
+    found = [
+        edge
         for edge in flow.edges
         if kinds.get(edge.source_node_id) == DISPATCH
         and kinds.get(edge.target_node_id) == SUPERVISOR
+    ]
+    after: dict[str, list[str]] = {}
+    for edge in flow.edges if found else ():
+        if edge not in found:
+            after.setdefault(edge.source_node_id, []).append(edge.target_node_id)
+    return frozenset(
+        edge.id for edge in found if _leads(after, edge.target_node_id, edge.source_node_id)
     )
+
+
+def _leads(after: dict[str, list[str]], start: str, end: str) -> bool:
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += after.get(name, ())
+    return end in seen
 
 
 def _cycle(flow: WorkflowDef) -> list[str]:

@@ -9,6 +9,8 @@ from msgspec import UNSET, Struct
 from moot.core import expressions, schemas
 from moot.core.channels import Rule, may, rule_of
 from moot.core.definition import (
+    DISPATCH,
+    SUPERVISOR,
     EdgeDef,
     Expression,
     NodeDef,
@@ -73,6 +75,7 @@ def digest(body: bytes) -> str:
 def compile_flow(definition: WorkflowDef, types: Mapping[str, NodeType], name: str) -> Flow:
     """Ties nodes to their types. Refuses unknown types and mistakes in a node's config."""
     order = _topological(definition)
+    _check_loop(definition)
     incoming: dict[str, list[EdgeDef]] = {node.id: [] for node in definition.nodes}
     targets: dict[str, dict[str, None]] = {node.id: {} for node in definition.nodes}
     back = loop_edges(definition)
@@ -106,6 +109,16 @@ def compile_flow(definition: WorkflowDef, types: Mapping[str, NodeType], name: s
             if edge.id in back
         },
     )
+
+
+def _check_loop(definition: WorkflowDef) -> None:
+    kinds = {node.type_id: node.id for node in definition.nodes}
+    if DISPATCH in kinds and SUPERVISOR not in kinds:
+        raise BadRequest(
+            f"Node '{kinds[DISPATCH]}' carries out decisions, and there is no {SUPERVISOR} to"
+            " take any.",
+            nodeId=kinds[DISPATCH],
+        )
 
 
 def _body(nodes: dict[str, FlowNode], back: EdgeDef) -> tuple[str, ...]:

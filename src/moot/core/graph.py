@@ -88,9 +88,9 @@ def _side(run: Run, flow: Flow, edge: EdgeDef, overlay: dict[str, NodeState]) ->
     source = overlay.get(edge.source_node_id) or run.nodes.get(edge.source_node_id)
     if source is None or source.status not in NODE_TERMINAL:
         return Side.OPEN
-    if edge.source_node_id in flow.loops and not _loop_over(run):
-        return Side.OPEN
     if source.status is NodeStatus.COMPLETED:
+        if edge.source_node_id in flow.loops and not _loop_over(run):
+            return Side.OPEN
         return Side.SUCCESS if _edge_taken(run, flow, edge, source) else Side.DROPPED
     if source.status is NodeStatus.SKIPPED:
         # A disabled node lets its successors through.
@@ -224,6 +224,7 @@ def call_of(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], attempt: 
         decisions=run.orchestrator.decisions if run.orchestrator is not None else 0,
         answer=run.nodes[node.id].answer if node.id in run.nodes else [],
         agent_id=_pinned(node),
+        earlier=run.attempts.get(node.id, 0),
     )
 
 

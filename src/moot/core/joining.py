@@ -22,8 +22,8 @@ class Ended(Struct, frozen=True):
     worker: str
     status: str
     error: dict[str, Any] | None = None
-    #: what flows back to the parent: its variable -> value
-    harvest: dict[str, Any] = {}
+    #: what flows back to the parent: its variable -> value; None when nothing shall
+    harvest: dict[str, Any] | None = None
     #: cancelled because the join needed it no more
     lost: bool = False
 

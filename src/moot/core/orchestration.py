@@ -1,24 +1,25 @@
 """The loop of a supervisor and its dispatch node: one decision, what it causes, and again.
 
-Every decision is recorded before anything follows from it. Children are child runs; what they give
-back is harvested only when they completed.
+Every decision is recorded before anything follows from it.
 """
 
 from typing import Any
 
-from moot.core import ending, escalations, handoff, interrupts, joining
+from moot.core import ending, escalations, handoff, interrupts
 from moot.core.advance import failed
-from moot.core.children import ChildEnded, refusal_to_spawn
+from moot.core.children import refusal_to_spawn
+from moot.core.definition import SUPERVISOR
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.flow import Flow, FlowNode
 from moot.core.ids import derived_id
-from moot.core.joining import Ended, Join, join_of
-from moot.core.nodework import at_work, variable_events
+from moot.core.joining import Join, join_of
+from moot.core.nodework import at_work
 from moot.core.orders import order_of
 from moot.core.outcomes import ConversationSpec, Decided, GateSpec, NodeError
 from moot.core.run import NodeState, Run
 from moot.core.status import NodeStatus
+from moot.core.waves import completed, failed_node, given_up
 
 #: decisions of one run, unless it is told otherwise
 MOST_TURNS = 1000
@@ -36,7 +37,7 @@ def finish(
     try:
         return _decided(run, flow, flow.nodes[node_id], state, outcome, at)
     except BadRequest as refusal:
-        return _failed(flow.nodes[node_id], state, refusal.code, refusal.message)
+        return failed_node(flow.nodes[node_id], state, refusal.code, refusal.message)
 
 
 def _decided(
@@ -50,6 +51,8 @@ def _decided(
             f"The supervisor of this run is {known.agent_id}; {outcome.agent_id} cannot decide.",
             agentId=outcome.agent_id,
         )
+    if known is not None and known.over:
+        raise BadRequest("The supervisor has ended its work; it decides nothing more.")
     if escalations.is_unsure(run, outcome.confidence) and not outcome.ratified:
         assert outcome.confidence is not None
         spec = escalations.held(run, outcome.agent_id, outcome.confidence, decision)
@@ -63,7 +66,7 @@ def _decided(
     event = NewEvent(
         "runOrchestrator.decided", payload, node.id, cause=state.started_seq, hints=hints
     )
-    return [event, _completed(node, state, {"decision": decision, "iteration": turns}, at)]
+    return [event, completed(node, state, {"decision": decision, "iteration": turns}, at)]
 
 
 def _too_many(run: Run, node: FlowNode, turns: int, at: int) -> list[NewEvent]:
@@ -84,20 +87,6 @@ def _breach(run: Run, node: FlowNode, limit: int, observed: int, at: int) -> lis
     return ending.breach(run, cap, error, at)
 
 
-def _completed(node: FlowNode, state: NodeState, outputs: dict[str, Any], at: int) -> NewEvent:
-    payload = {
-        "nodeId": node.id,
-        "outputs": outputs,
-        "durationMs": max(0, at - state.started_at),
-    }
-    return NewEvent("node.completed", payload, node.id, cause=state.started_seq)
-
-
-def _failed(node: FlowNode, state: NodeState, code: str, message: str) -> list[NewEvent]:
-    error = NodeError(code=code, message=message, retryable=False)
-    return [failed(node, error, state.attempt, state.started_seq)]
-
-
 # -- the dispatch node ---------------------------------------------------------------------------
 
 
@@ -107,42 +96,49 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
     if not run.going or state is None or state.status is not NodeStatus.RUNNING:
         return []
     order = run.orchestrator
-    if order is None:
-        return _failed(node, state, "no_pending_decision", "No supervisor has decided anything.")
+    if order is None or not order.decision:
+        return failed_node(
+            node, state, "no_pending_decision", "No supervisor has decided anything."
+        )
     if escalations.is_weak(run) and not state.children:
         if not state.answer:
             event, spec = escalations.escalated(run, node)
             return [event, *interrupts.request(run, flow, node, spec, at)]
-        changed = _as_answered(run, node, state, at)
+        changed = _as_answered(run, flow, node, state, at)
         if changed:
             return changed
     match order.decision.get("kind"):
         case "terminate":
             return _terminate(run, flow, node, state, at)
+        case "ask-user" if state.answer:
+            return [completed(node, state, {"answer": state.answer[0]}, at)]
         case "ask-user":
             return interrupts.request(run, flow, node, _question(run, node), at)
         case _:
             return _next_worker(run, flow, node, state, at)
 
 
-def _as_answered(run: Run, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
+def _as_answered(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
     """What a person has made of a weak decision; nothing when it is carried out as it is."""
     assert run.orchestrator is not None
     order = run.orchestrator
     value = state.answer[0]
     action = value.get("action") if isinstance(value, dict) else None
     if action == "reject":
-        return [_completed(node, state, {"rejected": True}, at)]
+        back = completed(node, state, {"rejected": True}, at)
+        back.hints = {"rejected": True}
+        return [back]
     if action != "edit-accept":
         return []
     try:
         decision, routing = order_of(value.get("editedArtifactData"))
     except BadRequest as refusal:
-        return _failed(node, state, refusal.code, refusal.message)
+        return failed_node(node, state, refusal.code, refusal.message)
     decision.pop("confidence", None)  # a person has said it
     payload = {"agentId": order.agent_id, "decision": decision, "iteration": order.decisions + 1}
-    hints = {"routing": routing} if routing else None
-    return [NewEvent("runOrchestrator.decided", payload, node.id, hints=hints)]
+    hints = {"dispatch": node.id, **({"routing": routing} if routing else {})}
+    decides = next(key for key, each in flow.nodes.items() if each.type.type_id == SUPERVISOR)
+    return [NewEvent("runOrchestrator.decided", payload, decides, hints=hints)]
 
 
 def _terminate(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
@@ -151,7 +147,7 @@ def _terminate(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) 
     decision = run.orchestrator.decision
     kept = ("reason", "successCriteria")
     outputs: dict[str, Any] = {key: decision[key] for key in kept if key in decision}
-    done = _completed(node, state, outputs, at)
+    done = completed(node, state, outputs, at)
     if node.targets:
         return [done]
     payload = {"outputs": outputs, "durationMs": max(0, at - run.started_at)}
@@ -192,11 +188,11 @@ def _next_worker(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int
     policy = node.definition.config.get("fanOutPolicy", "sequential")
     if policy == "reject" and len(workers) > 1:
         message = "This dispatch node hands work to one worker at a time."
-        return _failed(node, state, "fan_out_unsupported", message)
+        return failed_node(node, state, "fan_out_unsupported", message)
     join = join_of(node.definition.config, workers)
     if join is not None and join.mode == "quorum" and join.quorum > len(workers):
         message = f"A quorum of {join.quorum} cannot come of {len(workers)} workers."
-        return _failed(node, state, "validation_error", message)
+        return failed_node(node, state, "validation_error", message)
     number = state.children
     if number >= len(workers):
         return []
@@ -230,165 +226,13 @@ def _fan_out(run: Run, node: FlowNode, workers: list[str], join: Join) -> NewEve
     return NewEvent("core.dispatch.fanOut", payload, node.id, cause=cause)
 
 
-def refused(run: Run, flow: Flow, node_id: str, worker: str, error: NodeError) -> list[NewEvent]:
-    """A worker that cannot be started fails the node at once."""
+def refused(
+    run: Run, flow: Flow, node_id: str, worker: str, error: NodeError, at: int
+) -> list[NewEvent]:
+    """A worker that cannot be started fails the node at once, when it is its turn."""
+    planned = dispatch(run, flow, node_id, at)
+    if not any(new.type == "node.dispatched" for new in planned):
+        return planned  # something else comes first
     state, node = run.nodes[node_id], flow.nodes[node_id]
     told = handoff.refused(run, node_id, worker, error.as_payload(), run.next_sequence)
-    return [*told, failed(node, error, state.attempt)]
-
-
-# -- the end of a child --------------------------------------------------------------------------
-
-
-def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
-    """Counts once, and only for the attempt that waits for it."""
-    state, node = run.nodes.get(ended.node_id), flow.nodes[ended.node_id]
-    if not run.going or state is None or ended.child_run not in state.living:
-        return []
-    assert run.orchestrator is not None
-    workers = run.orchestrator.decision["nextWorkerIds"]
-    worker = workers[state.living[ended.child_run]]
-    found = Ended(
-        ended.child_run,
-        worker,
-        ended.status,
-        ended.error,
-        _collected(node, worker, ended),
-    )
-    step = _over(run, node, found)
-    if join_of(node.definition.config, workers) is None:
-        return _one_by_one(run, flow, node, state, (found, step), ended.at)
-    return _wave(run, flow, node, state, (found, step), ended.at)
-
-
-def _over(run: Run, node: FlowNode, found: Ended) -> NewEvent:
-    """The end of a child, with what the parent keeps of it until all have come together."""
-    step = handoff.ended(run, node.id, found.worker, found.child, found.status, found.error)
-    result: dict[str, Any] = {"worker": found.worker, "harvest": found.harvest, "lost": found.lost}
-    if found.error is not None:
-        result["error"] = found.error
-    step.hints = {"result": result}
-    if found.lost:
-        step.hints["childRunId"] = found.child  # it is stopped with this event
-    return step
-
-
-def _collected(node: FlowNode, worker: str, ended: ChildEnded) -> dict[str, Any]:
-    """What flows back, under the parent's names: only what a completed child has set."""
-    if ended.status != "completed":
-        return {}
-    config = node.definition.config
-    wanted = config.get("perWorkerOutputMappings", {}).get(worker, config.get("outputMapping", {}))
-    return {
-        mine: ended.variables[theirs]
-        for mine, theirs in wanted.items()
-        if theirs in ended.variables
-    }
-
-
-def _one_by_one(
-    run: Run,
-    flow: Flow,
-    node: FlowNode,
-    state: NodeState,
-    end: tuple[Ended, NewEvent],
-    at: int,
-) -> list[NewEvent]:
-    found, step = end
-    assert run.orchestrator is not None
-    events = [step, *_harvest(run, flow, node, found, run.next_sequence)]
-    if state.children < len(run.orchestrator.decision["nextWorkerIds"]):
-        return events
-    outputs = {"childRunId": found.child, "childStatus": found.status}
-    return [*events, _completed(node, state, outputs, at)]
-
-
-def _harvest(
-    run: Run, flow: Flow, node: FlowNode, found: Ended, completed_seq: int
-) -> list[NewEvent]:
-    """``completed_seq`` is where the end of the child stands."""
-    if not found.harvest:
-        return []
-    changes = variable_events(run, flow, found.harvest, node.id, completed_seq)
-    keys = list(found.harvest)
-    said = handoff.harvested(run, node.id, found.worker, found.child, keys, completed_seq)
-    return [*changes, said]
-
-
-def _wave(
-    run: Run,
-    flow: Flow,
-    node: FlowNode,
-    state: NodeState,
-    end: tuple[Ended, NewEvent],
-    at: int,
-) -> list[NewEvent]:
-    found, step = end
-    assert run.orchestrator is not None
-    workers = run.orchestrator.decision["nextWorkerIds"]
-    join = join_of(node.definition.config, workers)
-    assert join is not None
-    over = [*_so_far(state), found]
-    events = [step]
-    if not joining.settled(join, over, len(workers)):
-        return events
-    enough = {"code": "cancelled", "message": "The others were enough."}
-    losers = [
-        Ended(child, workers[number], "cancelled", enough, {}, lost=True)
-        for child, number in state.living.items()
-        if child != found.child
-    ]
-    events += [_over(run, node, loser) for loser in losers]
-    return [*events, *_joined(run, flow, node, state, [*over, *losers], at)]
-
-
-def _so_far(state: NodeState) -> list[Ended]:
-    return [
-        Ended(
-            each["child"], each["worker"], each["status"], each.get("error"), each["harvest"],
-            each["lost"],
-        )
-        for each in state.results or []
-    ]  # fmt: skip
-
-
-def _joined(
-    run: Run,
-    flow: Flow,
-    node: FlowNode,
-    state: NodeState,
-    over: list[Ended],
-    at: int,
-) -> list[NewEvent]:
-    assert run.orchestrator is not None
-    workers = run.orchestrator.decision["nextWorkerIds"]
-    join = join_of(node.definition.config, workers)
-    assert join is not None
-    reached = joining.outcome(join, over, len(workers))
-    payload = {
-        "joinOutcome": reached,
-        "completedCount": sum(each.status == "completed" for each in over),
-        "failedCount": sum(each.status == "failed" for each in over),
-        "cancelledCount": sum(each.status == "cancelled" for each in over),
-        "mergeOrder": [each.child for each in over],
-    }
-    cause = run.orchestrator.decided_seq
-    events = [NewEvent("core.dispatch.join", payload, node.id, cause=cause)]
-    if reached == "failed":
-        message = "Too few of the workers completed."
-        return [*events, *_failed(node, state, "join_failed", message)]
-    for each in over:
-        if each.harvest:
-            place = state.ends.get(each.child, run.next_sequence)
-            events += _harvest(run, flow, node, each, place)
-    children = [
-        {
-            "workflowId": each.worker,
-            "childRunId": each.child,
-            "childStatus": each.status,
-            **({"error": {"code": each.error.get("code", "failed")}} if each.error else {}),
-        }
-        for each in over
-    ]
-    outputs = {"joinOutcome": reached, "children": children}
-    return [*events, _completed(node, state, outputs, at)]
+    return [*told, *given_up(run, node, state), failed(node, error, state.attempt)]

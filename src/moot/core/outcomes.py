@@ -131,6 +131,8 @@ class Call(Struct, frozen=True):
     answer: list[Any] = []
     #: who the node is pinned to
     agent_id: str | None = None
+    #: attempts in earlier rounds of the loop it is in
+    earlier: int = 0
 
 
 class ChildSpec(Struct, frozen=True):

@@ -43,7 +43,10 @@ def _decided(run: "Run", event: Event, at: int) -> None:
     found.decisions += 1
     found.decision = said.get("decision", {})
     found.decided_seq = event.sequence
-    found.routing = event.hints.get("routing") if event.hints is not UNSET else None
+    hints = event.hints if event.hints is not UNSET else {}
+    found.routing = hints.get("routing")
+    if hints.get("dispatch") in run.nodes:
+        run.nodes[hints["dispatch"]].answer = []  # it was about the decision before
 
 
 def _handed(run: "Run", event: Event, at: int) -> None:
@@ -63,6 +66,7 @@ def _handed(run: "Run", event: Event, at: int) -> None:
 
 def _over(run: "Run", event: Event, child: str, status: str) -> None:
     run.children[child] = status
+    run.mirrored.pop(event.node_id if event.node_id is not UNSET else "", None)
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
     if node is None:
         return

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from moot.clock import Clock
 from moot.core import definition as definitions
 from moot.core.definition import RESERVED, nearest
-from moot.core.errors import BadRequest, MootError, UnknownChildWorkflow, WorkflowNotFound
+from moot.core.errors import (
+    BadRequest,
+    MootError,
+    Unavailable,
+    UnknownChildWorkflow,
+    WorkflowNotFound,
+)
 from moot.core.flow import Flow, compile_flow, digest
 from moot.core.outcomes import NodeType
 from moot.engine.built_in import BUILT_IN
@@ -89,7 +95,9 @@ class Flows:
         """Into memory with it, and with what it calls, for a decision that names it."""
         try:
             self._called[tenant, workflow_id] = await self.newest(tenant, workflow_id)
-        except (WorkflowNotFound, UnknownChildWorkflow):
+        except Unavailable:
+            raise
+        except MootError:  # not there, or not to be run here any more
             self._missing.add((tenant, workflow_id))
 
     async def newest(self, tenant: str, workflow_id: str) -> Flow:
@@ -164,6 +172,7 @@ class Flows:
     def _renew(self, tenant: str, flow: Flow) -> None:
         """From now on this is what new runs use."""
         place = (tenant, flow.definition.id)
+        self._missing.discard(place)
         if place in self._called:
             self._called[place] = flow
         self._keep(self._newest, place, flow)

@@ -167,7 +167,7 @@ class Turn:
             retryable=False,
         )
         if node.type.dispatches:
-            self._decide(head, WorkerRefused(node.id, workflow_id, error))
+            self._decide(head, WorkerRefused(node.id, workflow_id, error, at))
         else:
             attempt = head.run.nodes[node.id].attempt
             self._decide(head, FinishNode(node.id, attempt, Failed(error), at))
@@ -229,7 +229,9 @@ class Turn:
         elif new.type in TERMINAL_TYPES:
             self._end(head)
         elif new.hints and "childRunId" in new.hints:
-            self._cancel(head, str(new.hints["childRunId"]), "parent-node-failed")
+            lost = new.type == "core.workflowChain.event"
+            reason = "not-needed" if lost else "parent-node-failed"
+            self._cancel(head, str(new.hints["childRunId"]), reason)
 
     def _unseal(self, head: Head, new: NewEvent) -> None:
         """A variable that held a secret and now holds none."""
