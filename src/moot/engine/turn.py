@@ -31,6 +31,7 @@ from moot.core.replay import NO_RECORD
 from moot.core.resolving import Answer
 from moot.core.run import FOLD_VERSION, NODE_ENDS, Run, apply
 from moot.core.starting import Limits
+from moot.core.status import NodeStatus
 from moot.engine.flows import Flows
 from moot.engine.head import Head
 from moot.engine.hub import Published
@@ -80,7 +81,9 @@ class Turn:
         """Decide, then do what follows at once. False when nothing was to be done."""
         self._family = family
         self._decide(head, command)
-        if isinstance(command, WORDS) and not (self._ended or head.unfinished):
+        if isinstance(command, WORDS) and not (
+            self._ended or head.unfinished or _goes_on(head.run, command)
+        ):
             return bool(self.heads)  # nothing begins or ends by what is said on the way
         if head.run.run_id in self.heads or isinstance(command, Advance):
             self._follow(head, scan=head.unfinished or isinstance(command, Advance | ResumeRun))
@@ -284,6 +287,14 @@ class Turn:
             head.snapshot_at = head.run.next_sequence
             append.snapshot = _state.encode(head.run)
             append.fold_version = FOLD_VERSION
+
+
+def _goes_on(run: Run, command: Command) -> bool:
+    """Whether somebody was answered who carries on by itself: a gate ends with its answer."""
+    if not isinstance(command, Answer):
+        return False
+    state = run.nodes.get(command.node_id)
+    return state is not None and state.status is NodeStatus.RUNNING
 
 
 def detached(parent: Head, child: Head) -> bool:
