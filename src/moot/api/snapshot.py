@@ -4,7 +4,6 @@ import hashlib
 from typing import Any
 
 from moot.api.wire import encode
-from moot.core.definition import SUPERVISOR
 from moot.core.events import LOG_SCHEMA_VERSION, iso
 from moot.core.run import NodeState, Run
 from moot.engine.head import Head
@@ -93,13 +92,7 @@ def _error(run: Run) -> dict[str, Any] | None:
 
 def _orchestrator(head: Head) -> dict[str, Any] | None:
     found = head.run.orchestrator
-    if found is None:
-        return None
-    said = {"agentId": found.agent_id, "decisionsTaken": found.decisions}
-    for node in head.flow.definition.nodes:
-        if node.type_id == SUPERVISOR and "iterationCap" in node.config:
-            said["iterationCap"] = node.config["iterationCap"]
-    return said
+    return {"agentId": found.agent_id} if found is not None else None
 
 
 def _agent(head: Head) -> dict[str, Any] | None:
