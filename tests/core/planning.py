@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import UNSET
 from simulator import Life, World, chain, compiled, definition, edge, node
 
+from moot.core.commands import CancelRun
 from moot.core.definition import DISPATCH, SUPERVISOR
 from moot.core.events import Event
 from moot.core.flow import Flow
@@ -63,8 +64,6 @@ def settle(world: World) -> None:
 
 def end(world: World, child: Life, how: str = "completed") -> None:
     """The worker ends, and its parent learns of it."""
-    from moot.core.commands import CancelRun
-
     if how == "completed":
         world.finish(child, "w")
     elif how == "failed":

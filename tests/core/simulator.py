@@ -24,7 +24,7 @@ from moot.core.commands import (
     FinishNode,
     WorkerRefused,
     decide,
-)
+)  # fmt: skip
 from moot.core.conversation import Speaker
 from moot.core.definition import parse
 from moot.core.errors import MootError

@@ -6,7 +6,18 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 from planning import (
-    CHAIN, DONE, check_chains, end, fast, hand, kids, phases, planned, settle, variable, worker,
+    CHAIN,
+    DONE,
+    check_chains,
+    end,
+    fast,
+    hand,
+    kids,
+    phases,
+    planned,
+    settle,
+    variable,
+    worker,
     world,
 )  # fmt: skip
 from random_flows import examples
@@ -136,7 +147,7 @@ def test_one_after_the_other_goes_on_after_a_failure() -> None:
 
 def test_a_quorum_nobody_can_reach_fails_before_anyone_begins() -> None:
     policy = {"mode": "quorum", "quorum": 3}
-    place, life = wave(("a", "b"), joinPolicy=policy)
+    _place, life = wave(("a", "b"), joinPolicy=policy)
     assert life.run.status is Status.FAILED and not life.run.children
 
 

@@ -343,11 +343,7 @@ def handing(name: str, plan: list[Any], **config: Any) -> dict[str, Any]:
         {"id": "boss", "typeId": "core.orchestrator.supervisor", "config": {"plan": plan}},
         {"id": "hands", "typeId": "core.dispatch", "config": config},
     ]
-    edges = [
-        {"id": "there", "sourceNodeId": "boss", "targetNodeId": "hands"},
-        {"id": "back", "sourceNodeId": "hands", "targetNodeId": "boss"},
-    ]
-    return definition(name, nodes, edges=edges)
+    return definition(name, nodes, [("boss", "hands"), ("hands", "boss")])
 
 
 def handed(api: Api, name: str, workers: list[str], **config: Any) -> dict[str, Any]:

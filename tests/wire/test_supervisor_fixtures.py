@@ -102,7 +102,7 @@ def test_outputs_are_mapped(api: Api) -> None:
 
 def test_one_worker_hands_over_to_the_next(api: Api) -> None:
     found = completed(api, "conformance-dispatch-cross-worker-handoff")
-    a, b = children(api, found["runId"])
+    _a, b = children(api, found["runId"])
     assert b["inputs"]["input"] == "hello"
     assert found["variables"]["sharedVar"] == "hello"
 

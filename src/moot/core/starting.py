@@ -59,7 +59,7 @@ def start(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
     payload: dict[str, Any] = {
         "workflowId": flow.definition.id,
         "definition": flow.digest,
-        "inputs": _masked_inputs(flow, command.inputs),
+        "inputs": {**_masked_inputs(flow, command.inputs), **_handed(command, variables)},
         "variables": variables,
         "transport": command.transport,
         "engineVersion": str(command.engine_version),
@@ -104,6 +104,11 @@ def _variables(flow: Flow, command: StartRun) -> tuple[dict[str, Any], dict[str,
         if seen is not UNSET:
             shown[name] = seen
     return shown, sealed
+
+
+def _handed(command: StartRun, variables: dict[str, Any]) -> dict[str, Any]:
+    """What a parent hands over is the child's input, as far as it may be seen."""
+    return {name: variables[name] for name in command.seed if name in variables}
 
 
 def _masked_inputs(flow: Flow, inputs: dict[str, Any]) -> dict[str, Any]:
