@@ -232,3 +232,27 @@ def test_a_decision_that_comes_late_changes_nothing() -> None:
     place, life = wave("a", "b")
     stale = FinishNode("sup", 1, Decided(agent_id="supervisor-sup", decision=DONE), place.at)
     assert place.take(life, stale) == []
+
+
+def test_a_rejected_decision_does_not_close_the_way_out_of_the_loop() -> None:
+    last = {"more": (node("last"),), "edges": (edge("dis", "last"),)}
+    place = world(fast("a"))
+    life = place.start(planned(hand("a", confidence=0.3), DONE, **last))
+    place.answer(life, "dis", {"action": "reject"})
+    assert life.run.nodes["last"].status == "completed"
+    assert life.run.status is Status.COMPLETED
+
+
+def test_who_answers_an_earlier_question_late_learns_so() -> None:
+    place = world()
+    life = place.start(
+        planned(
+            {"kind": "escalate", "reason": "Really?"},
+            DONE,
+            more=(node("w", "acme.work"),),
+            edges=(edge("dis", "w"),),
+        )
+    )
+    place.answer(life, "dis", {"action": "accept"})
+    refusal = place.refused(life, place.answering("dis", {"action": "reject"}))
+    assert refusal is not None and refusal.status == 409
