@@ -15,7 +15,16 @@ from msgspec import UNSET
 
 from moot.core import children
 from moot.core.children import ChildEnded, ChildWaits
-from moot.core.commands import Advance, CancelRun, Command, Compute, Dispatch, FinishNode, decide
+from moot.core.commands import (
+    Advance,
+    CancelRun,
+    Command,
+    Compute,
+    Dispatch,
+    FinishNode,
+    WorkerRefused,
+    decide,
+)  # fmt: skip
 from moot.core.conversation import Speaker
 from moot.core.definition import parse
 from moot.core.errors import MootError
@@ -290,7 +299,10 @@ class World:
             spec = None
         if spec is not None and spec.workflow_id not in self.flows:
             error = NodeError(code="unknown_child_workflow", message="none", retryable=False)
-            self._decide(life, FinishNode(node_id, state_.attempt, Failed(error), self.at))
+            if flow_node.type.dispatches:
+                self._decide(life, WorkerRefused(node_id, spec.workflow_id, error, self.at))
+            else:
+                self._decide(life, FinishNode(node_id, state_.attempt, Failed(error), self.at))
             return
         self._decide(life, Dispatch(node_id, self.at, life.sealed))
 

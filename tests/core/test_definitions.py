@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from hypothesis import given
 from random_flows import bodies, examples
-from simulator import chain, compiled, definition, edge, node
+from simulator import TYPES, chain, compiled, definition, edge, node
 
-from moot.core.definition import fits, parse
+from moot.core.definition import SUPERVISOR, fits, parse
 from moot.core.errors import BadRequest, CapabilityRequired, CycleDetected, UnsupportedNodeType
 
 
@@ -82,8 +82,9 @@ def test_an_unknown_type_is_refused_with_the_nearest_word() -> None:
 
 
 def test_a_gated_type_names_the_capability_it_needs() -> None:
+    types = {key: each for key, each in TYPES.items() if key != "core.dispatch"}
     with pytest.raises(CapabilityRequired) as refusal:
-        compiled(definition([node("a", "core.dispatch")]))
+        compiled(definition([node("a", "core.dispatch"), node("b", SUPERVISOR)]), types)
     assert refusal.value.details == {
         "requiredCapability": "dispatch.supported", "offendingTypeId": "core.dispatch",
         "nodeId": "a",

@@ -17,12 +17,13 @@ from replay_waits import (
     gathering,
     paused_wait,
     questions,
+    supervisor,
     waiting_child,
 )
 
 SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
     branches, channels, families, pauses, effects, caps, late, approvals, questions, council,
-    gathering, by_itself, waiting_child, paused_wait,
+    gathering, by_itself, waiting_child, paused_wait, supervisor,
 )  # fmt: skip
 
 

@@ -137,6 +137,13 @@ class Story:
         given = Control(node_id="convo", content=content, who=who, at=self.now(), sender=name)
         await self.host.handle(TENANT, run_id, given)
 
+    async def asked(self, run_id: str, kind: str) -> None:
+        """Until a question of this kind is open."""
+        while kind not in {
+            each.kind for each in (await self.host.view(TENANT, run_id)).run.interrupts.values()
+        }:
+            await asyncio.sleep(0.001)
+
     async def until(self, run_id: str, status: str) -> str:
         """The run once it shows this status."""
         while (await self.host.view(TENANT, run_id)).run.status != status:

@@ -123,6 +123,35 @@ async def waiting_child(story: Story) -> None:
     await story.host.handle(TENANT, run_id, CancelRun(story.now(), "enough", "key_story"))
 
 
+async def supervisor(story: Story) -> None:
+    """A wave with a loser, a weak decision, a question, an end; a cap that is reached."""
+    quick = chain("quick", node("w"), variables=[variable("out", "done")])
+    slow = chain("slow", node("w", "core.delay", config={"ms": 60_000}))
+    plan = [
+        {"kind": "next-worker", "nextWorkerIds": ["slow", "quick"]},
+        {"kind": "next-worker", "nextWorkerIds": ["quick"], "confidence": 0.3},
+        {"kind": "ask-user", "prompt": "Enough?"},
+    ]
+    config = {"fanOutPolicy": "parallel", "joinPolicy": {"mode": "first"},
+              "outputMapping": {"result": "out"}}  # fmt: skip
+    nodes = [
+        node("boss", "core.orchestrator.supervisor", config={"plan": plan}),
+        node("hands", "core.dispatch", config=config),
+    ]
+    flow = workflow("supervisor", nodes, [edge("boss", "hands"), edge("hands", "boss")],
+                    variables=[variable("result", "")])  # fmt: skip
+    run_id = await story.begin(quick, slow, flow)
+    await story.until(run_id, "waiting-approval")
+    await story.answer(run_id, "hands", {"action": "accept"}, ADA)
+    await story.asked(run_id, "conversation.exchange")
+    await story.answer(run_id, "hands", {"content": "Yes."}, ADA)
+    await story.wait(run_id)
+
+
+def variable(name: str, default: str) -> dict[str, Any]:
+    return {"name": name, "type": "string", "defaultValue": default}
+
+
 async def paused_wait(story: Story) -> None:
     """A pause that drains while another branch waits; the wait goes on after it."""
     nodes = [gate("ok", "approvalGate"), node("nap", "core.delay", config={"ms": 1000})]

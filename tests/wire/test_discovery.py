@@ -191,18 +191,18 @@ def _body(api: Api, value: Any) -> None:
 #: a value within the claim, and one outside
 SAMPLES: dict[str, tuple[Any, Any]] = {
     "recursionLimit": (1000, 0),
+    "maxLoopIterations": (1, 0),
+    "escalationThreshold": (0.5, 1.5),
     "runTimeoutMs": (1000, 0),
     "mockProvider": ({"id": "stream-text"}, "stream-text"),
 }
 
 #: the same for what the protocol reserves and this host does not read
 RESERVED: dict[str, tuple[Any, Any]] = {
-    "maxLoopIterations": (1, 0),
     "model": ("x", 1),
     "temperature": (2, 2.01),
     "maxTokens": (1, 0),
     "promptOverrides": ({"a": "b"}, "b"),
-    "escalationThreshold": (0.5, 1.5),
     "reasoningVerbosity": ("off", "loud"),
 }
 
@@ -332,6 +332,78 @@ def _forcing(api: Api, value: Any) -> None:
         assert api.post("/v1/runs", body, headers=headers).status_code == 400
 
 
+# -- supervisors ---------------------------------------------------------------------------------
+
+LATER = {"kind": "terminate", "reason": "goal-reached"}
+
+
+def handing(name: str, plan: list[Any], **config: Any) -> dict[str, Any]:
+    """A supervisor with this plan, its dispatch node, and the way back."""
+    nodes = [
+        {"id": "boss", "typeId": "core.orchestrator.supervisor", "config": {"plan": plan}},
+        {"id": "hands", "typeId": "core.dispatch", "config": config},
+    ]
+    return definition(name, nodes, [("boss", "hands"), ("hands", "boss")])
+
+
+def handed(api: Api, name: str, workers: list[str], **config: Any) -> dict[str, Any]:
+    plan = [{"kind": "next-worker", "nextWorkerIds": workers}, LATER]
+    api.register(handing(name, plan, **config))
+    return api.run(name)
+
+
+@claims("agents.orchestrator", "agents.dispatch", "agents.dispatchMapping")
+def _orchestrator(api: Api, value: Any) -> None:
+    assert value is True
+    found = api.run("conformance-dispatch-output-mapping")
+    assert found["variables"]["parentResult"] == "done"
+    assert found["runOrchestrator"] == {"agentId": "supervisor-supervisor"}
+
+
+@claims("dispatch.*")
+def _dispatch(api: Api, value: Any) -> None:
+    two = ["conformance-noop", "conformance-identity"]
+    assert value["supported"] and value["fanOutSupported"] and value["models"] == ["child-run"]
+    for policy in value["fanOutPolicies"]:
+        found = handed(api, f"fan-{policy}", two, fanOutPolicy=policy)
+        assert found["status"] == ("failed" if policy == "reject" else "completed")
+    for mode in value["joinModes"]:
+        for failure in value["onChildFailureModes"]:
+            join = {"mode": mode, "onChildFailure": failure, "quorum": 1}
+            name = f"join-{mode}-{failure}"
+            found = handed(api, name, two, fanOutPolicy="parallel", joinPolicy=join)
+            assert found["status"] == "completed"
+            [said] = of(api, found["runId"], "core.dispatch.join")
+            assert said["joinOutcome"] == "satisfied"
+    for routing in value["askUserRoutings"]:
+        ask = {"kind": "ask-user", "prompt": "Blue?"}
+        api.register(handing(f"ask-{routing}", [ask], askUserRouting=routing))
+        run_id = api.create(f"ask-{routing}")
+        api.until(run_id, "waiting-approval", "waiting-input")
+        kind = "clarification.requested" if routing == "clarification" else "conversation.opened"
+        assert len(of(api, run_id, kind)) == 1
+        api.post(f"/v1/runs/{run_id}/cancel")
+
+
+@claims("multiAgent.executionModel.*")
+def _model(api: Api, value: Any) -> None:
+    assert value == {"supported": True, "version": 1}
+    found = api.run("conformance-multi-agent-handoff")
+    phases = [said["phase"] for said in of(api, found["runId"], "core.workflowChain.event")]
+    assert phases == [
+        "dispatch.began", "dispatch.succeeded", "child.completed", "output.harvested"
+    ]  # fmt: skip
+
+
+@claims("limits.maxLoopIterations")
+def _rounds_of_a_loop(api: Api, value: Any) -> None:
+    options = {"maxLoopIterations": value + 1}
+    run_id = api.run("conformance-noop", configurable=options)["runId"]
+    assert api.events(run_id)[0]["payload"]["limits"]["loopIterations"] == value
+    found = api.run("conformance-dispatch-loop", configurable={"maxLoopIterations": 1})
+    assert found["error"]["code"] == "loop_limit_exceeded"
+
+
 # -- the table against the document ------------------------------------------------------------
 
 
@@ -347,7 +419,7 @@ def test_every_claim_has_a_probe(api: Api) -> None:
 
 def test_a_claim_without_a_probe_would_be_found() -> None:
     assert probe_of("webhooks.supported") is None
-    assert probe_of("limits.maxLoopIterations") is None
+    assert probe_of("limits.maxEverything") is None
     assert probe_of("runs.pauseResume.supported") == "runs.pauseResume.*"
 
 

@@ -337,23 +337,13 @@ def test_every_advertised_mock_answers(api: Api) -> None:
 # -- registering -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("type_id", "capability"),
-    [
-        ("core.orchestrator.supervisor", "orchestrator.supported"),
-        ("core.dispatch", "dispatch.supported"),
-    ],
-)
-def test_a_gated_node_is_refused_by_capability(api: Api, type_id: str, capability: str) -> None:
-    flow = definition("gated", [{"id": "n", "typeId": type_id}])
-    details = refused(api.post("/v1/host/moot/workflows", flow), 400, "capability_required")
-    assert details == {
-        "requiredCapability": capability, "offendingTypeId": type_id, "nodeId": "n",
-    }  # fmt: skip
-    seam = {"workflowId": "gated", "nodes": [{"nodeId": "n", "typeId": type_id, "config": {}}]}
-    answer = api.post("/v1/host/sample/workflows", seam)
+def test_a_dispatch_node_needs_a_supervisor(api: Api) -> None:
+    flow = definition("gated", [{"id": "n", "typeId": "core.dispatch"}])
+    details = refused(api.post("/v1/host/moot/workflows", flow), 400, "validation_error")
+    assert details == {"nodeId": "n"}
+    node = {"nodeId": "n", "typeId": "core.dispatch", "config": {}}
+    answer = api.post("/v1/host/sample/workflows", {"workflowId": "gated", "nodes": [node]})
     assert answer.status_code == 400
-    assert answer.json()["details"]["requiredCapability"] == capability
 
 
 def test_a_workflow_is_read_as_it_was_registered(api: Api) -> None:

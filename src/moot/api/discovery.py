@@ -33,6 +33,7 @@ def document(services: Services) -> dict[str, Any]:
         "schemaVersions": {"clarification.request": 1},
         "limits": _limits(services),
         **_asking(),
+        **_orchestrating(),
         "configurable": options.advertised(services),
         "runs": {
             "pauseResume": {
@@ -80,6 +81,23 @@ def _asking() -> dict[str, Any]:
     }
 
 
+def _orchestrating() -> dict[str, Any]:
+    """Supervisors, the handoff to their workers, and how waves of them come together."""
+    return {
+        "agents": {"orchestrator": True, "dispatch": True, "dispatchMapping": True},
+        "dispatch": {
+            "supported": True,
+            "models": ["child-run"],
+            "fanOutSupported": True,
+            "fanOutPolicies": ["sequential", "reject", "parallel"],
+            "joinModes": ["wait-all", "quorum", "first", "race"],
+            "onChildFailureModes": ["collect", "fail-fast", "absorb"],
+            "askUserRoutings": ["conversation", "clarification", "auto"],
+        },
+        "multiAgent": {"executionModel": {"supported": True, "version": 1}},
+    }
+
+
 def _limits(services: Services) -> dict[str, int]:
     limits = services.host.limits
     return {
@@ -88,6 +106,7 @@ def _limits(services: Services) -> dict[str, int]:
         "envelopesPerTurn": 5,
         "maxNodeExecutions": limits.node_executions,
         "maxRunDurationMs": limits.duration_ms,
+        "maxLoopIterations": limits.loops,
         "maxRequestBodyBytes": services.settings.max_body_bytes,
     }
 

@@ -64,6 +64,8 @@ def advertised(services: Services) -> dict[str, dict[str, Any]]:
     limits = services.host.limits
     keys: dict[str, dict[str, Any]] = {
         "recursionLimit": {"type": "integer", "min": 1},
+        "maxLoopIterations": {"type": "integer", "min": 1},
+        "escalationThreshold": {"type": "number", "min": 0, "max": 1},
         "runTimeoutMs": {"type": "number", "min": 1, "max": limits.duration_ms},
     }
     if services.settings.conformance:

@@ -40,6 +40,7 @@ def snapshot(head: Head) -> dict[str, Any]:
         "parentNodeId": run.parent_node,
         "pausedAt": iso(run.paused_at * 1000) if run.paused_at else None,
         "draining": True if run.pause else None,
+        "runOrchestrator": _orchestrator(head),
         "definitionVersion": head.flow.definition.version,
         "agent": _agent(head),
     }
@@ -87,6 +88,11 @@ def _error(run: Run) -> dict[str, Any] | None:
     if run.error is None:
         return None
     return {key: run.error[key] for key in ("code", "message", "details") if key in run.error}
+
+
+def _orchestrator(head: Head) -> dict[str, Any] | None:
+    found = head.run.orchestrator
+    return {"agentId": found.agent_id} if found is not None else None
 
 
 def _agent(head: Head) -> dict[str, Any] | None:

@@ -21,13 +21,41 @@ def advance(run: Run, flow: Flow, at: int, after: tuple[str, ...] | None) -> lis
     for node_id in run.active:
         if run.nodes[node_id].status is NodeStatus.INTERRUPTED:
             return begin(run, flow.nodes[node_id], at, run.nodes[node_id].attempt + 1, ())
+    for dispatch, (supervisor, body) in flow.loops.items():
+        if _comes_round(run, dispatch, supervisor):
+            return _again(run, flow.nodes[supervisor], body, at)
     return _Step(run, flow, at).take(after)
+
+
+def _comes_round(run: Run, dispatch: str, supervisor: str) -> bool:
+    """Whether a loop has come to its end and its supervisor has not had the last word yet."""
+    ended, began = run.nodes.get(dispatch), run.nodes.get(supervisor)
+    return (
+        ended is not None
+        and began is not None
+        and ended.status is NodeStatus.COMPLETED
+        and began.status is NodeStatus.COMPLETED
+        and run.orchestrator is not None
+        and not run.orchestrator.over
+    )
+
+
+def _again(run: Run, supervisor: FlowNode, body: tuple[str, ...], at: int) -> list[NewEvent]:
+    """The supervisor's next turn; the rest of the loop starts afresh after it."""
+    last = max(run.nodes[name].ended_seq for name in body if name in run.nodes)
+    attempt = run.nodes[supervisor.id].attempt + 1
+    events = begin(run, supervisor, at, attempt, (), last)
+    if events[0].type == "node.started":
+        events[0].hints = {"again": list(body)}
+    return events
 
 
 def executing(run: Run) -> bool:
     """Whether a node is at work. Waiting for a child or a retry is not work."""
     return any(
-        run.nodes[node_id].status is NodeStatus.RUNNING and run.nodes[node_id].child is None
+        run.nodes[node_id].status is NodeStatus.RUNNING
+        and run.nodes[node_id].child is None
+        and not run.nodes[node_id].living
         for node_id in run.active
     )
 
@@ -97,9 +125,15 @@ class _Step:
         self.overlay[node.id] = NodeState(status=NodeStatus.SKIPPED, reason=reason)
 
     def _start(self, node: FlowNode) -> None:
-        self.events += begin(self.run, node, self.at, 1, self.events, self._cause(node))
+        self.events += begin(
+            self.run, node, self.at, self._attempt(node), self.events, self._cause(node)
+        )
         self.overlay[node.id] = NodeState(status=NodeStatus.RUNNING)
         self.started += 1
+
+    def _attempt(self, node: FlowNode) -> int:
+        """Attempts of a node are counted on from round to round: ids are made of them."""
+        return self.run.attempts.get(node.id, 0) + 1
 
     def _cause(self, node: FlowNode) -> int | None:
         """The newest end among the sources; within this decision, the event just before."""

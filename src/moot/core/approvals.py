@@ -10,7 +10,7 @@ from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, Forbidden, NotYourName
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
-from moot.core.outcomes import GateSpec, NodeError
+from moot.core.outcomes import GateSpec, Kind, NodeError
 from moot.core.resolving import Answer, completed, ended, failed
 from moot.core.run import Run
 from moot.core.waiting import Interrupt
@@ -63,6 +63,8 @@ def answer(run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer
         value = reached
     received = [_received(node.id, value, by, given.at)]
     over = ended(node, found, given, value, received)
+    if node.type.kind is not Kind.GATE:
+        return [*events, *over]  # the node goes on by itself, with the answer
     return [*events, *over, _approved(run, flow, node, value, given.at)]
 
 

@@ -42,7 +42,9 @@ class ChildWaits(Struct, frozen=True, kw_only=True):
 def child_waits(run: Run, told: ChildWaits) -> list[NewEvent]:
     """The parent shows how its child waits; what it already shows is not said again."""
     state = _waiting(run, told.node_id)
-    if state is None or state.child != told.child_run or told.status not in GOING:
+    if state is None or told.status not in GOING:
+        return []
+    if told.child_run not in (state.child, *_alone(state)):
         return []
     if run.mirrored.get(told.node_id, "running") == told.status:
         return []
@@ -52,6 +54,11 @@ def child_waits(run: Run, told: ChildWaits) -> list[NewEvent]:
         "childStatus": told.status,
     }
     return [NewEvent("node.dispatched", payload, told.node_id)]
+
+
+def _alone(state: NodeState) -> list[str]:
+    """The one child of a wave; of several that live, one that waits holds up nobody."""
+    return list(state.living) if len(state.living) == 1 else []
 
 
 def next_child(
@@ -74,23 +81,29 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
         return finish(run, flow, node_id, state.attempt, Failed(problem.error), at)
     if spec is None:
         return [_done(node, state, at, {}, state.results or [])]
-    if run.depth + 1 > run.limits.get("depth", 16):
-        error = NodeError(
-            code="depth_exceeded",
-            message=f"Workflows may call each other {run.limits.get('depth', 16)} levels deep.",
-            retryable=False,
-        )
-        return finish(run, flow, node_id, state.attempt, Failed(error), at)
-    if _share(run, flow) < 1:
-        error = NodeError(
-            code="tree_exceeded",
-            message="The run and those it comes from have started as many runs as they may.",
-            retryable=False,
-        )
+    error = refusal_to_spawn(run, flow)
+    if error is not None:
         return finish(run, flow, node_id, state.attempt, Failed(error), at)
     child = derived_id("run_", run.run_id, node_id, str(state.attempt), str(state.children))
     payload = {"childRunId": child, "childWorkflowId": spec.workflow_id}
     return [NewEvent("node.dispatched", payload, node_id, cause=state.started_seq)]
+
+
+def refusal_to_spawn(run: Run, flow: Flow) -> NodeError | None:
+    """Why the run may have no further child, if it may not."""
+    if run.depth + 1 > run.limits.get("depth", 16):
+        return NodeError(
+            code="depth_exceeded",
+            message=f"Workflows may call each other {run.limits.get('depth', 16)} levels deep.",
+            retryable=False,
+        )
+    if _share(run, flow) < 1:
+        return NodeError(
+            code="tree_exceeded",
+            message="The run and those it comes from have started as many runs as they may.",
+            retryable=False,
+        )
+    return None
 
 
 def _share(run: Run, flow: Flow) -> int:
@@ -127,7 +140,10 @@ def spawn(
 
 def _secrets(node: FlowNode, spec: ChildSpec, sealed: dict[str, Any]) -> tuple[str, ...]:
     """What a parent keeps out of its log stays out of its child's."""
-    wanted = node.definition.config.get("inputMapping", {})
+    config = node.definition.config
+    wanted = config.get("perWorkerInputMappings", {}).get(
+        spec.workflow_id, config.get("inputMapping", {})
+    )
     values = [value for value in sealed.values() if is_secret(value)]
     return tuple(
         name
@@ -138,7 +154,7 @@ def _secrets(node: FlowNode, spec: ChildSpec, sealed: dict[str, Any]) -> tuple[s
 
 def _inherited(configurable: dict[str, Any]) -> dict[str, Any]:
     """A child has its own caps; everything else it is told as its parent was."""
-    own = ("recursionLimit", "runTimeoutMs")
+    own = ("recursionLimit", "runTimeoutMs", "maxLoopIterations")
     return {key: value for key, value in configurable.items() if key not in own}
 
 

@@ -4,14 +4,24 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from moot.core import advance, children, ending, interrupts, nodework, starting, threads
+from moot.core import (
+    advance,
+    children,
+    ending,
+    interrupts,
+    nodework,
+    orchestration,
+    starting,
+    threads,
+    waves,
+)
 from moot.core import wake as waking
 from moot.core.children import ChildEnded, ChildWaits
 from moot.core.errors import Conflict, RunTerminal
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow
 from moot.core.nodework import Emit
-from moot.core.outcomes import Kind, Outcome
+from moot.core.outcomes import Decided, Kind, NodeError, Outcome
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.starting import StartRun
@@ -82,6 +92,15 @@ class ResumeRun(Struct, frozen=True):
     by: str | None = None
 
 
+class WorkerRefused(Struct, frozen=True):
+    """A worker that a dispatch node wants cannot be started."""
+
+    node_id: str
+    worker: str
+    error: NodeError
+    at: int
+
+
 class SetVariables(Struct, frozen=True):
     """An operator or a test writes the run's variables."""
 
@@ -91,7 +110,7 @@ class SetVariables(Struct, frozen=True):
 
 Command = (
     StartRun | Advance | Compute | Dispatch | FinishNode | Wake | Emit | ChildEnded | CancelRun
-    | PauseRun | ResumeRun | SetVariables | Answer | ChildWaits | Control
+    | PauseRun | ResumeRun | SetVariables | Answer | ChildWaits | Control | WorkerRefused
 )  # fmt: skip
 
 
@@ -109,15 +128,21 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
         case Compute(node_id=node_id, at=at, sealed=sealed):
             if flow.nodes[node_id].type.kind is Kind.GATE:
                 return interrupts.begin(run, flow, node_id, at, sealed)
-            return nodework.compute(run, flow, node_id, at, sealed)
+            return _compute(run, flow, command)
         case Dispatch(node_id=node_id, at=at, sealed=sealed):
+            if flow.nodes[node_id].type.dispatches:
+                return orchestration.dispatch(run, flow, node_id, at)
             return children.dispatch(run, flow, node_id, at, sealed)
-        case FinishNode(node_id=node_id, attempt=attempt, outcome=outcome, at=at):
-            return nodework.finish(run, flow, node_id, attempt, outcome, at)
+        case FinishNode():
+            return _finish(run, flow, command)
         case Wake(at=at):
             return waking.wake(run, flow, at)
         case ChildEnded():
+            if flow.nodes[command.node_id].type.dispatches:
+                return waves.child_ended(run, flow, command)
             return children.child_ended(run, flow, command)
+        case WorkerRefused(node_id=node_id, worker=worker, error=error, at=at):
+            return orchestration.refused(run, flow, node_id, worker, error, at)
         case CancelRun():
             return _cancel(run, command)
         case PauseRun():
@@ -130,6 +155,20 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
             return children.child_waits(run, command)
         case Control():
             return threads.control(run, flow, command)
+
+
+def _compute(run: Run, flow: Flow, command: Compute) -> list[NewEvent]:
+    node_id, at = command.node_id, command.at
+    outcome = nodework.computed(run, flow, node_id, at, command.sealed)
+    if outcome is None:
+        return []
+    return _finish(run, flow, FinishNode(node_id, run.nodes[node_id].attempt, outcome, at))
+
+
+def _finish(run: Run, flow: Flow, done: FinishNode) -> list[NewEvent]:
+    if isinstance(done.outcome, Decided):
+        return orchestration.finish(run, flow, done.node_id, done.attempt, done.outcome, done.at)
+    return nodework.finish(run, flow, done.node_id, done.attempt, done.outcome, done.at)
 
 
 def _cancel(run: Run, command: CancelRun) -> list[NewEvent]:

@@ -56,6 +56,10 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
+#: the types of a supervisor and of what carries out its decisions
+SUPERVISOR = "core.orchestrator.supervisor"
+DISPATCH = "core.dispatch"
+
 #: ids of the host's own workflows begin like this; it refuses others that do
 RESERVED = "moot."
 
@@ -238,11 +242,43 @@ def fits(type_: str, value: Json) -> bool:
             return True
 
 
+def loop_edges(flow: WorkflowDef) -> frozenset[str]:
+    """Edges by which a dispatch node leads back to its supervisor: the one circle there may be."""
+    kinds = {node.id: node.type_id for node in flow.nodes}
+    found = [
+        edge
+        for edge in flow.edges
+        if kinds.get(edge.source_node_id) == DISPATCH
+        and kinds.get(edge.target_node_id) == SUPERVISOR
+    ]
+    after: dict[str, list[str]] = {}
+    for edge in flow.edges if found else ():
+        if edge not in found:
+            after.setdefault(edge.source_node_id, []).append(edge.target_node_id)
+    return frozenset(
+        edge.id for edge in found if _leads(after, edge.target_node_id, edge.source_node_id)
+    )
+
+
+def _leads(after: dict[str, list[str]], start: str, end: str) -> bool:
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += after.get(name, ())
+    return end in seen
+
+
 def _cycle(flow: WorkflowDef) -> list[str]:
     """One circle of node ids, or nothing. Iterative: a definition may be a very long chain."""
     waiting: dict[str, int] = {node.id: 0 for node in flow.nodes}
     after: dict[str, list[str]] = {node.id: [] for node in flow.nodes}
+    back = loop_edges(flow)
     for edge in flow.edges:
+        if edge.id in back:
+            continue
         waiting[edge.target_node_id] += 1
         after[edge.source_node_id].append(edge.target_node_id)
     ready = [node for node, count in waiting.items() if not count]

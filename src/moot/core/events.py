@@ -134,6 +134,13 @@ CATALOGUE = (
     EventType("moot.approval.rejected", "one vote against it, in a quorum", True),
     EventType("clarification.requested", "questions were asked", True),
     EventType("clarification.resolved", "the questions were answered", True),
+    EventType("runOrchestrator.decided", "a supervisor decided what comes next", True),
+    EventType("core.workflowChain.event", "one step of handing work to a worker", True),
+    EventType(
+        "core.workflowChain.confidence-escalated", "a decision is too weak to be carried out", True
+    ),
+    EventType("core.dispatch.fanOut", "several workers begin at once", True),
+    EventType("core.dispatch.join", "the workers have come together", True),
     EventType("conversation.opened", "a conversation began; carries its roster", True),
     EventType("conversation.exchanged", "somebody took a turn", True),
     EventType("conversation.closed", "a conversation ended; carries its outcome", True),

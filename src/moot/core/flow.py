@@ -1,14 +1,23 @@
 """A definition compiled for running: nodes with their types, edges both ways, rules of channels."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import UNSET, Struct
 
 from moot.core import expressions, schemas
 from moot.core.channels import Rule, may, rule_of
-from moot.core.definition import EdgeDef, Expression, NodeDef, WorkflowDef, nearest
+from moot.core.definition import (
+    DISPATCH,
+    SUPERVISOR,
+    EdgeDef,
+    Expression,
+    NodeDef,
+    WorkflowDef,
+    loop_edges,
+    nearest,
+)
 from moot.core.errors import BadRequest, CapabilityRequired, UnsupportedNodeType
 from moot.core.outcomes import Kind, NodeType
 
@@ -54,6 +63,8 @@ class Flow(Struct, frozen=True, kw_only=True):
     masking: str
     #: workflows that nodes hand work to
     references: tuple[str, ...]
+    #: dispatch node -> the supervisor it leads back to, and the nodes of the loop besides
+    loops: dict[str, tuple[str, tuple[str, ...]]]
 
 
 def digest(body: bytes) -> str:
@@ -74,9 +85,13 @@ def tied(definition: WorkflowDef, types: Mapping[str, NodeType], name: str) -> F
     """Ties nodes to their types. What is refused today may have been taken when a run began: the
     run can still be read, and what does not work fails where it is used."""
     order = _topological(definition)
+    _check_loop(definition)
     incoming: dict[str, list[EdgeDef]] = {node.id: [] for node in definition.nodes}
     targets: dict[str, dict[str, None]] = {node.id: {} for node in definition.nodes}
+    back = loop_edges(definition)
     for edge in sorted(definition.edges, key=lambda edge: edge.id):
+        if edge.id in back:
+            continue
         incoming[edge.target_node_id].append(edge)
         targets[edge.source_node_id][edge.target_node_id] = None
     nodes = {
@@ -96,7 +111,44 @@ def tied(definition: WorkflowDef, types: Mapping[str, NodeType], name: str) -> F
         sensitive=frozenset(v.name for v in definition.variables if v.sensitive),
         masking=masking,
         references=_references(nodes),
+        loops={
+            edge.source_node_id: (edge.target_node_id, _body(nodes, edge))
+            for edge in definition.edges
+            if edge.id in back
+        },
     )
+
+
+def _check_loop(definition: WorkflowDef) -> None:
+    kinds = {node.type_id: node.id for node in definition.nodes}
+    if DISPATCH in kinds and SUPERVISOR not in kinds:
+        raise BadRequest(
+            f"Node '{kinds[DISPATCH]}' carries out decisions, and there is no {SUPERVISOR} to"
+            " take any.",
+            nodeId=kinds[DISPATCH],
+        )
+
+
+def _body(nodes: dict[str, FlowNode], back: EdgeDef) -> tuple[str, ...]:
+    """Every node between a supervisor and the dispatch node that leads back to it, and that one."""
+    after = _reached(nodes, back.target_node_id, lambda node: node.targets)
+    before = _reached(
+        nodes, back.source_node_id, lambda node: [edge.source_node_id for edge in node.incoming]
+    )
+    return tuple(sorted((after & before) - {back.target_node_id}))
+
+
+def _reached(
+    nodes: dict[str, FlowNode], start: str, further: Callable[[FlowNode], Iterable[str]]
+) -> set[str]:
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += further(nodes[name])
+    return found
 
 
 def _node(
@@ -215,7 +267,10 @@ def _topological(flow: WorkflowDef) -> dict[str, int]:
     """Depth of each node: the longest way from a source. The definition is known to be acyclic."""
     waiting = {node.id: 0 for node in flow.nodes}
     after: dict[str, list[str]] = {node.id: [] for node in flow.nodes}
+    back = loop_edges(flow)
     for edge in flow.edges:
+        if edge.id in back:
+            continue
         waiting[edge.target_node_id] += 1
         after[edge.source_node_id].append(edge.target_node_id)
     depth = {node: 0 for node, count in waiting.items() if not count}

@@ -89,11 +89,18 @@ def _side(run: Run, flow: Flow, edge: EdgeDef, overlay: dict[str, NodeState]) ->
     if source is None or source.status not in NODE_TERMINAL:
         return Side.OPEN
     if source.status is NodeStatus.COMPLETED:
+        if edge.source_node_id in flow.loops and not _loop_over(run):
+            return Side.OPEN
         return Side.SUCCESS if _edge_taken(run, flow, edge, source) else Side.DROPPED
     if source.status is NodeStatus.SKIPPED:
         # A disabled node lets its successors through.
         return Side.SUCCESS if source.reason == "disabled" else Side.SKIPPED
     return Side.FAILURE
+
+
+def _loop_over(run: Run) -> bool:
+    """What comes after a loop waits for its last round."""
+    return run.orchestrator is not None and run.orchestrator.over
 
 
 def _aside(run: Run, node_id: str) -> bool:
@@ -213,7 +220,18 @@ def call_of(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], attempt: 
         run_inputs=run.inputs,
         configurable=run.configurable,
         at=at,
+        decision=run.orchestrator.decision if run.orchestrator is not None else {},
+        decisions=run.orchestrator.decisions if run.orchestrator is not None else 0,
+        answer=run.nodes[node.id].answer if node.id in run.nodes else [],
+        agent_id=_pinned(node),
+        earlier=run.attempts.get(node.id, 0),
     )
+
+
+def _pinned(node: FlowNode) -> str | None:
+    agent = node.definition.agent
+    found = agent.get("agentId") if isinstance(agent, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def _unsealed(values: dict[str, Any], prefix: str, sealed: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from moot.core import approvals, clarifications, conversation, schemas, talking
+from moot.core import approvals, clarifications, conversation, escalations, schemas, talking
 from moot.core.errors import (
     BadRequest,
     Conflict,
@@ -86,6 +86,9 @@ def request(run: Run, flow: Flow, node: FlowNode, spec: GateSpec, at: int) -> li
         waits["profile"] = spec.profile
     if spec.conversation is not None:
         waits["reason"] = "conversation-input"
+    if spec.kind == "low-confidence":
+        waits["reason"] = "low-confidence"
+        waits |= {key: spec.data[key] for key in ("agentId", "threshold", "observed")}
     return [
         NewEvent("interrupt.requested", asked, node.id, cause=state.started_seq),
         NewEvent("node.suspended", waits, node.id),
@@ -191,9 +194,19 @@ def _custom(
     ]
 
 
+def _ratified(
+    run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer
+) -> list[NewEvent]:
+    """The node goes on with what a person has made of its decision."""
+    decision = escalations.ratified(given.value, found.data.get("decision"))
+    value = {"action": "reject"} if decision is None else {"action": "accept", "decision": decision}
+    return ended(node, found, given, value, [])
+
+
 ANSWERS = {
     "approval": approvals.answer,
     "clarification": clarifications.answer,
+    "low-confidence": _ratified,
     "external-event": _external,
 }
 

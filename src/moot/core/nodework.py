@@ -36,28 +36,26 @@ class Emit(Struct, frozen=True):
 REDUCERS = frozenset({"replace", "append", "merge", "counter", "votes", "feedback", "message"})
 
 
-def compute(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]) -> list[NewEvent]:
-    """A pure node: its outcome follows from the state."""
-    state = _at_work(run, node_id, run.nodes[node_id].attempt)
+def computed(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]) -> Outcome | None:
+    """The outcome of a pure node: it follows from the state."""
+    state = at_work(run, node_id, run.nodes[node_id].attempt)
     if state is None:
-        return []
+        return None
     node = flow.nodes[node_id]
     assert node.type.instant is not None
-    outcome: Outcome
     try:
-        outcome = node.type.instant(call_of(run, node, at, sealed, state.attempt))
+        return node.type.instant(call_of(run, node, at, sealed, state.attempt))
     except PortProblem as problem:
-        outcome = Failed(problem.error)
+        return Failed(problem.error)
     except (Exception, SystemExit) as error:
-        outcome = Failed(raised(error))
-    return finish(run, flow, node_id, state.attempt, outcome, at)
+        return Failed(raised(error))
 
 
 def finish(
-    run: Run, flow: Flow, node_id: str, attempt: int, outcome: Outcome, at: int
+    run: Run, flow: Flow, node_id: str, attempt: int, outcome: Completed | Failed, at: int
 ) -> list[NewEvent]:
     """The outcome of an attempt; an outdated attempt causes nothing."""
-    state = _at_work(run, node_id, attempt)
+    state = at_work(run, node_id, attempt)
     if state is None:
         return []
     node = flow.nodes[node_id]
@@ -72,7 +70,7 @@ def finish(
     return failure(run, node, state, outcome, at)
 
 
-def _at_work(run: Run, node_id: str, attempt: int) -> NodeState | None:
+def at_work(run: Run, node_id: str, attempt: int) -> NodeState | None:
     state = run.nodes.get(node_id)
     if not run.going or state is None or state.attempt != attempt:
         return None
@@ -137,7 +135,7 @@ def failure(run: Run, node: FlowNode, state: NodeState, outcome: Failed, at: int
 
 def emit(run: Run, flow: Flow, said: Emit) -> list[NewEvent]:
     """Facts a node reports while it works; after its end they are too late."""
-    state = _at_work(run, said.node_id, said.attempt)
+    state = at_work(run, said.node_id, said.attempt)
     if state is None and said.required:
         raise Conflict(
             "The attempt is over; nothing more is recorded for it.",

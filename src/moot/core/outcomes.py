@@ -64,7 +64,18 @@ class Failed(Struct, frozen=True):
     because: tuple[str, dict[str, Any]] | None = None
 
 
-Outcome = Completed | Failed
+class Decided(Struct, frozen=True, kw_only=True):
+    """A supervisor's turn is over: this is its decision."""
+
+    agent_id: str
+    decision: Any
+    #: how sure the supervisor is of itself, if it says so
+    confidence: float | None = None
+    #: a person has agreed to it
+    ratified: bool = False
+
+
+Outcome = Completed | Failed | Decided
 
 
 def copied(value: T) -> T:
@@ -113,6 +124,15 @@ class Call(Struct, frozen=True):
     run_inputs: dict[str, Any]
     configurable: dict[str, Any]
     at: int
+    #: the supervisor's newest decision, and how many it has taken
+    decision: dict[str, Any] = {}
+    decisions: int = 0
+    #: what the node's last question was answered with, if it had one
+    answer: list[Any] = []
+    #: who the node is pinned to
+    agent_id: str | None = None
+    #: attempts in earlier rounds of the loop it is in
+    earlier: int = 0
 
 
 class ChildSpec(Struct, frozen=True):
@@ -138,9 +158,6 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
     schema: dict[str, Any] | None = None
     owner: str | None = None
     group_id: str | None = None
-    channel: str | None = None
-    #: accepted exchanges after which the gate closes by itself; None waits for a close
-    close_after: int | None = None
     #: what a test host says by itself: so many pairs of a user's and an agent's turn
     mock_turns: int | None = None
 
@@ -179,6 +196,8 @@ class NodeType(Struct, frozen=True, kw_only=True):
     activity: Callable[[Any], Awaitable[Any]] | None = None
     #: what the node waits for
     gate: Callable[[Call], GateSpec] | None = None
+    #: a child node that carries out what a supervisor decides, worker by worker
+    dispatches: bool = False
     #: a mistake in the node's config, found when the workflow is registered
     check: Callable[[dict[str, Any]], str | None] | None = None
     #: how often a failed attempt is tried again, unless the workflow says so itself

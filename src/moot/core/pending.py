@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from moot.core.flow import Flow, FlowNode
+from moot.core.joining import goes_on
 from moot.core.outcomes import Kind
 from moot.core.run import NodeState, Run
 from moot.core.status import NodeStatus, Status
@@ -50,14 +51,24 @@ def pending(run: Run, flow: Flow) -> Owed:
             owed.instant.append(node_id)
         elif node.type.kind is Kind.ACTIVITY:
             owed.activities.append((node_id, state.attempt))
-        elif node.type.kind is Kind.CHILD and state.child is None:
-            owed.dispatches.append(node_id)
-        elif node.type.kind is Kind.CHILD and state.child is not None:
-            owed.children.append(state.child)
+        elif node.type.kind is Kind.CHILD:
+            _children(owed, run, node, state)
         limit = time_limit(node, state)
         if limit is not None and node.type.kind not in AT_ONCE:
             _sooner(owed, limit)
     return owed
+
+
+def _children(owed: Owed, run: Run, node: FlowNode, state: NodeState) -> None:
+    if node.type.dispatches:
+        owed.children += state.living
+        config, living = node.definition.config, len(state.living)
+        if goes_on(run.orchestrator, config, state.children, living):
+            owed.dispatches.append(node.id)
+    elif state.child is None:
+        owed.dispatches.append(node.id)
+    else:
+        owed.children.append(state.child)
 
 
 def time_limit(node: FlowNode, state: NodeState) -> int | None:

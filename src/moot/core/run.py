@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import channels, waiting
+from moot.core import supervision, values, waiting
 from moot.core.events import Event, millis
 from moot.core.status import (
     GOING,
@@ -39,6 +39,11 @@ class NodeState(Struct, omit_defaults=True):
     child: str | None = None
     children: int = 0
     results: list[Any] | None = None
+    #: what the last question of this attempt was answered with
+    answer: list[Any] = []
+    #: of a dispatch node: living child -> number of its worker; child -> where its end stands
+    living: dict[str, int] = {}
+    ends: dict[str, int] = {}
     #: attempts that failed and were tried again; one that a pause cut short is none of them
     failures: int = 0
     #: how long the run was paused while this attempt waited for its child
@@ -90,6 +95,9 @@ class Run(Struct):
     depth: int = 0
     #: the run this one was made from, where and how
     forked_from: dict[str, Any] | None = None
+    orchestrator: supervision.Orchestrator | None = None
+    #: node of a loop -> attempts it had in earlier rounds
+    attempts: dict[str, int] = {}
     #: the run was cancelled because its parent ended
     with_parent: bool = False
     #: child run -> its status when it ended, or None while it lives
@@ -232,7 +240,8 @@ def _paused(run: Run, event: Event, at: int) -> None:
     run.pause = None
     for node_id in run.active:
         node = run.nodes[node_id]
-        if node.status is NodeStatus.RUNNING and node.child is None:
+        between = node.child is None and not node.living and not node.ends
+        if node.status is NodeStatus.RUNNING and between:
             node.status = NodeStatus.INTERRUPTED
             node.due = None
 
@@ -253,7 +262,8 @@ def _node_started(run: Run, event: Event, at: int) -> None:
     said = event.payload
     node_id = _node_id(event)
     due = said.get("dueAt")
-    before = run.nodes.get(node_id)
+    hints = event.hints if event.hints is not UNSET else {}
+    before = run.nodes.get(node_id) if "again" not in hints else None
     run.nodes[node_id] = NodeState(
         status=NodeStatus.RUNNING,
         attempt=said.get("attempt", 1),
@@ -264,6 +274,12 @@ def _node_started(run: Run, event: Event, at: int) -> None:
     )
     run.active[node_id] = None
     run.executions += 1
+    for name in hints.get("again", ()):  # the nodes of a loop that goes round once more
+        found = run.nodes.pop(name, None)
+        if found is not None:
+            run.attempts[name] = found.attempt
+    if "again" in hints:
+        run.attempts[node_id] = said.get("attempt", 1) - 1
 
 
 def _node_ended(run: Run, event: Event, at: int) -> None:
@@ -279,11 +295,14 @@ def _node_ended(run: Run, event: Event, at: int) -> None:
     node.error = said.get("error")
     node.reason = said.get("reason")
     node.results = None
+    node.living, node.ends, node.answer = {}, {}, []
+    hints = event.hints if event.hints is not UNSET else {}
+    if hints.get("rejected") and run.orchestrator is not None:
+        run.orchestrator.decision = {}  # a person took it back
     run.interrupts.pop(node_id, None)
     run.mirrored.pop(node_id, None)
     if node.child is not None and run.children.get(node.child) is None:
         status = (node.outputs or {}).get("childStatus")
-        hints = event.hints if event.hints is not UNSET else {}
         run.children[node.child] = hints.get("childStatus", status)
     run.active.pop(node_id, None)
 
@@ -315,45 +334,16 @@ def _dispatched(run: Run, event: Event, at: int) -> None:
     run.children[child] = status
     if node is None:
         return
+    hints = event.hints if event.hints is not UNSET else {}
     if status is None:
-        node.child = child
+        if "worker" in hints:
+            node.living[child] = hints["worker"]
+        else:
+            node.child = child
         node.children += 1
     else:
-        hints = event.hints if event.hints is not UNSET else {}
         node.child = None
         node.results = [*(node.results or []), hints.get("result")]
-
-
-def _variable(run: Run, event: Event, at: int) -> None:
-    said = event.payload
-    if "next" in said:
-        run.variables[said.get("name", "")] = said["next"]
-    else:
-        run.variables.pop(said.get("name", ""), None)
-
-
-def _channel(run: Run, event: Event, at: int) -> None:
-    said = event.payload
-    hints = event.hints if event.hints is not UNSET else {}
-    rule = channels.Rule(
-        str(hints.get("reducer") or said.get("reducer", "replace")),
-        hints.get("ttlMs", 0),
-        hints.get("maxSize", 0),
-    )
-    name = said.get("channel", "")
-    value = said.get("value")
-    if rule.reducer == "message":
-        _message(run, name, value, hints)
-        return
-    moment = rule.moment_of(value, at)
-    run.channels[name] = channels.reduce(rule, run.channels.get(name), value, moment)
-
-
-def _message(run: Run, name: str, value: Any, hints: dict[str, Any]) -> None:
-    """Messages stay in the log. Ids are kept only of what nodes wrote: a turn's is its index."""
-    run.messages[name] = run.messages.get(name, 0) + 1
-    if not hints.get("turn") and isinstance(value, dict):
-        run.message_ids.setdefault(name, []).append(str(value.get("messageId", "")))
 
 
 def _node_id(event: Event) -> str:
@@ -380,8 +370,8 @@ HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
     "node.started": _node_started,
     "node.retried": _node_retried,
     "node.dispatched": _dispatched,
-    "variable.changed": _variable,
-    "channel.written": _channel,
     **dict.fromkeys(NODE_ENDS, _node_ended),
+    **values.HANDLERS,
     **waiting.HANDLERS,
+    **supervision.HANDLERS,
 }

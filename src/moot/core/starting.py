@@ -20,6 +20,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     parallel: int = 32
     depth: int = 16
     tree: int = 1000
+    loops: int = 1000
 
 
 class StartRun(Struct, frozen=True, kw_only=True):
@@ -58,7 +59,7 @@ def start(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
     payload: dict[str, Any] = {
         "workflowId": flow.definition.id,
         "definition": flow.digest,
-        "inputs": _masked_inputs(flow, command.inputs),
+        "inputs": {**_masked_inputs(flow, command.inputs), **_handed(command, variables)},
         "variables": variables,
         "transport": command.transport,
         "engineVersion": str(command.engine_version),
@@ -105,6 +106,11 @@ def _variables(flow: Flow, command: StartRun) -> tuple[dict[str, Any], dict[str,
     return shown, sealed
 
 
+def _handed(command: StartRun, variables: dict[str, Any]) -> dict[str, Any]:
+    """What a parent hands over is the child's input, as far as it may be seen."""
+    return {name: variables[name] for name in command.seed if name in variables}
+
+
 def _masked_inputs(flow: Flow, inputs: dict[str, Any]) -> dict[str, Any]:
     if not flow.sensitive:
         return inputs
@@ -122,13 +128,16 @@ def _limits(flow: Flow, command: StartRun) -> dict[str, int]:
     duration = int(asked.get("runTimeoutMs", command.limits.duration_ms))
     if flow.definition.settings.timeout:
         duration = min(duration, flow.definition.settings.timeout)
-    return {
+    caps = {
         "nodeExecutions": min(executions, command.limits.node_executions),
         "durationMs": min(duration, command.limits.duration_ms),
         "parallel": command.limits.parallel,
         "depth": command.limits.depth,
         "tree": command.limits.tree if command.tree is None else command.tree,
     }
+    if "maxLoopIterations" in asked:
+        caps["loopIterations"] = min(int(asked["maxLoopIterations"]), command.limits.loops)
+    return caps
 
 
 def _options(flow: Flow, command: StartRun) -> dict[str, Any]:

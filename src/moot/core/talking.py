@@ -64,6 +64,8 @@ def _check_outcome(run: Run, node: FlowNode, outcome: Any) -> None:
 
 
 def close_after(node: FlowNode) -> int | None:
+    if node.type.dispatches:
+        return 1  # a supervisor's question has one answer
     config = node.definition.config
     return int(config.get("turnCount", 1)) if config.get("lifecycle") else None
 

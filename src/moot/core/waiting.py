@@ -131,6 +131,9 @@ def _resolved(run: "Run", event: Event, at: int) -> None:
 
 def _resumed(run: "Run", event: Event, at: int) -> None:
     run.unsuspend(_node(event))
+    node = run.nodes.get(_node(event))
+    if node is not None:
+        node.answer = [event.payload.get("resumeValue")]
 
 
 def _opened(run: "Run", event: Event, at: int) -> None:

@@ -11,6 +11,7 @@ from moot.core.outcomes import Failed, Kind, NodeError
 from moot.core.pending import deadline, time_limit
 from moot.core.run import NodeState, Run
 from moot.core.status import NodeStatus
+from moot.core.waves import given_up
 
 
 def wake(run: Run, flow: Flow, at: int) -> list[NewEvent]:
@@ -46,12 +47,17 @@ def _wake_node(run: Run, flow: Flow, node_id: str, at: int, said: list[NewEvent]
         error = NodeError(
             code="node_timeout", message=f"The node did not finish within {node.timeout_ms} ms."
         )
-        return _left_behind(failure(run, node, state, Failed(error), at), node, state)
+        return _left_behind(run, failure(run, node, state, Failed(error), at), node, state)
     return []
 
 
-def _left_behind(events: list[NewEvent], node: FlowNode, state: NodeState) -> list[NewEvent]:
-    """The child of an attempt that is given up is cancelled with it, unless it may live on."""
+def _left_behind(
+    run: Run, events: list[NewEvent], node: FlowNode, state: NodeState
+) -> list[NewEvent]:
+    """The children of an attempt that is given up are cancelled with it, unless they may live
+    on."""
+    if state.living:
+        return [*given_up(run, node, state), *events]
     if state.child is not None and node.definition.config.get("propagateCancellation") is not False:
         events[-1].hints = {"childRunId": state.child, "childStatus": "cancelled"}
     return events

@@ -203,6 +203,10 @@ class Context:
     def attempt(self) -> int:
         return self._call.attempt
 
+    @property
+    def earlier(self) -> int:
+        return self._call.earlier
+
     # Copies: what a node does to them is its own affair.
 
     @cached_property

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from moot.clock import Clock
 from moot.core import definition as definitions
 from moot.core.definition import RESERVED, nearest
-from moot.core.errors import BadRequest, MootError, UnknownChildWorkflow, WorkflowNotFound
+from moot.core.errors import (
+    BadRequest,
+    MootError,
+    Unavailable,
+    UnknownChildWorkflow,
+    WorkflowNotFound,
+)
 from moot.core.flow import Flow, compile_flow, digest, tied
 from moot.core.outcomes import NodeType
 from moot.engine.built_in import BUILT_IN
@@ -25,6 +31,8 @@ class Flows:
         #: flows that others hand work to: decisions look for them and cannot wait, so all are kept
         self._called: dict[tuple[str, str], Flow] = {}
         self._by_digest: OrderedDict[tuple[str, str], Flow] = OrderedDict()
+        #: ids that were looked for in vain
+        self._missing: set[tuple[str, str]] = set()
 
     def compile(self, body: bytes) -> Flow:
         """Raises a BadRequest that names the mistake."""
@@ -75,6 +83,22 @@ class Flows:
             return self._called.get(place)
         self._newest.move_to_end(place)
         return flow
+
+    def is_missing(self, tenant: str, workflow_id: str) -> bool:
+        """Whether it was looked for in vain; the answer holds for one decision."""
+        place = (tenant, workflow_id)
+        found = place in self._missing
+        self._missing.discard(place)
+        return found
+
+    async def look_for(self, tenant: str, workflow_id: str) -> None:
+        """Into memory with it, and with what it calls, for a decision that names it."""
+        try:
+            self._called[tenant, workflow_id] = await self.newest(tenant, workflow_id)
+        except Unavailable:
+            raise
+        except MootError:  # not there, or not to be run here any more
+            self._missing.add((tenant, workflow_id))
 
     async def newest(self, tenant: str, workflow_id: str) -> Flow:
         """The flow new runs use, with every flow it refers to in memory too."""
@@ -151,6 +175,7 @@ class Flows:
     def _renew(self, tenant: str, flow: Flow) -> None:
         """From now on this is what new runs use."""
         place = (tenant, flow.definition.id)
+        self._missing.discard(place)
         if place in self._called:
             self._called[place] = flow
         self._keep(self._newest, place, flow)

@@ -153,6 +153,8 @@ class Host:
             for touched in turn.heads.values():
                 self.runs.break_off(touched)
             raise
+        for wanted in turn.wanted:
+            self.tasks.start(self._fetch(*wanted))
         if not turn.heads:
             await self._on_disk(head)
             if turn.batch.receipt is None:
@@ -220,7 +222,7 @@ class Host:
         self.activities.keep(run.run_id, owed.activities)
         for node_id, attempt in owed.activities:
             self.activities.start(head, node_id, attempt)
-        if unfinished or owed.instant or owed.dispatches:
+        if unfinished or owed.instant:
             self.tasks.start(self._go_on(run.tenant, run.run_id))
 
     def _finished(self, run: Run) -> None:
@@ -232,6 +234,15 @@ class Host:
 
     def _ring(self, tenant: str, run_id: str) -> None:
         self.tasks.start(self._quietly(tenant, run_id, Wake(self.clock.millis())))
+
+    async def _fetch(self, tenant: str, run_id: str, workflow_id: str) -> None:
+        """A decision names a workflow that nothing else refers to: read it, then go on."""
+        try:
+            await self.flows.look_for(tenant, workflow_id)
+        except Unavailable:
+            self.look_again(tenant, run_id)
+        else:
+            await self._go_on(tenant, run_id)
 
     async def _go_on(self, tenant: str, run_id: str) -> None:
         await self._quietly(tenant, run_id, Advance(self.clock.millis()))

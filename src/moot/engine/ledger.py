@@ -33,6 +33,10 @@ class Reporter(Protocol):
     @property
     def attempt(self) -> int: ...
 
+    @property
+    def earlier(self) -> int:
+        """Attempts in earlier rounds of a loop: what those have done, this one does anew."""
+
     async def recorded(self, *events: NewEvent) -> None: ...
 
 
@@ -68,7 +72,7 @@ class Ledger:
         name = logical_invocation_id(
             reporter.tenant,
             reporter.run_id,
-            reporter.node_id,
+            f"{reporter.node_id}#{reporter.earlier}" if reporter.earlier else reporter.node_id,
             effect.ordinal,
             effect.provider_key,
         )

@@ -17,9 +17,11 @@ from moot.core.commands import (
     Dispatch,
     FinishNode,
     ResumeRun,
+    WorkerRefused,
     decide,
 )
 from moot.core.events import TERMINAL_TYPES, Event, NewEvent, encode, event_id, iso
+from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem
 from moot.core.masking import sealed_event
 from moot.core.nodework import Emit
@@ -29,6 +31,7 @@ from moot.core.replay import NO_RECORD
 from moot.core.resolving import Answer
 from moot.core.run import FOLD_VERSION, NODE_ENDS, Run, apply
 from moot.core.starting import Limits
+from moot.core.status import NodeStatus
 from moot.engine.flows import Flows
 from moot.engine.head import Head
 from moot.engine.hub import Published
@@ -66,6 +69,8 @@ class Turn:
         self._ended: dict[str, list[str]] = {}
         #: runs that could go on at once but have filled this batch
         self.unfinished: set[str] = set()
+        #: (tenant, run, workflow): what must be read before a run can go on
+        self.wanted: set[tuple[str, str, str]] = set()
         #: tenants whose inbox this changes
         self.inboxes: set[str] = set()
         self._size = 0
@@ -76,7 +81,9 @@ class Turn:
         """Decide, then do what follows at once. False when nothing was to be done."""
         self._family = family
         self._decide(head, command)
-        if isinstance(command, WORDS) and not (self._ended or head.unfinished):
+        if isinstance(command, WORDS) and not (
+            self._ended or head.unfinished or _goes_on(head.run, command)
+        ):
             return bool(self.heads)  # nothing begins or ends by what is said on the way
         if head.run.run_id in self.heads or isinstance(command, Advance):
             self._follow(head, scan=head.unfinished or isinstance(command, Advance | ResumeRun))
@@ -111,6 +118,8 @@ class Turn:
         """
         run, run_id = head.run, head.run.run_id
         look = True
+        #: dispatch nodes whose workers must be looked for first
+        waiting: set[str] = set()
         while self._size < MOST_EVENTS and not run.terminal:
             at = self._now // 1000
             if look or scan or run_id in self._ended:
@@ -121,8 +130,11 @@ class Turn:
             owed = pending(run, head.flow)
             if owed.instant:
                 self._decide(head, Compute(owed.instant[0], at, head.sealed))
-            elif owed.dispatches:
-                self._dispatch(head, owed.dispatches[0], at)
+            elif dispatches := [name for name in owed.dispatches if name not in waiting]:
+                before = run.next_sequence
+                self._dispatch(head, dispatches[0], at)
+                if run.next_sequence == before:
+                    waiting.add(dispatches[0])
             else:
                 head.unfinished = False
                 return
@@ -142,14 +154,26 @@ class Turn:
             self._decide(head, FinishNode(node_id, state.attempt, Failed(NO_RECORD), at))
             return
         if spec is not None and self._flows.known(head.run.tenant, spec.workflow_id) is None:
-            error = NodeError(
-                code="unknown_child_workflow",
-                message=f"There is no workflow '{spec.workflow_id}' to hand work to.",
-                retryable=False,
-            )
-            self._decide(head, FinishNode(node_id, state.attempt, Failed(error), at))
+            self._without(head, node, spec.workflow_id, at)
             return
         self._decide(head, Dispatch(node_id, at, head.sealed))
+
+    def _without(self, head: Head, node: FlowNode, workflow_id: str, at: int) -> None:
+        """A workflow that is not in memory: looked for first when only a decision names it."""
+        tenant = head.run.tenant
+        if node.type.dispatches and not self._flows.is_missing(tenant, workflow_id):
+            self.wanted.add((tenant, head.run.run_id, workflow_id))
+            return
+        error = NodeError(
+            code="unknown_child_workflow",
+            message=f"There is no workflow '{workflow_id}' to hand work to.",
+            retryable=False,
+        )
+        if node.type.dispatches:
+            self._decide(head, WorkerRefused(node.id, workflow_id, error, at))
+        else:
+            attempt = head.run.nodes[node.id].attempt
+            self._decide(head, FinishNode(node.id, attempt, Failed(error), at))
 
     def _record(self, head: Head, new: NewEvent) -> None:
         run = head.run
@@ -208,7 +232,9 @@ class Turn:
         elif new.type in TERMINAL_TYPES:
             self._end(head)
         elif new.hints and "childRunId" in new.hints:
-            self._cancel(head, str(new.hints["childRunId"]), "parent-node-failed")
+            lost = new.type == "core.workflowChain.event"
+            reason = "not-needed" if lost else "parent-node-failed"
+            self._cancel(head, str(new.hints["childRunId"]), reason)
 
     def _unseal(self, head: Head, new: NewEvent) -> None:
         """A variable that held a secret and now holds none."""
@@ -261,6 +287,14 @@ class Turn:
             head.snapshot_at = head.run.next_sequence
             append.snapshot = _state.encode(head.run)
             append.fold_version = FOLD_VERSION
+
+
+def _goes_on(run: Run, command: Command) -> bool:
+    """Whether somebody was answered who carries on by itself: a gate ends with its answer."""
+    if not isinstance(command, Answer):
+        return False
+    state = run.nodes.get(command.node_id)
+    return state is not None and state.status is NodeStatus.RUNNING
 
 
 def detached(parent: Head, child: Head) -> bool:

@@ -20,6 +20,7 @@ from moot.engine.nodes import (
     conformance,
     conversation_gate,
     delay,
+    dispatch,
     fail,
     for_each,
     identity,
@@ -30,6 +31,7 @@ from moot.engine.nodes import (
     noop,
     parallel,
     sub_workflow,
+    supervisor,
     variables,
 )
 from moot.engine.nodes.user import check_type_id
@@ -54,9 +56,16 @@ BUILT_IN = (
     clarification_gate.TYPE,
     interrupt.TYPE,
     conversation_gate.TYPE,
+    supervisor.TYPE,
+    dispatch.TYPE,
 )
 
-CONFORMANCE = (*conformance.TYPES, call_prompt.TYPE, conversation_gate.ON_TRIAL)
+CONFORMANCE = (
+    *conformance.TYPES,
+    call_prompt.TYPE,
+    conversation_gate.ON_TRIAL,
+    supervisor.ON_TRIAL,
+)
 
 MOCK_PROVIDERS: tuple[str, ...] = tuple(mock_providers.PROVIDERS)
 

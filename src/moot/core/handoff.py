@@ -1,0 +1,86 @@
+"""The handoff of work from a planner to a worker, as one table of transitions.
+
+Each transition that happens is an event, caused by the one before it; the first by the decision.
+"""
+
+from typing import Any
+
+from moot.core.events import NewEvent
+from moot.core.run import Run
+
+#: phase -> the phases it may follow; the first one follows a decision
+TRANSITIONS: dict[str, tuple[str, ...]] = {
+    "dispatch.began": (),
+    "dispatch.succeeded": ("dispatch.began",),
+    "dispatch.failed": ("dispatch.began",),
+    "child.completed": ("dispatch.succeeded",),
+    "child.failed": ("dispatch.succeeded",),
+    "child.cancelled": ("dispatch.succeeded",),
+    "output.harvested": ("child.completed",),
+}
+
+ENDS = {
+    "completed": "child.completed",
+    "failed": "child.failed",
+    "cancelled": "child.cancelled",
+}
+
+
+def step(
+    run: Run,
+    node_id: str,
+    phase: str,
+    worker: str,
+    cause: int,
+    child: str | None = None,
+    **more: Any,
+) -> NewEvent:
+    payload: dict[str, Any] = {"phase": phase, "workerId": worker, "parentRunId": run.run_id}
+    if child is not None:
+        payload["childRunId"] = child
+    return NewEvent("core.workflowChain.event", {**payload, **more}, node_id, cause=cause)
+
+
+def begun(run: Run, node_id: str, which: tuple[int, str], child: str, first: int) -> list[NewEvent]:
+    """The child exists with this decision. ``first`` is where these events come to stand."""
+    assert run.orchestrator is not None
+    number, worker = which
+    decided = run.orchestrator.decided_seq
+    payload = {"childRunId": child, "childWorkflowId": worker}
+    return [
+        step(run, node_id, "dispatch.began", worker, decided),
+        NewEvent("node.dispatched", payload, node_id, cause=decided, hints={"worker": number}),
+        step(run, node_id, "dispatch.succeeded", worker, first, child),
+    ]
+
+
+def refused(
+    run: Run, node_id: str, worker: str, error: dict[str, Any], first: int
+) -> list[NewEvent]:
+    """There is no child: nothing follows for this worker."""
+    assert run.orchestrator is not None
+    return [
+        step(run, node_id, "dispatch.began", worker, run.orchestrator.decided_seq),
+        step(run, node_id, "dispatch.failed", worker, first, error=error),
+    ]
+
+
+def ended(
+    run: Run, node_id: str, worker: str, child: str, status: str, error: dict[str, Any] | None
+) -> NewEvent:
+    assert run.orchestrator is not None
+    cause = run.orchestrator.links.get(child, run.orchestrator.decided_seq)
+    more: dict[str, Any] = {}
+    if status != "completed":
+        inner = error or {}
+        more["error"] = {
+            "code": str(inner.get("code", status)),
+            "message": str(inner.get("message", f"The child run {status}.")),
+        }
+    return step(run, node_id, ENDS[status], worker, cause, child, **more)
+
+
+def harvested(
+    run: Run, node_id: str, worker: str, child: str, keys: list[str], cause: int
+) -> NewEvent:
+    return step(run, node_id, "output.harvested", worker, cause, child, harvestedKeys=keys)

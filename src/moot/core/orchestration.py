@@ -1,0 +1,238 @@
+"""The loop of a supervisor and its dispatch node: one decision, what it causes, and again.
+
+Every decision is recorded before anything follows from it.
+"""
+
+from typing import Any
+
+from moot.core import ending, escalations, handoff, interrupts
+from moot.core.advance import failed
+from moot.core.children import refusal_to_spawn
+from moot.core.definition import SUPERVISOR
+from moot.core.errors import BadRequest
+from moot.core.events import NewEvent
+from moot.core.flow import Flow, FlowNode
+from moot.core.ids import derived_id
+from moot.core.joining import Join, join_of
+from moot.core.nodework import at_work
+from moot.core.orders import order_of
+from moot.core.outcomes import ConversationSpec, Decided, GateSpec, NodeError
+from moot.core.run import NodeState, Run
+from moot.core.status import NodeStatus
+from moot.core.waves import completed, failed_node, given_up
+
+#: decisions of one run, unless it is told otherwise
+MOST_TURNS = 1000
+
+# -- the supervisor ------------------------------------------------------------------------------
+
+
+def finish(
+    run: Run, flow: Flow, node_id: str, attempt: int, outcome: Decided, at: int
+) -> list[NewEvent]:
+    """What a supervisor has decided; what cannot be a decision fails its node."""
+    state = at_work(run, node_id, attempt)
+    if state is None:
+        return []
+    try:
+        return _decided(run, flow, flow.nodes[node_id], state, outcome, at)
+    except BadRequest as refusal:
+        return failed_node(flow.nodes[node_id], state, refusal.code, refusal.message)
+
+
+def _decided(
+    run: Run, flow: Flow, node: FlowNode, state: NodeState, outcome: Decided, at: int
+) -> list[NewEvent]:
+    """One turn of the supervisor. Raises BadRequest when the decision cannot be one."""
+    decision, routing = order_of(outcome.decision)
+    known = run.orchestrator
+    if known is not None and known.agent_id != outcome.agent_id:
+        raise BadRequest(
+            f"The supervisor of this run is {known.agent_id}; {outcome.agent_id} cannot decide.",
+            agentId=outcome.agent_id,
+        )
+    if known is not None and known.over:
+        raise BadRequest("The supervisor has ended its work; it decides nothing more.")
+    if escalations.is_unsure(run, outcome.confidence) and not outcome.ratified:
+        assert outcome.confidence is not None
+        spec = escalations.held(run, outcome.agent_id, outcome.confidence, decision)
+        return interrupts.request(run, flow, node, spec, at)
+    turns = (known.decisions if known is not None else 0) + 1
+    breach = _too_many(run, node, turns, at)
+    if breach:
+        return breach
+    payload = {"agentId": outcome.agent_id, "decision": decision, "iteration": turns}
+    hints = {"routing": routing} if routing else None
+    event = NewEvent(
+        "runOrchestrator.decided", payload, node.id, cause=state.started_seq, hints=hints
+    )
+    return [event, completed(node, state, {"decision": decision, "iteration": turns}, at)]
+
+
+def _too_many(run: Run, node: FlowNode, turns: int, at: int) -> list[NewEvent]:
+    most = run.limits.get("loopIterations", MOST_TURNS)
+    limit = min(node.definition.config.get("iterationCap", most), most)
+    if turns <= limit:
+        return []
+    return _breach(run, node, limit, turns, at)
+
+
+def _breach(run: Run, node: FlowNode, limit: int, observed: int, at: int) -> list[NewEvent]:
+    cap = {"kind": "loop-iterations", "limit": limit, "observed": observed, "nodeId": node.id}
+    error = {
+        "code": "loop_limit_exceeded",
+        "message": f"The supervisor may decide {limit} times and wanted to once more.",
+        "details": {"iteration": observed},
+    }
+    return ending.breach(run, cap, error, at)
+
+
+# -- the dispatch node ---------------------------------------------------------------------------
+
+
+def dispatch(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
+    """The next step of a dispatch node: carry out the decision, or begin one more child."""
+    state, node = run.nodes.get(node_id), flow.nodes[node_id]
+    if not run.going or state is None or state.status is not NodeStatus.RUNNING:
+        return []
+    order = run.orchestrator
+    if order is None or not order.decision:
+        return failed_node(
+            node, state, "no_pending_decision", "No supervisor has decided anything."
+        )
+    if escalations.is_weak(run) and not state.children:
+        if not state.answer:
+            event, spec = escalations.escalated(run, node)
+            return [event, *interrupts.request(run, flow, node, spec, at)]
+        changed = _as_answered(run, flow, node, state, at)
+        if changed:
+            return changed
+    match order.decision.get("kind"):
+        case "terminate":
+            return _terminate(run, flow, node, state, at)
+        case "ask-user" if state.answer:
+            return [completed(node, state, {"answer": state.answer[0]}, at)]
+        case "ask-user":
+            return interrupts.request(run, flow, node, _question(run, node), at)
+        case _:
+            return _next_worker(run, flow, node, state, at)
+
+
+def _as_answered(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
+    """What a person has made of a weak decision; nothing when it is carried out as it is."""
+    assert run.orchestrator is not None
+    order = run.orchestrator
+    value = state.answer[0]
+    action = value.get("action") if isinstance(value, dict) else None
+    if action == "reject":
+        back = completed(node, state, {"rejected": True}, at)
+        back.hints = {"rejected": True}
+        return [back]
+    if action != "edit-accept":
+        return []
+    try:
+        decision, routing = order_of(value.get("editedArtifactData"))
+    except BadRequest as refusal:
+        return failed_node(node, state, refusal.code, refusal.message)
+    decision.pop("confidence", None)  # a person has said it
+    payload = {"agentId": order.agent_id, "decision": decision, "iteration": order.decisions + 1}
+    hints = {"dispatch": node.id, **({"routing": routing} if routing else {})}
+    decides = next(key for key, each in flow.nodes.items() if each.type.type_id == SUPERVISOR)
+    return [NewEvent("runOrchestrator.decided", payload, decides, hints=hints)]
+
+
+def _terminate(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
+    """The run is over, unless the workflow has something for afterwards."""
+    assert run.orchestrator is not None
+    decision = run.orchestrator.decision
+    kept = ("reason", "successCriteria")
+    outputs: dict[str, Any] = {key: decision[key] for key in kept if key in decision}
+    done = completed(node, state, outputs, at)
+    if node.targets:
+        return [done]
+    payload = {"outputs": outputs, "durationMs": max(0, at - run.started_at)}
+    end = NewEvent("run.completed", payload, cause=run.orchestrator.decided_seq)
+    return [done, *ending.stop_active(run, "terminated", [done]), end]
+
+
+def _question(run: Run, node: FlowNode) -> GateSpec:
+    """A question of the supervisor to a person, as the config or the decision routes it."""
+    assert run.orchestrator is not None
+    order = run.orchestrator
+    prompt = order.decision["prompt"]
+    routing = order.routing or node.definition.config.get("askUserRouting", "auto")
+    if routing == "approval":
+        data: dict[str, Any] = {
+            "artifactId": derived_id("art_", run.run_id, str(order.decided_seq)),
+            "artifactType": "question",
+            "title": prompt,
+            "actions": ["accept", "reject"],
+        }
+        return GateSpec(kind="approval", data=data)
+    if routing == "clarification":
+        data = {"questions": [{"id": "answer", "question": prompt}]}
+        return GateSpec(kind="clarification", data=data)
+    attempt = run.nodes[node.id].attempt
+    data = {
+        "conversationId": f"{run.run_id}:{node.id}:{attempt}",
+        "prompt": prompt,
+        "turnIndex": 1,
+    }
+    spec = ConversationSpec(opening=prompt, owner=order.agent_id)
+    return GateSpec(kind="conversation.exchange", data=data, conversation=spec)
+
+
+def _next_worker(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
+    assert run.orchestrator is not None
+    workers = run.orchestrator.decision["nextWorkerIds"]
+    policy = node.definition.config.get("fanOutPolicy", "sequential")
+    if policy == "reject" and len(workers) > 1:
+        message = "This dispatch node hands work to one worker at a time."
+        return failed_node(node, state, "fan_out_unsupported", message)
+    join = join_of(node.definition.config, workers)
+    if join is not None and join.mode == "quorum" and join.quorum > len(workers):
+        message = f"A quorum of {join.quorum} cannot come of {len(workers)} workers."
+        return failed_node(node, state, "validation_error", message)
+    number = state.children
+    if number >= len(workers):
+        return []
+    problem = _not_allowed(run, flow, node, state, at)
+    if problem:
+        return problem
+    events: list[NewEvent] = []
+    if join is not None and not number:
+        events.append(_fan_out(run, node, workers, join))
+    child = derived_id("run_", run.run_id, node.id, str(state.started_seq), str(number))
+    first = run.next_sequence + len(events)
+    return [*events, *handoff.begun(run, node.id, (number, workers[number]), child, first)]
+
+
+def _not_allowed(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
+    assert run.orchestrator is not None
+    cap = node.definition.config.get("iterationCap")
+    if cap and run.orchestrator.dispatched >= cap:
+        return _breach(run, node, cap, run.orchestrator.dispatched + 1, at)
+    error = refusal_to_spawn(run, flow)
+    return [failed(node, error, state.attempt, state.started_seq)] if error is not None else []
+
+
+def _fan_out(run: Run, node: FlowNode, workers: list[str], join: Join) -> NewEvent:
+    assert run.orchestrator is not None
+    payload: dict[str, Any] = {"fanOutPolicy": "parallel", "childCount": len(workers)}
+    if node.definition.config.get("maxConcurrency"):
+        payload["maxConcurrency"] = node.definition.config["maxConcurrency"]
+    payload["joinMode"] = join.mode
+    cause = run.orchestrator.decided_seq
+    return NewEvent("core.dispatch.fanOut", payload, node.id, cause=cause)
+
+
+def refused(
+    run: Run, flow: Flow, node_id: str, worker: str, error: NodeError, at: int
+) -> list[NewEvent]:
+    """A worker that cannot be started fails the node at once, when it is its turn."""
+    planned = dispatch(run, flow, node_id, at)
+    if not any(new.type == "node.dispatched" for new in planned):
+        return planned  # something else comes first
+    state, node = run.nodes[node_id], flow.nodes[node_id]
+    told = handoff.refused(run, node_id, worker, error.as_payload(), run.next_sequence)
+    return [*told, *given_up(run, node, state), failed(node, error, state.attempt)]
