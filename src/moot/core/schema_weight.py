@@ -54,7 +54,7 @@ class Weight(msgspec.Struct, frozen=True):
     branches: bool
 
     def of(self, body: bytes) -> int:
-        """The most steps that checking this JSON can take."""
+        """At least the steps that checking this JSON can take."""
         work = self.steps * places(body) + self.text * len(body) // 8
         return work + told_apart(body) if self.unique else work
 
