@@ -105,10 +105,8 @@ class Turn:
 
     def _decide(self, head: Head, command: Command) -> list[NewEvent]:
         events = decide(head.run, head.flow, command)
-        if events:
-            self._now = self._clock.micros()
-            for event in events:
-                self._record(head, event)
+        for event in events:
+            self._record(head, event)
         return events
 
     def _follow(self, head: Head, scan: bool = False) -> None:
@@ -121,6 +119,7 @@ class Turn:
         #: dispatch nodes whose workers must be looked for first
         waiting: set[str] = set()
         while self._size < MOST_EVENTS and not run.terminal:
+            self._now = self._clock.micros()
             at = self._now // 1000
             if look or scan or run_id in self._ended:
                 after = None if scan else tuple(self._ended.pop(run_id, ()))
