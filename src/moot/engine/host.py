@@ -222,7 +222,7 @@ class Host:
         self.activities.keep(run.run_id, owed.activities)
         for node_id, attempt in owed.activities:
             self.activities.start(head, node_id, attempt)
-        if unfinished or owed.instant:
+        if unfinished or owed.instant or owed.dispatches:
             self.tasks.start(self._go_on(run.tenant, run.run_id))
 
     def _finished(self, run: Run) -> None:
