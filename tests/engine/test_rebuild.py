@@ -23,6 +23,7 @@ from moot import node as node_function
 from moot.core.commands import CancelRun, PauseRun
 from moot.core.ids import logical_invocation_id
 from moot.core.status import Status
+from moot.engine.forking import replay
 from moot.engine.rebuild import rebuild
 from moot.store.protocol import RunFilter
 
@@ -62,7 +63,9 @@ async def test_rows_made_anew_from_the_log_are_the_rows_that_were_there(place: P
     place.knows(effectful, hang)
     host = place.host()
     kid = chain(delay(60_000), id="kid")
-    await ended(host, await begun(host, chain(node("act", "acme.effect"), id="a")))
+    source = await begun(host, chain(node("act", "acme.effect"), id="a"))
+    await ended(host, source)
+    await replay(host, TENANT, source, 2)
     await ended(host, await begun(host, chain(node("f", "core.fail"), id="b")))
     await begun(host, chain(delay(60_000), id="c"), scope_id="scope")
     await begun(host, kid, chain(sub("kid"), id="d"))
@@ -76,6 +79,7 @@ async def test_rows_made_anew_from_the_log_are_the_rows_that_were_there(place: P
     await begun(host, definition([node("x", "acme.stuck"), delay(60_000)], id="f"))
     await soon(lambda: len(host.activities) == 1)
     before = await rows(place)
+    assert [(row.fork_of, row.fork_seq) for row in before["listed"] if row.fork_of] == [(source, 2)]
     await place.crash(host)
 
     again = place.host()

@@ -92,13 +92,19 @@ async def test_runs_are_filtered_by_each_field_and_by_all_together(store: Store)
     await store.commit(listed("aa1", status="running", workflow_id="w1", agent_id="ada"))
     await store.commit(listed("aa2", status="failed", workflow_id="w1", parent_run="aa1"))
     await store.commit(listed("ab1", status="completed", workflow_id="w2", agent_id="ada"))
-    await store.commit(listed("AA3", status="failed", workflow_id="w2", parent_run="aa1"))
+    fork = {"fork_of": "aa1", "fork_seq": 3, "fork_mode": "branch", "fork_note": "why not"}
+    await store.commit(listed("AA3", status="failed", workflow_id="w2", parent_run="aa1", **fork))
     assert await ids(store, RunFilter(statuses=("failed",))) == ["AA3", "aa2"]
     assert await ids(store, RunFilter(statuses=("failed", "running"))) == ["AA3", "aa2", "aa1"]
     assert await ids(store, RunFilter(statuses=("failed", "running")), limit=2) == ["AA3", "aa2"]
     assert await ids(store, RunFilter(workflow_id="w1")) == ["aa2", "aa1"]
     assert await ids(store, RunFilter(agent_id="ada")) == ["ab1", "aa1"]
     assert await ids(store, RunFilter(parent_run="aa1")) == ["AA3", "aa2"]
+    assert await ids(store, RunFilter(fork_of="aa1")) == ["AA3"]
+    assert await ids(store, RunFilter(fork_of="aa1", statuses=("running",))) == []
+    [found], _ = await store.list_runs("acme", RunFilter(fork_of="aa1"), None, 9)
+    assert {name: getattr(found, name) for name in fork} == fork
+    assert (await store.list_runs("other", RunFilter(fork_of="aa1"), None, 9))[0] == []
     assert await ids(store, RunFilter(prefix="aa")) == ["aa2", "aa1"]
     assert await ids(store, RunFilter(prefix="")) == ["AA3", "ab1", "aa2", "aa1"]
     assert await ids(store, RunFilter(prefix="a", statuses=("running", "completed"))) == [

@@ -41,6 +41,7 @@ def rows(draw: st.DrawFn, tenant: str, run_id: str) -> Any:
         created_at=draw(moments),
         ended_at=draw(st.none() | moments),
         parent_run=draw(maybe),
+        fork_of=draw(maybe),
         scope_id=draw(maybe),
         agent_id=draw(maybe),
         next_sequence=draw(moments),
@@ -102,6 +103,7 @@ def filters(draw: st.DrawFn) -> RunFilter:
         workflow_id=draw(st.none() | names),
         agent_id=draw(st.none() | names),
         parent_run=draw(st.none() | names),
+        fork_of=draw(st.none() | names),
         prefix=draw(st.sampled_from([None, "", "r", "r1", "z"])),
     )
 

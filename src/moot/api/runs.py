@@ -226,6 +226,7 @@ async def list_runs(request: Request) -> Reply:
         workflow_id=query.get("workflow"),
         agent_id=query.get("agent"),
         parent_run=query.get("parent"),
+        fork_of=query.get("forkOf"),
         prefix=query.get("prefix"),
     )
     limit = request.integer("limit", 50, 1, 500)
@@ -252,9 +253,17 @@ def _row(row: RunRow) -> dict[str, Any]:
         "parentRunId": row.parent_run,
         "scopeId": row.scope_id,
         "errorCode": row.error_code,
+        "forkedFrom": _fork(row),
     }
     shown.update({name: value for name, value in optional.items() if value is not None})
     return shown
+
+
+def _fork(row: RunRow) -> dict[str, Any] | None:
+    if row.fork_of is None:
+        return None
+    said = {"sourceRunId": row.fork_of, "fromSeq": row.fork_seq, "mode": row.fork_mode}
+    return {**said, "note": row.fork_note} if row.fork_note is not None else said
 
 
 async def artifact(request: Request) -> Reply:
@@ -304,6 +313,7 @@ ENDPOINTS = (
             "workflow": (TEXT, "only runs of this workflow"),
             "agent": (TEXT, "only runs of this agent"),
             "parent": (TEXT, "only children of this run"),
+            "forkOf": (TEXT, "only forks of this run"),
             "prefix": (TEXT, "only run ids that begin so"),
             "cursor": (TEXT, "the nextCursor of the page before"),
             "limit": ({"type": "integer", "minimum": 1, "maximum": 500}, "rows per page"),

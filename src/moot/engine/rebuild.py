@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 from moot.core import events
 from moot.core.commands import Advance, decide
+from moot.core.origins import retold
 from moot.core.pending import pending
 from moot.core.run import Run, apply
 from moot.engine.flows import Flows
@@ -47,7 +48,7 @@ async def _folded(store: Store, tenant: str, run_id: str) -> tuple[Run, list[Eff
         for row in rows:
             event = events.decode(row)
             apply(run, event)
-            if event.type in EFFECT_TYPES:
+            if event.type in EFFECT_TYPES and not retold(run.forked_from, event.sequence):
                 effects.append(effect_row(run, event))
             messages += message_ids(event)
     return run, effects, messages

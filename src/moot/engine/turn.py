@@ -25,6 +25,7 @@ from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem
 from moot.core.masking import sealed_event
 from moot.core.nodework import Emit
+from moot.core.origins import origin
 from moot.core.outcomes import Failed, NodeError
 from moot.core.pending import Owed, pending
 from moot.core.replay import NO_RECORD
@@ -326,6 +327,7 @@ def _stamped(run: Run, new: NewEvent, micros: int) -> Event:
 
 
 def row_of(run: Run) -> RunRow:
+    fork = origin(run.forked_from)
     return RunRow(
         tenant=run.tenant,
         run_id=run.run_id,
@@ -338,6 +340,10 @@ def row_of(run: Run) -> RunRow:
         scope_id=run.scope_id,
         error_code=run.error.get("code") if run.error else None,
         next_sequence=run.next_sequence,
+        fork_of=fork.source_run_id if fork else None,
+        fork_seq=fork.from_seq if fork else None,
+        fork_mode=fork.mode if fork else None,
+        fork_note=fork.note if fork else None,
     )
 
 

@@ -308,6 +308,7 @@ def _matches(row: RunRow, where: RunFilter) -> bool:
         and where.workflow_id in (None, row.workflow_id)
         and where.agent_id in (None, row.agent_id)
         and where.parent_run in (None, row.parent_run)
+        and where.fork_of in (None, row.fork_of)
         and (where.prefix is None or row.run_id.startswith(where.prefix))
     )
 

@@ -25,6 +25,11 @@ class RunRow(Struct, frozen=True, kw_only=True):
     agent_id: str | None = None
     error_code: str | None = None
     next_sequence: int = 0
+    #: the run this one was made from, where in its log, how and why
+    fork_of: str | None = None
+    fork_seq: int | None = None
+    fork_mode: str | None = None
+    fork_note: str | None = None
 
 
 class InboxRow(Struct, frozen=True, kw_only=True):
@@ -153,6 +158,7 @@ class RunFilter(Struct, frozen=True, kw_only=True):
     workflow_id: str | None = None
     agent_id: str | None = None
     parent_run: str | None = None
+    fork_of: str | None = None
     prefix: str | None = None
 
 

@@ -13,13 +13,15 @@ from moot.store.sqlite.queries import run_row
 
 _COLUMNS = """
 SELECT r.n, r.tenant, r.run_id, r.workflow_id, r.status, r.created_at, r.updated_at, r.ended_at,
-       r.parent_run, r.scope_id, r.agent_id, r.error_code, r.next_sequence
+       r.parent_run, r.scope_id, r.agent_id, r.error_code, r.next_sequence,
+       r.fork_of, r.fork_seq, r.fork_mode, r.fork_note
 """
 _REST = """
   AND r.tenant = :tenant AND (r.created_at, r.n) < (:created_at, :n)
   AND (:workflow IS NULL OR r.workflow_id = :workflow)
   AND (:agent IS NULL OR r.agent_id = :agent)
   AND (:parent IS NULL OR r.parent_run = :parent)
+  AND (:fork IS NULL OR r.fork_of = :fork)
   AND (:statuses IS NULL OR r.status IN (SELECT value FROM json_each(:statuses)))
   AND (:prefix IS NULL OR substr(r.run_id, 1, length(:prefix)) = :prefix)
 ORDER BY r.created_at DESC, r.n DESC LIMIT :limit
@@ -30,6 +32,8 @@ LISTS = {
                   WHERE h.run_id >= :prefix AND h.run_id < :prefix_end {_REST}""",
     "parent": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_parent
                   WHERE r.parent_run = :parent {_REST}""",
+    "fork": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_fork
+                WHERE r.fork_of = :fork {_REST}""",
     "agent": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_agent
                  WHERE r.agent_id = :agent {_REST}""",
     "status": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_status
@@ -69,6 +73,8 @@ def _index(where: RunFilter) -> str:
         return "prefix"
     if where.parent_run is not None:
         return "parent"
+    if where.fork_of is not None:
+        return "fork"
     if where.agent_id is not None:
         return "agent"
     if where.statuses:
@@ -84,6 +90,7 @@ def _values(tenant: str, where: RunFilter, before: cursor.Position, limit: int) 
         "workflow": where.workflow_id,
         "agent": where.agent_id,
         "parent": where.parent_run,
+        "fork": where.fork_of,
         "statuses": msgspec.json.encode(where.statuses).decode() if where.statuses else None,
         "status": None,
         "prefix": where.prefix or None,

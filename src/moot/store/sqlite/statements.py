@@ -20,16 +20,19 @@ ADD_EVENTS = Bulk(
 PUT_RUNS = Bulk(
     """
     INSERT INTO runs (n, tenant, run_id, workflow_id, status, created_at, updated_at, ended_at,
-                      parent_run, scope_id, agent_id, error_code, next_sequence)
+                      parent_run, scope_id, agent_id, error_code, next_sequence,
+                      fork_of, fork_seq, fork_mode, fork_note)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
     ON CONFLICT (n) DO UPDATE SET
       workflow_id = excluded.workflow_id, status = excluded.status,
       created_at = excluded.created_at, updated_at = excluded.updated_at,
       ended_at = excluded.ended_at, parent_run = excluded.parent_run,
       scope_id = excluded.scope_id, agent_id = excluded.agent_id,
-      error_code = excluded.error_code, next_sequence = excluded.next_sequence
+      error_code = excluded.error_code, next_sequence = excluded.next_sequence,
+      fork_of = excluded.fork_of, fork_seq = excluded.fork_seq,
+      fork_mode = excluded.fork_mode, fork_note = excluded.fork_note
     """,
-    13,
+    17,
 )
 PUT_WORK = Bulk(
     """
