@@ -20,11 +20,13 @@ from moot.cli.key import key
 from moot.cli.run import run
 from moot.cli.serve import serve
 from moot.cli.thread import thread
+from moot.cli.tree import tree
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.why import why
 
 COMMANDS = (
-    demo, serve, dev, run, inbox, approve, reject, answer, thread, flow, key, db, doctor, api,
-    openapi, version,
+    demo, serve, dev, run, tree, why, inbox, approve, reject, answer, thread, flow, key, db,
+    doctor, api, openapi, version,
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from moot.cli import output
+from moot.cli.lineage import descent
 
 Started = dict[str, str]
 Said = Callable[[dict[str, Any], Started], str | None]
@@ -17,9 +18,21 @@ def line_of(event: dict[str, Any], started: Started) -> str | None:
     return said(event, started) if said else _other(event)
 
 
+def summary(event: dict[str, Any]) -> str:
+    """What happened in a few plain words, also where a follower is told by the event beside it."""
+    said = click.unstyle(line_of(event, {}) or "")
+    return said or output.one_line(_in_words(event))
+
+
+def _in_words(event: dict[str, Any]) -> str:
+    action = event["payload"].get("action")
+    return f"{event['type']}: {action}" if action else str(event["type"])
+
+
 def _run_started(event: dict[str, Any], _: Started) -> str:
-    inputs = event["payload"].get("inputs")
-    return "run started" + (f" with {output.brief(inputs)}" if inputs else "")
+    inputs, fork = event["payload"].get("inputs"), event["payload"].get("forkedFrom")
+    origin = f", {descent(fork)}" if isinstance(fork, dict) else ""
+    return "run started" + origin + (f" with {output.brief(inputs)}" if inputs else "")
 
 
 def _run_ended(event: dict[str, Any], _: Started) -> str:
@@ -147,6 +160,55 @@ def _turn(event: dict[str, Any], _: Started) -> str:
     return f"{closed}{speaker}  {output.brief(turn.get('content', ''))}"
 
 
+def _decided(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    decision = said.get("decision", {})
+    workers = ", ".join(map(str, decision.get("nextWorkerIds", [])))
+    sure = f" (confidence {decision['confidence']})" if "confidence" in decision else ""
+    words = f"decided {decision.get('kind')}{f' [{workers}]' if workers else ''}"
+    return output.one_line(words) + sure + _reason(decision)
+
+
+def _handed(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    keys = ", ".join(map(str, said.get("harvestedKeys", [])))
+    words = f"{said.get('workerId')} {said.get('phase')}{f' ({keys})' if keys else ''}"
+    return output.one_line(words) + _error(said)
+
+
+def _too_weak(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    return f"confidence {said.get('confidence')} is below {said.get('floor')}: a person must look"
+
+
+def _fanned_out(event: dict[str, Any], _: Started) -> str:
+    return f"{event['payload'].get('childCount')} workers begin at once"
+
+
+def _joined(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    counts = (f"{said.get(f'{word}Count')} {word}" for word in ("completed", "failed", "cancelled")
+              if said.get(f"{word}Count"))  # fmt: skip
+    return output.one_line(f"workers are back ({said.get('joinOutcome')}): {', '.join(counts)}")
+
+
+def _took_part(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    word = event["type"].rpartition(".")[2]
+    return output.one_line(f"{said.get('participantId')} {word}")
+
+
+def _steered(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    return f"{output.one_line(str(said.get('from')))} steers: {output.brief(said.get('content'))}"
+
+
+def _went_astray(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    kind = said.get("divergenceKind", "difference")
+    return f"went another way than its source at #{said.get('atSequence')} ({kind})"
+
+
 def _nothing(event: dict[str, Any], _: Started) -> None:
     """Said already by the event it goes with."""
 
@@ -198,6 +260,15 @@ LINES: dict[str, Said] = {
     "conversation.opened": _turn,
     "conversation.exchanged": _turn,
     "conversation.closed": _turn,
+    "moot.thread.control": _steered,
+    "moot.participant.joined": _took_part,
+    "moot.participant.left": _took_part,
+    "runOrchestrator.decided": _decided,
+    "core.workflowChain.event": _handed,
+    "core.workflowChain.confidence-escalated": _too_weak,
+    "core.dispatch.fanOut": _fanned_out,
+    "core.dispatch.join": _joined,
+    "replay.diverged": _went_astray,
     "moot.pause.requested": _pause_requested,
     "moot.effect.started": _effect,
     "moot.effect.finished": _effect,

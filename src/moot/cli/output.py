@@ -133,6 +133,16 @@ def _style(value: str) -> str:
     return MARKS.get(value.removeprefix("✓ ").removeprefix("✗ "), ("", ""))[1]
 
 
+def fitted(text: str) -> None:
+    """One line of ours that gives way at the edge of a terminal; a pipe gets all of it."""
+    import shutil
+
+    plain, room = click.unstyle(text), shutil.get_terminal_size().columns
+    if on_terminal() and len(plain) > room:
+        text = plain[: max(1, room - 1)] + "…"
+    click.echo(text)
+
+
 def status_mark(status: str) -> str:
     """``✓ completed`` in its colour."""
     mark, colour = MARKS.get(status, ("·", None))

@@ -152,8 +152,9 @@ class Follower:
         if said is None:
             return
         node = output.line(event.get("nodeId") or "")
-        clock = click.style(output.clock(event["timestamp"]), dim=True)
-        click.echo(f"  {clock}  {node:<16}  {said}{self._progress(event)}")
+        number = f"#{event['sequence']}"
+        when = click.style(f"{output.clock(event['timestamp'])}  {number:<4}", dim=True)
+        click.echo(f"  {when}  {node:<16}  {said}{self._progress(event)}")
 
     def _progress(self, event: dict[str, Any]) -> str:
         if event["type"] not in ("node.completed", "node.failed", "node.skipped"):

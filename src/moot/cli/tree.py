@@ -1,0 +1,181 @@
+"""``moot tree RUN``: what came out of a run, as a tree: its workers and its forks."""
+
+from collections import deque
+from typing import Any
+
+import click
+from msgspec import Struct
+
+from moot.cli import output
+from moot.cli.client import Api, to_read
+from moot.cli.histories import page_of
+from moot.cli.lineage import descent, place
+from moot.cli.options import Options, talks
+from moot.cli.runs import resolve
+from moot.cli.trouble import Exit, Trouble
+
+RUNS = "/v1/host/moot/runs"
+#: runs that are shown unless more are asked for, and pages of a log that are looked through for
+#: the places of its children
+SHOWN = 100
+PAGES = 20
+#: levels that are shown: what lies deeper is a tree of its own
+DEEP = 40
+
+
+class Node(Struct):
+    """A run in the tree: ``kind`` is how it hangs on the one above, ``at`` where in its log."""
+
+    row: dict[str, Any]
+    kind: str = "run"
+    depth: int = 0
+    at: int | None = None
+    below: list["Node"] = []
+    #: not all that hangs on it is here
+    cut: bool = False
+
+    @property
+    def run_id(self) -> str:
+        return str(self.row["runId"])
+
+    @property
+    def note(self) -> str:
+        return str(self.row.get("forkedFrom", {}).get("note") or "")
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 10_000), default=SHOWN, show_default=True,
+    help="Show at most so many runs.",
+)  # fmt: skip
+@talks
+def tree(options: Options, run_id: str, limit: int) -> None:
+    """Show what came out of a run: its workers and its forks, theirs, and so on.
+
+    Each stands at the event of the run above that it came from: a worker where it was started, a
+    fork where its own history begins.
+    """
+    api = to_read(options)
+    top = grown(api, _row(api, resolve(api, run_id)), limit)
+    if options.json:
+        output.show_json(_as_json(top))
+    elif output.on_terminal():
+        _draw(top)
+    else:
+        output.table((), _rows(top, ""))
+    if cut := _first_cut(top):
+        deep = cut.depth >= DEEP
+        way = f"moot tree {cut.run_id}" if deep else f"moot tree {top.run_id} --limit {limit * 4}"
+        click.echo(f"There are more: {way}", err=True)
+
+
+def _row(api: Api, run_id: str) -> dict[str, Any]:
+    for row in api.get(RUNS, prefix=run_id, limit=1)["runs"]:
+        return dict(row)
+    raise Trouble(f"there is no run {run_id}. See: moot run list", Exit.NOT_FOUND)
+
+
+def grown(api: Api, row: dict[str, Any], limit: int) -> Node:
+    """Level by level, so that a bound cuts the leaves first; no run stands there twice."""
+    top = Node(row, below=[])
+    seen, waiting = {top.run_id}, deque([top])
+    while waiting:
+        node = waiting.popleft()
+        for kind, key in (("child", "parent"), ("fork", "forkOf")):
+            room = limit - len(seen) if node.depth < DEEP else 0
+            rows, node.cut = _hanging(api, key, node, room)
+            fresh = [found for found in rows if found["runId"] not in seen]
+            seen.update(found["runId"] for found in fresh)
+            node.below += [Node(found, kind, node.depth + 1, below=[]) for found in fresh]
+        _put_in_place(api, node)
+        waiting.extend(node.below)
+    return top
+
+
+def _hanging(api: Api, key: str, node: Node, room: int) -> tuple[list[dict[str, Any]], bool]:
+    """Runs that name this one as theirs, at most so many, and whether some are left out."""
+    rows: list[dict[str, Any]] = []
+    cursor = None
+    while True:
+        wanted = max(1, min(500, room - len(rows)))
+        page = api.get(RUNS, **{key: node.run_id}, limit=wanted, cursor=cursor)
+        rows += page["runs"]
+        cursor = page.get("nextCursor")
+        if cursor is None or len(rows) >= room:
+            return rows[: max(0, room)], node.cut or cursor is not None or len(rows) > room
+
+
+def _put_in_place(api: Api, node: Node) -> None:
+    places = _dispatches(api, node) if any(one.kind == "child" for one in node.below) else {}
+    for one in node.below:
+        one.at = place(one.row["forkedFrom"]) if one.kind == "fork" else places.get(one.run_id)
+    node.below.sort(key=lambda one: (-1 if one.at is None else one.at, one.row["startedAt"]))
+
+
+def _dispatches(api: Api, node: Node) -> dict[str, int]:
+    """Where children were started, read from the log of the run that started them."""
+    missing = {one.run_id for one in node.below if one.kind == "child"}
+    found: dict[str, int] = {}
+    after = -1
+    for _ in range(PAGES):
+        page = page_of(api, node.run_id, after)
+        for event in page["events"]:
+            child = event["payload"].get("childRunId")
+            if event["type"] == "node.dispatched" and child in missing:
+                found.setdefault(child, event["sequence"])
+        after = page["lastEventSeq"]
+        if missing <= found.keys() or not page["events"] or page["isComplete"]:
+            break
+    return found
+
+
+def _first_cut(node: Node) -> Node | None:
+    return node if node.cut else next(filter(None, map(_first_cut, node.below)), None)
+
+
+def _as_json(node: Node) -> dict[str, Any]:
+    shown: dict[str, Any] = {**node.row, "kind": node.kind}
+    if node.at is not None:
+        shown["at"] = node.at
+    return {**shown, "below": [_as_json(one) for one in node.below], "complete": not node.cut}
+
+
+def _rows(node: Node, above: str) -> list[list[Any]]:
+    own = [node.depth, _how(node), node.at, node.run_id, node.row["workflowId"], node.row["status"],
+           above, node.note]  # fmt: skip
+    rows = [own]
+    for one in node.below:
+        rows += _rows(one, node.run_id)
+    return rows
+
+
+def _draw(top: Node) -> None:
+    output.fitted(_words(top))
+    if fork := top.row.get("forkedFrom"):
+        output.fitted(f"│  {descent(fork)}")
+    if parent := top.row.get("parentRunId"):
+        output.fitted(f"│  child of {output.one_line(parent)}")
+    _branches(top, "")
+
+
+def _branches(node: Node, margin: str) -> None:
+    for count, one in enumerate(node.below, 1):
+        last = count == len(node.below) and not node.cut
+        output.fitted(f"{margin}{'└─' if last else '├─'} {_words(one)}")
+        _branches(one, margin + ("   " if last else "│  "))
+    if node.cut:
+        click.echo(f"{margin}└─ …")
+
+
+def _words(node: Node) -> str:
+    where = f"#{node.at} " if node.at is not None else ""
+    name = click.style(output.short(node.run_id), bold=True)
+    what = node.row["workflowId"] if node.kind != "fork" else _how(node)
+    said = f'  "{output.brief(node.note)}"' if node.note else ""
+    return f"{where}{name}  {output.one_line(what)}  {output.status_mark(node.row['status'])}{said}"
+
+
+def _how(node: Node) -> str:
+    """A fork is a branch or a replay."""
+    return str(node.row["forkedFrom"]["mode"]) if node.kind == "fork" else node.kind

@@ -1,0 +1,138 @@
+"""``moot why RUN@N``: what caused an event, and what caused that, back to the beginning."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import click
+
+from moot.cli import output
+from moot.cli.client import to_read
+from moot.cli.events import summary
+from moot.cli.histories import Event, Histories
+from moot.cli.options import Options, talks
+from moot.cli.places import place_of
+from moot.cli.trouble import Exit, Trouble
+
+#: steps that are walked unless more are asked for
+STEPS = 200
+
+Find = Callable[[str], Event | None]
+
+
+class Root(NamedTuple):
+    """Why the walk ended: what nobody caused here, or what cannot be followed further."""
+
+    kind: str
+    cause: str | None = None
+    host: str | None = None
+
+
+@click.command()
+@click.argument("place", metavar="RUN@N")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 10_000), default=STEPS, show_default=True,
+    help="Walk at most so many steps.",
+)  # fmt: skip
+@talks
+def why(options: Options, place: str, limit: int) -> None:
+    """Show what caused event N of a run, step by step back to the beginning.
+
+    The walk goes on in other runs where the cause lies there: a worker's beginning was caused by
+    an event of its parent. The numbers stand in: moot run tail RUN
+    """
+    api = to_read(options)
+    run_id, sequence = place_of(api, place, "why")
+    histories = Histories(api)
+    first = histories.expect(run_id, sequence)
+    steps = list(walk(first, lambda name: found_by(histories, name), limit))
+    root = ended(steps, lambda name: found_by(histories, name))
+    if options.json:
+        shown = {"kind": root.kind, "causationId": root.cause, "hostId": root.host}
+        kept = {name: value for name, value in shown.items() if value is not None}
+        output.show_json({"runId": run_id, "sequence": sequence, "steps": steps, "root": kept})
+    else:
+        _show(steps, root)
+
+
+def walk(first: Event, find: Find, limit: int) -> Iterator[Event]:
+    """The event, its cause, the cause of that … as far as they are found, none of them twice."""
+    seen: set[str] = set()
+    event: Event | None = first
+    while event is not None and len(seen) < limit and event["eventId"] not in seen:
+        seen.add(event["eventId"])
+        yield event
+        cause = cause_of(event)
+        event = find(cause) if cause is not None and host_of(event) is None else None
+
+
+def ended(steps: list[Event], find: Find) -> Root:
+    """Why it goes no further than the last step."""
+    last = steps[-1]
+    cause, host = cause_of(last), host_of(last)
+    if cause is None:
+        return Root("beginning")
+    if host is not None:
+        return Root("host", cause, host)
+    if any(event["eventId"] == cause for event in steps):
+        return Root("circle", cause)
+    return Root("limit" if find(cause) is not None else "outside", cause)
+
+
+def cause_of(event: Event) -> str | None:
+    cause = event.get("causationId")
+    return str(cause) if cause else None
+
+
+def host_of(event: Event) -> str | None:
+    """The other host on which the cause happened, if it was not here."""
+    host = event["payload"].get("causationHostId")
+    return str(host) if host else None
+
+
+def found_by(histories: Histories, event_id: str) -> Event | None:
+    """The event of that id, if it is one of a run that is here."""
+    run_id, _, sequence = event_id.rpartition(".")
+    if not run_id or not sequence.isdecimal() or not sequence.isascii():
+        return None
+    try:
+        return histories.event(run_id, int(sequence))
+    except Trouble as trouble:
+        if trouble.exit_code is not Exit.NOT_FOUND:
+            raise
+        return None
+
+
+def _show(steps: list[Event], root: Root) -> None:
+    """On a terminal a list downwards, the newest first; for programs a row for each step."""
+    if not output.on_terminal():
+        rows = [[step["runId"], step["sequence"], step["type"], step.get("nodeId"), summary(step)]
+                for step in steps]  # fmt: skip
+        if said := last_word(steps[-1], root):
+            rows.append([None, None, root.kind, None, said])
+        output.table((), rows)
+        return
+    run_id = steps[0]["runId"]
+    click.echo(click.style(output.line(run_id), bold=True))
+    for count, step in enumerate(steps):
+        if step["runId"] != run_id:
+            run_id = step["runId"]
+            click.echo(f"in {click.style(output.line(run_id), bold=True)}")
+        output.fitted(f"{'←' if count else ' '} {_step(step)}")
+    if said := last_word(steps[-1], root):
+        output.fitted(f"  {said}")
+
+
+def _step(event: Event) -> str:
+    number, node = f"#{event['sequence']}", output.one_line(event.get("nodeId") or "")
+    return f"{number:<5} {node:<12}  {summary(event)}"
+
+
+def last_word(last: Event, root: Root) -> str:
+    words: dict[str, str] = {
+        "beginning": "",
+        "host": f"caused by {root.cause} on {root.host}",
+        "outside": f"caused by {root.cause}, which is no event of a run here",
+        "circle": f"caused by {root.cause}, which is above already",
+        "limit": f"there is more: moot why {last['runId']}@{last['sequence']}",
+    }
+    return output.one_line(words[root.kind])
