@@ -95,7 +95,8 @@ def test_an_event_more_on_one_side_shifts_the_numbers_and_nothing_else() -> None
     a = [event("a", 0, "run.started", "", None), event("a", 1, "node.started", "x", 0),
          event("a", 2, "node.completed", "x", 1)]  # fmt: skip
     b = [event("b", 0, "run.started", "", None), event("b", 1, "log.appended", "", 0),
-         event("b", 2, "node.started", "x", 0), event("b", 3, "node.completed", "x", 2)]  # fmt: skip
+         event("b", 2, "node.started", "x", 0),
+         event("b", 3, "node.completed", "x", 2)]  # fmt: skip
     lines = align(a, b)
     assert [(x and x["sequence"], y and y["sequence"]) for x, y in lines] == [
         (0, 0), (None, 1), (1, 2), (2, 3)

@@ -13,6 +13,7 @@ from moot.cli.api import api
 from moot.cli.db import db
 from moot.cli.demo import demo
 from moot.cli.dev import dev
+from moot.cli.diff import diff
 from moot.cli.doctor import doctor
 from moot.cli.flow import flow
 from moot.cli.inbox import inbox
@@ -25,7 +26,7 @@ from moot.cli.trouble import Exit, Trouble
 from moot.cli.why import why
 
 COMMANDS = (
-    demo, serve, dev, run, tree, why, inbox, approve, reject, answer, thread, flow, key, db,
+    demo, serve, dev, run, diff, tree, why, inbox, approve, reject, answer, thread, flow, key, db,
     doctor, api, openapi, version,
 )  # fmt: skip
 

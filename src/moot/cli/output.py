@@ -133,14 +133,14 @@ def _style(value: str) -> str:
     return MARKS.get(value.removeprefix("✓ ").removeprefix("✗ "), ("", ""))[1]
 
 
-def fitted(text: str) -> None:
+def fitted(text: str, colour: str | None = None) -> None:
     """One line of ours that gives way at the edge of a terminal; a pipe gets all of it."""
     import shutil
 
     plain, room = click.unstyle(text), shutil.get_terminal_size().columns
     if on_terminal() and len(plain) > room:
         text = plain[: max(1, room - 1)] + "…"
-    click.echo(text)
+    click.echo(click.style(text, fg=colour) if colour else text)
 
 
 def status_mark(status: str) -> str:

@@ -1,0 +1,116 @@
+"""What differs between two events that correspond, and between two texts. Pure."""
+
+import json
+import re
+from difflib import SequenceMatcher
+from typing import Any
+
+from moot.cli.aligning import Event
+
+#: ids that are made up for each run
+MADE_UP = re.compile(r"\b(run|th|int|art|msg|evt)_[a-z2-7]{20}\b")
+#: what differs from run to run, and says nothing of what happened
+NOISE = frozenset({
+    "durationMs", "ts", "invocationId", "messageId", "originalEventId", "editedBy", "via",
+    "forkedFrom", "parentRunId", "parentNodeId", "scopeId", "limits", "costEstimateUsd",
+})  # fmt: skip
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+
+#: words of a text that are compared; words shown on both sides of a change
+MOST_WORDS = 1000
+AROUND = 4
+#: places in a payload that are named
+NAMED = 3
+
+Leaves = dict[str, Any]
+
+
+def same(a: Event, b: Event) -> bool:
+    """Whether both say the same thing happened, whenever it did and whatever it is numbered."""
+    return not differing(a, b)
+
+
+def differing(a: Event, b: Event) -> list[str]:
+    """Paths within the payload at which they differ; an event of another kind differs in all."""
+    if (a["type"], a.get("nodeId")) != (b["type"], b.get("nodeId")):
+        return ["type"]
+    left, right = _leaves(a.get("payload")), _leaves(b.get("payload"))
+    return [path for path in {**left, **right} if _shown(left, path) != _shown(right, path)]
+
+
+def changes(a: Event, b: Event) -> str:
+    """``outputs.price 1 → 2``: the first few places and both values."""
+    left, right = _leaves(a.get("payload")), _leaves(b.get("payload"))
+    paths = differing(a, b)
+    said = [f"{path} {_shown(left, path)} → {_shown(right, path)}" for path in paths[:NAMED]]
+    more = f", and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
+    return "; ".join(said) + more
+
+
+def _shown(leaves: Leaves, path: str) -> str:
+    return json.dumps(leaves[path], ensure_ascii=False) if path in leaves else "nothing"
+
+
+def _leaves(value: Any, path: str = "") -> Leaves:
+    """Every single value by its path, without what is noise."""
+    if isinstance(value, dict) and value:
+        found: Leaves = {}
+        for key, inner in value.items():
+            if key not in NOISE:
+                found |= _leaves(inner, f"{path}.{key}" if path else str(key))
+        return found
+    if isinstance(value, list) and value:
+        found = {}
+        for number, inner in enumerate(value):
+            found |= _leaves(inner, f"{path}[{number}]")
+        return found
+    if isinstance(value, str):
+        value = MADE_UP.sub(r"\1_*", value)
+        return {path: "*" if MOMENT.fullmatch(value) else value}
+    return {path: value}
+
+
+def text_of(event: Event) -> str | None:
+    """The words somebody said with the event, if it is of that kind."""
+    said = event.get("payload") or {}
+    turn = said.get("turn") or said.get("initialTurn") or said.get("finalTurn")
+    if isinstance(turn, dict):
+        text = turn.get("content")
+    else:
+        text = said.get("chunk", said.get("message"))
+    return text if isinstance(text, str) else None
+
+
+def word_diff(a: str, b: str) -> str:
+    """Both texts in one: ``Two of [-three-] {+four+} sources``. Long common stretches are left
+    out, and texts too long to be compared are told apart by where they begin to differ."""
+    left, right = a.split(), b.split()
+    if max(len(left), len(right)) > MOST_WORDS:
+        left, right = _tails(left, right)
+    said: list[str] = []
+    found = SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
+    for number, (op, i, j, k, m) in enumerate(found):
+        if op == "equal":
+            said += _shortened(left[i:j], first=not number, last=number == len(found) - 1)
+            continue
+        if i < j:
+            said.append(f"[-{' '.join(left[i:j])}-]")
+        if k < m:
+            said.append(f"{{+{' '.join(right[k:m])}+}}")
+    return " ".join(said)
+
+
+def _shortened(words: list[str], first: bool, last: bool) -> list[str]:
+    head = [] if first else words[:AROUND]
+    tail = [] if last else words[-AROUND:]
+    if len(words) <= len(head) + len(tail) + 1:
+        return words
+    return [*head, "…", *tail]
+
+
+def _tails(left: list[str], right: list[str]) -> tuple[list[str], list[str]]:
+    """From a few words before the first difference on, as many as can be compared."""
+    pairs = enumerate(zip(left, right, strict=False))
+    start = next((n for n, (x, y) in pairs if x != y), min(len(left), len(right)))
+    start = max(0, start - AROUND)
+    return left[start : start + MOST_WORDS], right[start : start + MOST_WORDS]

@@ -1,0 +1,190 @@
+"""``moot diff A B``: two runs side by side, aligned by cause."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from moot.cli import output
+from moot.cli.aligning import Event, Pair
+from moot.cli.client import path_of, to_read
+from moot.cli.comparing import changes, text_of, word_diff
+from moot.cli.events import summary
+from moot.cli.histories import whole
+from moot.cli.lines import Edit, Stretch, as_json, common, edits, forked, origin, stretches
+from moot.cli.options import Options, talks
+from moot.cli.runs import resolve
+from moot.cli.trouble import Exit
+
+#: events of each run that are compared
+MOST = 50_000
+COLOURS = {"-": "red", "+": "green", "~": "yellow"}
+#: where the first column ends
+LABEL = 9
+
+
+@click.command()
+@click.argument("a")
+@click.argument("b")
+@click.option("-e", "--exit-code", "telling", is_flag=True, help="Exit 1 when they differ.")
+@talks
+def diff(options: Options, a: str, b: str, telling: bool) -> Exit:
+    """Compare two runs: what they have in common, what was changed, what came of it.
+
+    Events are matched by what caused them, so that one more of them does not shift the rest.
+    Times, durations and made-up ids are not compared. Lines begin with - for events of A only,
+    + for events of B only, ~ for events of both that say something else.
+    """
+    api = to_read(options)
+    runs = [api.get(path_of("v1", "runs", resolve(api, name))) for name in (a, b)]
+    logs, all_read = [], True
+    for run in runs:
+        events, entire = whole(api, run["runId"], MOST)
+        logs.append(events)
+        all_read = all_read and entire
+    found = stretches(*logs)
+    if options.json:
+        output.show_json(_as_json(runs, logs, found, all_read))
+    else:
+        _show(runs, logs, found)
+    if not all_read:
+        output.complain(f"Only the first {MOST} events of each run were compared.")
+    return Exit.FAILED if telling and not _identical(found) else Exit.OK
+
+
+def _identical(found: list[Stretch]) -> bool:
+    return all(stretch.op == "same" for stretch in found)
+
+
+def _edits(logs: list[list[Event]]) -> list[Edit]:
+    kin = forked(*logs)
+    return list(edits(*kin)) if kin is not None else []
+
+
+def _as_json(
+    runs: list[dict[str, Any]], logs: list[list[Event]], found: list[Stretch], all_read: bool
+) -> dict[str, Any]:
+    sides = [_side(run, log) for run, log in zip(runs, logs, strict=True)]
+    told = [
+        {"what": edit.what, "before": edit.before, "after": edit.after} for edit in _edits(logs)
+    ]
+    return {
+        "a": sides[0], "b": sides[1], "identical": _identical(found), "common": common(found),
+        "changes": told, "lines": as_json(found), "complete": all_read,
+    }  # fmt: skip
+
+
+def _side(run: dict[str, Any], log: list[Event]) -> dict[str, Any]:
+    """A run in figures."""
+    shown = {"runId": run["runId"], "workflowId": run["workflowId"], "status": run["status"],
+             "events": len(log), "seconds": _seconds(run, log), "tokens": tokens(log)}  # fmt: skip
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def tokens(log: list[Event]) -> int | None:
+    """What models were paid for, as far as they told."""
+    told = [event["payload"] for event in log if event["type"] == "provider.usage"]
+    counts = (said.get("inputTokens", 0) + said.get("outputTokens", 0) for said in told)
+    return sum(counts) if told else None
+
+
+def _seconds(run: dict[str, Any], log: list[Event]) -> float:
+    """Until its end, or its last event."""
+    return output.between(run["startedAt"], run.get("completedAt", log[-1]["timestamp"]))
+
+
+def _show(runs: list[dict[str, Any]], logs: list[list[Event]], found: list[Stretch]) -> None:
+    shared = common(found)
+    if shared:
+        _labelled("common", _numbers([pair.a for pair in found[0].pairs]))
+    told = _edits(logs)
+    for edit in told:
+        _labelled("change", _words(edit))
+    note = next((origin(log)["note"] for log in logs if origin(log).get("note")), None)
+    if note:
+        _labelled("note", output.brief(note))
+    for stretch in found[1:] if shared else found:
+        for mark, text in _stretch(stretch):
+            line = f" {mark} {text}"
+            output.fitted(click.style(line, fg=COLOURS[mark]) if mark in COLOURS else text)
+    if _identical(found) and not told:
+        _labelled("same", "nothing differs")
+    _totals(runs, logs)
+
+
+def _labelled(label: str, text: str) -> None:
+    output.fitted(f" {label:<{LABEL}}{text}")
+
+
+def _words(edit: Edit) -> str:
+    if edit.before is None and edit.after is None:
+        return output.one_line(edit.what)
+    before = "nothing" if edit.before is None else output.brief(edit.before, 60)
+    after = "nothing" if edit.after is None else output.brief(edit.after, 60)
+    return f"{output.one_line(edit.what)}  {before} → {after}"
+
+
+def _stretch(stretch: Stretch) -> Iterator[tuple[str, str]]:
+    """What differs event by event; what is the same as one line."""
+    if stretch.op == "same":
+        left, right = (_numbers([pair[side] for pair in stretch.pairs]) for side in (0, 1))
+        text = left if left == right else f"{left} ↔ {right}"
+        yield "", f" {'same':<{LABEL}}{text}"
+        return
+    for pair in stretch.pairs:
+        yield from _differing(pair)
+
+
+def _differing(pair: Pair) -> Iterator[tuple[str, str]]:
+    if pair.a is None or pair.b is None:
+        event = pair.a or pair.b
+        assert event is not None
+        yield ("-" if pair.a else "+"), _line(event, summary(event))
+        return
+    texts, sums = (text_of(pair.a), text_of(pair.b)), (summary(pair.a), summary(pair.b))
+    if texts[0] is not None and texts[1] is not None and texts[0] != texts[1]:
+        words = output.one_line(word_diff(*texts))
+        yield "~", _line(pair.a, f"{_speaker(pair.a)}{words}", pair.b)
+    elif sums[0] != sums[1]:
+        yield "-", _line(pair.a, sums[0])
+        yield "+", _line(pair.b, sums[1])
+    else:
+        yield "~", _line(pair.a, f"{sums[0]}: {output.brief(changes(pair.a, pair.b), 300)}", pair.b)
+
+
+def _speaker(event: Event) -> str:
+    said = event["payload"]
+    turn = said.get("turn") or said.get("initialTurn") or said.get("finalTurn") or {}
+    return f"{output.one_line(str(turn['from']))}  " if turn.get("from") else ""
+
+
+def _line(event: Event, text: str, other: Event | None = None) -> str:
+    node = output.one_line(event.get("nodeId") or "")
+    number = f"#{event['sequence']}"
+    if other is not None and other["sequence"] != event["sequence"]:
+        number += f"/#{other['sequence']}"
+    return f"{number:<4} {node}{'  ' if node else ''}{text}"
+
+
+def _numbers(events: list[Event | None]) -> str:
+    numbers = [event["sequence"] for event in events if event is not None]
+    count = f"  ({len(numbers)} events)" if len(numbers) > 1 else ""
+    if len(numbers) == 1:
+        return f"#{numbers[0]}"
+    return f"#{numbers[0]}–#{numbers[-1]}{count}"
+
+
+def _totals(runs: list[dict[str, Any]], logs: list[list[Event]]) -> None:
+    """Outcome, events, tokens and time, each as what it was and what it is."""
+    a, b = (_side(run, log) for run, log in zip(runs, logs, strict=True))
+    _labelled("outcome", f"{_outcome(runs[0])} → {_outcome(runs[1])}")
+    figures = [f"events {a['events']} → {b['events']}"]
+    if "tokens" in a or "tokens" in b:
+        figures.append(f"tokens {a.get('tokens', 0)} → {b.get('tokens', 0)}")
+    figures.append(f"time {output.span(a['seconds'])} → {output.span(b['seconds'])}")
+    _labelled("", "    ".join(figures))
+
+
+def _outcome(run: dict[str, Any]) -> str:
+    code = run.get("error", {}).get("code")
+    return output.one_line(f"{run['status']} ({code})" if code else run["status"])

@@ -1,0 +1,83 @@
+"""What counts as a difference between two events, and how two texts are shown as one."""
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.cli.comparing import MOST_WORDS, changes, differing, same, text_of, word_diff
+
+RUN, OTHER = "run_" + "a" * 20, "run_" + "b" * 20
+words = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=30).map(" ".join)
+
+
+def event(**payload: Any) -> dict[str, Any]:
+    return {"type": "node.completed", "nodeId": "n", "payload": payload}
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ({"durationMs": 4}, {"durationMs": 5}),
+        ({"childRunId": RUN}, {"childRunId": OTHER}),
+        ({"key": f"{RUN}:gate:1"}, {"key": f"{OTHER}:gate:1"}),
+        ({"dueAt": "2026-01-01T00:00:00.5Z"}, {"dueAt": "2027-01-01T00:00:00Z"}),
+        ({"inputs": {}, "forkedFrom": {"mode": "branch"}}, {"inputs": {}}),
+    ],
+)
+def test_numbers_clocks_and_made_up_ids_are_no_difference(a: Any, b: Any) -> None:
+    assert same(event(**a), event(**b))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "said"),
+    [
+        ({"outputs": {"x": 1}}, {"outputs": {"x": 2}}, "outputs.x 1 → 2"),
+        ({"outputs": {"x": [1, 2]}}, {"outputs": {"x": [1]}}, "outputs.x[1] 2 → nothing"),
+        ({"x": {}}, {"x": {"y": None}}, "x {} → nothing; x.y nothing → null"),
+        ({"x": 1}, {"x": True}, "x 1 → true"),
+        ({"by": "key_" + "a" * 20}, {"by": "bo"}, f'by "key_{"a" * 20}" → "bo"'),
+    ],
+)  # fmt: skip
+def test_what_was_said_is_compared_place_by_place(a: Any, b: Any, said: str) -> None:
+    assert changes(event(**a), event(**b)) == said
+
+
+def test_another_node_or_type_differs_in_all() -> None:
+    assert differing(event(x=1), {**event(x=1), "nodeId": "m"}) == ["type"]
+    assert not same(event(x=1), {**event(x=1), "type": "node.failed"})
+
+
+def test_the_words_of_an_event_are_a_turn_a_chunk_or_a_message() -> None:
+    assert text_of(event(turn={"content": "hi"})) == "hi"
+    assert text_of(event(initialTurn={"content": "hi"})) == "hi"
+    assert text_of(event(chunk="hi")) == text_of(event(message="hi")) == "hi"
+    assert text_of(event(turn={"content": {"a": 1}})) is None
+    assert text_of(event(outputs={})) is None
+
+
+def test_two_texts_become_one() -> None:
+    assert word_diff("Two of three sources", "Two of four sources") == (
+        "Two of [-three-] {+four+} sources"
+    )
+    assert word_diff("a b", "a b c") == "a b {+c+}"
+    assert word_diff("", "x") == "{+x+}"
+
+
+@given(words, words)
+def test_each_text_can_be_read_out_of_the_two_where_nothing_is_left_out(a: str, b: str) -> None:
+    """Seen without the marks of the other side, what is left is the text, but for omissions."""
+    shown = word_diff(a, b)
+    for text, gone, kept in ((a, r"\{\+.*?\+\}", r"\[-|-\]"), (b, r"\[-.*?-\]", r"\{\+|\+\}")):
+        left = re.sub(kept, "", re.sub(gone, "", shown)).split()
+        pieces = " ".join(left).split("…")
+        assert re.fullmatch(".*".join(re.escape(piece) for piece in pieces), " ".join(text.split()))
+
+
+def test_a_text_too_long_to_compare_is_compared_from_its_first_difference() -> None:
+    long = ["w"] * (MOST_WORDS * 3)
+    shown = word_diff(" ".join([*long, "x"]), " ".join([*long, "y"]))
+    assert shown.endswith("[-x-] {+y+}")
+    assert len(shown) < 100
