@@ -21,6 +21,7 @@ MOST = 50_000
 COLOURS = {"-": "red", "+": "green", "~": "yellow"}
 #: where the first column ends
 LABEL = 9
+TO = "\u2013"
 
 
 @click.command()
@@ -65,9 +66,7 @@ def _as_json(
     runs: list[dict[str, Any]], logs: list[list[Event]], found: list[Stretch], all_read: bool
 ) -> dict[str, Any]:
     sides = [_side(run, log) for run, log in zip(runs, logs, strict=True)]
-    told = [
-        {"what": edit.what, "before": edit.before, "after": edit.after} for edit in _edits(logs)
-    ]
+    told = [edit._asdict() for edit in _edits(logs)]
     return {
         "a": sides[0], "b": sides[1], "identical": _identical(found), "common": common(found),
         "changes": told, "lines": as_json(found), "complete": all_read,
@@ -90,13 +89,13 @@ def tokens(log: list[Event]) -> int | None:
 
 def _seconds(run: dict[str, Any], log: list[Event]) -> float:
     """Until its end, or its last event."""
-    return output.between(run["startedAt"], run.get("completedAt", log[-1]["timestamp"]))
+    return output.between(run["startedAt"], run.get("completedAt") or str(log[-1]["timestamp"]))
 
 
 def _show(runs: list[dict[str, Any]], logs: list[list[Event]], found: list[Stretch]) -> None:
     shared = common(found)
     if shared:
-        _labelled("common", _numbers([pair.a for pair in found[0].pairs]))
+        _labelled("common", _numbers(found[0]))
     told = _edits(logs)
     for edit in told:
         _labelled("change", _words(edit))
@@ -105,8 +104,7 @@ def _show(runs: list[dict[str, Any]], logs: list[list[Event]], found: list[Stret
         _labelled("note", output.brief(note))
     for stretch in found[1:] if shared else found:
         for mark, text in _stretch(stretch):
-            line = f" {mark} {text}"
-            output.fitted(click.style(line, fg=COLOURS[mark]) if mark in COLOURS else text)
+            output.fitted(f" {mark} {text}" if mark else text, COLOURS.get(mark))
     if _identical(found) and not told:
         _labelled("same", "nothing differs")
     _totals(runs, logs)
@@ -127,9 +125,7 @@ def _words(edit: Edit) -> str:
 def _stretch(stretch: Stretch) -> Iterator[tuple[str, str]]:
     """What differs event by event; what is the same as one line."""
     if stretch.op == "same":
-        left, right = (_numbers([pair[side] for pair in stretch.pairs]) for side in (0, 1))
-        text = left if left == right else f"{left} ↔ {right}"
-        yield "", f" {'same':<{LABEL}}{text}"
+        yield "", f" {'same':<{LABEL}}{_numbers(stretch)}"
         return
     for pair in stretch.pairs:
         yield from _differing(pair)
@@ -141,15 +137,16 @@ def _differing(pair: Pair) -> Iterator[tuple[str, str]]:
         assert event is not None
         yield ("-" if pair.a else "+"), _line(event, summary(event))
         return
-    texts, sums = (text_of(pair.a), text_of(pair.b)), (summary(pair.a), summary(pair.b))
-    if texts[0] is not None and texts[1] is not None and texts[0] != texts[1]:
-        words = output.one_line(word_diff(*texts))
+    was, now = text_of(pair.a), text_of(pair.b)
+    before, after = summary(pair.a), summary(pair.b)
+    if was is not None and now is not None and was != now:
+        words = output.one_line(word_diff(was, now))
         yield "~", _line(pair.a, f"{_speaker(pair.a)}{words}", pair.b)
-    elif sums[0] != sums[1]:
-        yield "-", _line(pair.a, sums[0])
-        yield "+", _line(pair.b, sums[1])
+    elif before != after:
+        yield "-", _line(pair.a, before)
+        yield "+", _line(pair.b, after)
     else:
-        yield "~", _line(pair.a, f"{sums[0]}: {output.brief(changes(pair.a, pair.b), 300)}", pair.b)
+        yield "~", _line(pair.a, f"{before}: {output.brief(changes(pair.a, pair.b), 300)}", pair.b)
 
 
 def _speaker(event: Event) -> str:
@@ -166,12 +163,18 @@ def _line(event: Event, text: str, other: Event | None = None) -> str:
     return f"{number:<4} {node}{'  ' if node else ''}{text}"
 
 
-def _numbers(events: list[Event | None]) -> str:
+def _numbers(stretch: Stretch) -> str:
+    """``#4-#6 ↔ #9-#11``, or once where both sides have the same numbers."""
+    left, right = (_span([pair[side] for pair in stretch.pairs]) for side in (0, 1))
+    many = len(stretch.pairs)
+    count = f"  ({many} events)" if many > 1 else ""
+    return (left if left == right else f"{left} ↔ {right}") + count
+
+
+def _span(events: list[Event | None]) -> str:
     numbers = [event["sequence"] for event in events if event is not None]
-    count = f"  ({len(numbers)} events)" if len(numbers) > 1 else ""
-    if len(numbers) == 1:
-        return f"#{numbers[0]}"
-    return f"#{numbers[0]}–#{numbers[-1]}{count}"
+    first, last = numbers[0], numbers[-1]
+    return f"#{first}" if first == last else f"#{first}{TO}#{last}"
 
 
 def _totals(runs: list[dict[str, Any]], logs: list[list[Event]]) -> None:
