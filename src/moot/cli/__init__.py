@@ -16,8 +16,10 @@ from moot.cli.dev import dev
 from moot.cli.diff import diff
 from moot.cli.doctor import doctor
 from moot.cli.flow import flow
+from moot.cli.fork import fork
 from moot.cli.inbox import inbox
 from moot.cli.key import key
+from moot.cli.replay import replay
 from moot.cli.run import run
 from moot.cli.serve import serve
 from moot.cli.thread import thread
@@ -26,8 +28,8 @@ from moot.cli.trouble import Exit, Trouble
 from moot.cli.why import why
 
 COMMANDS = (
-    demo, serve, dev, run, diff, tree, why, inbox, approve, reject, answer, thread, flow, key, db,
-    doctor, api, openapi, version,
+    demo, serve, dev, run, fork, replay, diff, tree, why, inbox, approve, reject, answer, thread,
+    flow, key, db, doctor, api, openapi, version,
 )  # fmt: skip
 
 

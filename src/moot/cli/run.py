@@ -81,7 +81,7 @@ def start(
         _show_created(options, created)
         return Exit.OK
     watching = output.on_terminal() if watch is None else watch
-    return _follow(options, api, created["runId"], quiet=not watching, **how)
+    return follow(options, api, created["runId"], quiet=not watching, **how)
 
 
 def _warn_of_unknown(api: Api, body: dict[str, Any]) -> None:
@@ -128,7 +128,7 @@ def _show_created(options: Options, created: dict[str, Any]) -> None:
         click.echo(created["runId"])
 
 
-def _follow(options: Options, api: Api, run_id: str, quiet: bool = False, **how: Any) -> Exit:
+def follow(options: Options, api: Api, run_id: str, quiet: bool = False, **how: Any) -> Exit:
     """Events while they come, then how it ended; quiet shows the end only."""
     follower = Follower(api, Client(place(options)), run_id, options.json)
     if not quiet and not options.json:
@@ -229,7 +229,7 @@ def tail(options: Options, run_id: str, after: int, no_follow: bool, **how: Any)
     if no_follow or api.offline:
         show_events(api, Client(place(options)), run_id, after, options.json)
         return Exit.OK
-    return _follow(options, api, run_id, after=after, **how)
+    return follow(options, api, run_id, after=after, **how)
 
 
 @run.command()
