@@ -1,0 +1,56 @@
+"""moot replay: the same again, without asking or calling anybody."""
+
+import json
+
+import pytest
+from cli_helpers import Cli, begun
+from stories import answered, events, finished, supervised, talked
+
+
+def order(moot: Cli, run_id: str) -> list[tuple[str, object]]:
+    return [(event["type"], event.get("nodeId")) for event in events(moot, run_id)]
+
+
+@pytest.mark.parametrize("flow", ["hello", "breaks", "mails", "parent"])
+def test_a_replay_is_a_run_with_the_same_events(moot: Cli, flow: str) -> None:
+    source = finished(moot, flow)
+    done = moot("replay", source)
+    copy, said, end = done.lines()[0].split("\t")
+    assert (done.code, said) == (0, f"replay of {source}")
+    assert end.startswith("✗ failed" if flow == "breaks" else "✓ completed")
+    assert copy != source
+    assert order(moot, copy) == order(moot, source)
+
+
+def test_an_answer_is_given_again(moot: Cli) -> None:
+    source = answered(moot, "reject", "--comment", "no")
+    found = json.loads(moot("replay", source, "--json").out)
+    assert (found["sourceRunId"], found["mode"], found["status"]) == (source, "replay", "failed")
+    assert found["diverged"] == []
+
+
+def test_on_a_terminal_ids_are_short(moot: Cli) -> None:
+    source = finished(moot, "hello")
+    assert f"  replay of {source[:12]}  " in moot.on_terminal("replay", source).out
+
+
+@pytest.mark.parametrize("flow", ["hello", "breaks", "flaky", "mails", "parent"])
+def test_a_verified_run_is_identical_and_no_run_is_made(moot: Cli, flow: str) -> None:
+    source = finished(moot, flow)
+    count = len(events(moot, source))
+    newest = moot("run", "list", "-n", 1).out
+    done = moot("replay", source, "--verify")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"replayed {count} events, 0 model calls, identical ✓\n"
+    assert moot("run", "list", "-n", 1).out == newest
+
+
+def test_runs_that_wait_talk_or_have_workers_are_verified_too(moot: Cli) -> None:
+    for run_id in (begun(moot, "asks"), talked(moot, "one", "two"), supervised(moot)):
+        found = json.loads(moot("replay", run_id, "--verify", "--json").out)
+        assert (found["identical"], found["events"]) == (True, len(events(moot, run_id)))
+
+
+def test_what_is_not_there_cannot_be_said_again(moot: Cli) -> None:
+    for words in (("zz9",), ("run_" + "a" * 20,), ("run_" + "a" * 20, "--verify")):
+        assert moot("replay", *words).code == 5
