@@ -10,7 +10,7 @@ from moot.core.flow import Flow
 from moot.core.run import Run, fold
 from moot.core.starting import Limits
 from moot.engine.flows import Flows
-from moot.engine.forking import Replay
+from moot.engine.replaying import Replay
 from moot.engine.head import Head
 from moot.store.protocol import Batch
 

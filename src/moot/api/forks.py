@@ -7,7 +7,7 @@ from msgspec import Struct
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core.errors import BadRequest, Forbidden, NotProvided, Unprocessable
 from moot.core.run import Run
-from moot.engine.forking import replay
+from moot.engine.replaying import replay
 
 MODES = ("replay", "branch")
 
