@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 from hosting import TENANT, log
 from msgspec import UNSET
 from said_again import CHAIR
@@ -19,7 +20,7 @@ OWN = ("forkedFrom", "parentRunId", "parentNodeId", "scopeId")
 async def forked(host: Host, source: str, from_seq: int, **given: Any) -> Run:
     """The branch, whose history is that of its source, which is not touched."""
     before = await log(host, source)
-    edit = Edit(**given.pop("edit", {}))
+    edit = msgspec.convert(given.pop("edit", {}), Edit)
     wanted = Wanted(from_seq=from_seq, by=CHAIR, edit=edit, **given)
     run = await branch(host, TENANT, source, wanted)
     told = await log(host, run.run_id)

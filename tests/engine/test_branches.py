@@ -1,5 +1,8 @@
 """Branches (protocol 9.2): another run's history, and a life of its own from there on."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from branching_off import forked
 from hosting import (
@@ -179,7 +182,7 @@ async def test_options_of_a_branch_are_those_of_its_source_and_what_it_is_given(
     place: Place,
 ) -> None:
     host = place.host()
-    given = {
+    given: dict[str, Any] = {
         "configurable": {"acme.a": 1, "recursionLimit": 9},
         "tags": ["t"],
         "metadata": {"m": 1},
@@ -299,7 +302,7 @@ async def test_every_fork_of_a_family_comes_to_the_same(place: Place) -> None:
     await sound(host)
 
 
-def _wave(policy: str) -> dict[str, object]:
+def _wave(policy: str) -> dict[str, Any]:
     plan = [{"kind": "next-worker", "nextWorkerIds": ["kid", "kid", "kid"]}]
     config = {
         "fanOutPolicy": policy, "outputMapping": {"got": "x"},
@@ -342,7 +345,7 @@ async def test_a_wave_of_children_is_forked_and_comes_together(place: Place, pol
     await sound(host)
 
 
-def _settled(name: str):  # type: ignore[no-untyped-def]
+def _settled(name: str) -> Callable[[Run], bool]:
     def reached(run: Run) -> bool:
         lives = [status for status in run.children.values() if status is None]
         return run.terminal or (run.children.get(name) is not None and bool(lives))

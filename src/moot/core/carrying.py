@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
+from moot.core.definition import Connection
 from moot.core.events import Event
 from moot.core.flow import Flow
 from moot.core.masking import MASK
@@ -117,13 +118,16 @@ def _default(flow: Flow, start: Event, name: str, sequence: int) -> Any:
 
 
 def _needed(run: Run, flow: Flow, name: str) -> bool:
-    """Any node may look at a variable. An output matters to whoever comes after its node."""
+    """Any node may look at a variable; a sealed output is seen by whoever is connected to it."""
     if run.terminal:
         return False
     kind, _, rest = name.partition(":")
     if kind != "out":
         return True
-    readers = flow.nodes[rest.rpartition(":")[0]].targets
+    source, _, port = rest.rpartition(":")
     return any(
-        key not in run.nodes or run.nodes[key].status not in NODE_TERMINAL for key in readers
+        isinstance(value, Connection) and (value.node_id, value.output_key) == (source, port)
+        for key, node in flow.nodes.items()
+        if key not in run.nodes or run.nodes[key].status not in NODE_TERMINAL
+        for value in node.definition.inputs.values()
     )

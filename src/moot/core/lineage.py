@@ -54,7 +54,7 @@ def living(run: "Run") -> list[tuple[str, str]]:
 
 
 def whole_cut(log: list[Event], cut: int) -> int:
-    """What one decision caused is one moment and is not torn apart: the cut after its last event."""
+    """The cut after the decision it falls into: what one decision caused is not torn apart."""
     until = log[cut - 1].timestamp
     while cut < len(log) and log[cut].timestamp == until:
         cut += 1

@@ -1,4 +1,4 @@
-"""Branch: a new run that has another one's history up to an event, and a life of its own from there.
+"""Branch: a new run with another one's history up to an event and a life of its own from there.
 
 The history is said again in one batch; what is owed after it is seen to as for any run. Children
 that lived at the fork are forked with it, so that no run has two parents.
@@ -105,7 +105,7 @@ async def _plan(host: Host, tenant: str, run_id: str, until: Wanted | str) -> Pl
 
 
 def _cut(run: Run, log: list[Event], wanted: Wanted) -> int:
-    """How many events are given. An edit replaces an event, and with it the rest of its decision."""
+    """How many events are given. An edit replaces an event and the rest of its decision."""
     cut = max(wanted.from_seq, 1)
     if cut > len(log):
         raise past_the_end(run, cut)

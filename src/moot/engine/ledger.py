@@ -141,18 +141,15 @@ class Ledger:
                 invocationId=known.name,
             )
         await reporter.recorded(NewEvent("moot.effect.started", payload, reporter.node_id))
-        unknown = known is not None and known.ended is None
-        return await self._made(
-            reporter, known.name if known and unknown else name, effect, payload
-        )
+        if known is not None and known.ended is None:
+            name = known.name  # it may have been called by this name
+        return await self._made(reporter, name, effect, payload)
 
     async def _known(self, reporter: Reporter, name: str, effect: Effect) -> Known | None:
         row = await self._store.effect(reporter.tenant, name)
         if row is None or not row.finished:
-            begun = None if row is None else Known(name)
-            return (
-                await self._inherited(reporter, effect) if reporter.inherited else None
-            ) or begun
+            before = await self._inherited(reporter, effect) if reporter.inherited else None
+            return before or (None if row is None else Known(name))
         return Known(name, await self._recorded(reporter.tenant, row.run_id, row.sequence))
 
     async def _inherited(self, reporter: Reporter, effect: Effect) -> Known | None:
