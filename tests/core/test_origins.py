@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.core.origins import Origin, origin, retold
+from moot.core.origins import Origin, origin
 
 SAID = {"sourceRunId": "run_a", "fromSeq": 3, "mode": "branch"}
 json = st.recursive(
@@ -25,13 +24,3 @@ def test_what_is_said_besides_is_passed_over() -> None:
     assert origin({**SAID, "edit": {"turn": {}}}) == Origin("run_a", 3, "branch")
     assert origin({**SAID, "note": "why"}) == Origin("run_a", 3, "branch", "why")
     assert origin(None) is None
-
-
-@pytest.mark.parametrize(
-    ("mode", "expected"), [("replay", [True] * 5), ("branch", [True, True, True, False, False])]
-)
-def test_a_replay_only_tells_and_a_branch_lives_from_its_place_on(
-    mode: str, expected: list[bool]
-) -> None:
-    assert [retold({**SAID, "mode": mode}, sequence) for sequence in range(5)] == expected
-    assert not retold(None, 0)

@@ -147,6 +147,7 @@ CATALOGUE = (
     EventType("moot.thread.control", "somebody steered a conversation", True),
     EventType("moot.participant.joined", "somebody may take part from a turn on", True),
     EventType("moot.participant.left", "somebody takes part no longer", True),
+    EventType("moot.child.forked", "a branch has a child of its own in the place of one", True),
     EventType("replay.diverged", "a replay went another way than its source"),
     EventType("moot.pause.requested", "a pause waits for the running nodes to finish", True),
     EventType("moot.effect.started", "an effect on the outside world is about to happen", True),

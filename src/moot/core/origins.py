@@ -15,12 +15,6 @@ class Origin(Struct, frozen=True, rename="camel"):
     note: str | None = None
 
 
-def retold(forked_from: Any, sequence: int) -> bool:
-    """Whether an event says again what happened in the source: there, and not here."""
-    fork = origin(forked_from)
-    return fork is not None and (fork.mode == "replay" or sequence < fork.from_seq)
-
-
 def origin(forked_from: Any) -> Origin | None:
     """None for a run that is no fork, and for what nobody can read: a list must not fail by it."""
     try:

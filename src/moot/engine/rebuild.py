@@ -7,11 +7,10 @@ from collections.abc import AsyncIterator
 
 from moot.core import events
 from moot.core.commands import Advance, decide
-from moot.core.origins import retold
 from moot.core.pending import pending
 from moot.core.run import Run, apply
 from moot.engine.flows import Flows
-from moot.engine.turn import due_of, effect_row, inbox_rows, message_ids, row_of
+from moot.engine.turn import due_of, effect_rows, inbox_rows, message_ids, row_of
 from moot.store.protocol import Append, EffectRow, Store
 
 PAGE = 2000
@@ -48,8 +47,8 @@ async def _folded(store: Store, tenant: str, run_id: str) -> tuple[Run, list[Eff
         for row in rows:
             event = events.decode(row)
             apply(run, event)
-            if event.type in EFFECT_TYPES and not retold(run.forked_from, event.sequence):
-                effects.append(effect_row(run, event))
+            if event.type in EFFECT_TYPES:
+                effects += effect_rows(run, event)
             messages += message_ids(event)
     return run, effects, messages
 
