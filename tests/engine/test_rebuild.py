@@ -23,8 +23,8 @@ from moot import node as node_function
 from moot.core.commands import CancelRun, PauseRun
 from moot.core.ids import logical_invocation_id
 from moot.core.status import Status
-from moot.engine.forking import replay
 from moot.engine.rebuild import rebuild
+from moot.engine.replaying import replay
 from moot.store.protocol import RunFilter
 
 GO = asyncio.Event
