@@ -173,5 +173,7 @@ def _refuse_without_editor() -> None:
     """Without a choice some editor is opened, which needs a terminal."""
     from moot.config import client_environment
 
-    if not {"VISUAL", "EDITOR"} & client_environment().keys() and not sys.stdin.isatty():
+    environ = client_environment()
+    named = environ.get("VISUAL") or environ.get("EDITOR")
+    if not named and not sys.stdin.isatty():
         raise Trouble("--edit needs a terminal, or a program in EDITOR; or use --set.", Exit.USAGE)

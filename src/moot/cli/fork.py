@@ -13,8 +13,8 @@ from moot.cli.options import Options, talks
 from moot.cli.places import place_of
 from moot.cli.trouble import Exit, Trouble
 
-#: steps back from an event to the answer it belongs to
-NEAR = 3
+#: what an answer causes at once: who names one of these means the answer
+ANSWERED = ("approval.received", "clarification.resolved", "node.resumed")
 #: events before one that are looked through for those that can be edited, and how many are named
 LOOKED, NAMED = 200, 5
 
@@ -63,29 +63,26 @@ def fork(
     if note is not None:
         body["note"] = note
     made = api.post(path_of("v1", "host", "moot", "runs", run_id) + ":fork", body)
-    _show(options, made, edit)
+    if not (watch and options.json):  # one object for each event then
+        _show(options, made, edit)
     if not watch:
         return Exit.OK
-    from moot.cli.run import follow
+    from moot.cli.run import follow_on
 
-    return follow(options, api, made["runId"], after=made["fromSeq"] - 1)
+    return follow_on(options, api, made["runId"], after=made["fromSeq"] - 1)
 
 
 def _meant(
     histories: Histories, run_id: str, sequence: int, given: tuple[str, ...], by_hand: bool
 ) -> Event:
     """The event that is named; of an answer that is several events, the first one."""
-    named = at = histories.expect(run_id, sequence)
-    if not by_hand and not _answers(given):
-        return named
-    for _ in range(NEAR):
-        if at["type"] in EDITABLE:
-            return at
-        cause_run, _, place = str(at.get("causationId")).rpartition(".")
-        if cause_run != run_id or not place.isdecimal():
-            return named
-        at = histories.expect(run_id, int(place))
-    return named
+    at = histories.expect(run_id, sequence)
+    if by_hand or _answers(given):
+        for _ in ANSWERED:
+            cause_run, _, place = str(at.get("causationId")).rpartition(".")
+            if at["type"] in ANSWERED and cause_run == run_id and place.isdecimal():
+                at = histories.expect(run_id, int(place))
+    return at
 
 
 def _answers(given: tuple[str, ...]) -> bool:

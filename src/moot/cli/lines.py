@@ -1,7 +1,7 @@
 """A comparison of two logs as the lines that are worth reading. Pure."""
 
 from collections.abc import Iterator
-from itertools import groupby, takewhile
+from itertools import dropwhile, groupby, takewhile
 from typing import Any, NamedTuple
 
 from moot.cli.aligning import Event, Pair, align
@@ -87,10 +87,15 @@ def edits(source: list[Event], fork: list[Event]) -> Iterator[Edit]:
     known = dict(was.get("variables", {}))
     for event in source[:at]:
         known |= _set_by(event)
-    for event in takewhile(lambda event: "by" in event["payload"], fork[at:]):
+    for event in takewhile(_by_hand, dropwhile(lambda event: not _by_hand(event), fork[at:])):
         yield from _differing("variable", known, known | _set_by(event))
     if kind := replaced(told):
         yield Edit(f"{kind} #{at}", None, None)
+
+
+def _by_hand(event: Event) -> bool:
+    """Whether somebody set a variable, and no node did."""
+    return event["type"] == "variable.changed" and "by" in event["payload"]
 
 
 def _differing(word: str, was: dict[str, Any], now: dict[str, Any]) -> Iterator[Edit]:

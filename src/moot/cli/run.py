@@ -130,9 +130,14 @@ def _show_created(options: Options, created: dict[str, Any]) -> None:
 
 def follow(options: Options, api: Api, run_id: str, quiet: bool = False, **how: Any) -> Exit:
     """Events while they come, then how it ended; quiet shows the end only."""
-    follower = Follower(api, Client(place(options)), run_id, options.json)
     if not quiet and not options.json:
         click.echo(click.style(run_id, bold=True))
+    return follow_on(options, api, run_id, quiet, **how)
+
+
+def follow_on(options: Options, api: Api, run_id: str, quiet: bool = False, **how: Any) -> Exit:
+    """The same, where it has been said which run it is."""
+    follower = Follower(api, Client(place(options)), run_id, options.json)
     try:
         end = follower.follow(quiet=quiet, **how)
     except KeyboardInterrupt:
