@@ -69,5 +69,7 @@ def test_every_command_of_the_readme_works_in_order(clone: Path) -> None:
         "A large pot for Grace",
         "250 g of Darjeeling",
         "moot.db is whole",
+        "outcome  completed → completed",
+        "0 model calls, identical ✓",
     ):
         assert said in done.stdout

@@ -4,7 +4,6 @@ from collections import deque
 from typing import Any
 
 import click
-from msgspec import Struct
 
 from moot.cli import output
 from moot.cli.client import Api, to_read
@@ -23,16 +22,15 @@ PAGES = 20
 DEEP = 40
 
 
-class Node(Struct):
+class Node:
     """A run in the tree: ``kind`` is how it hangs on the one above, ``at`` where in its log."""
 
-    row: dict[str, Any]
-    kind: str = "run"
-    depth: int = 0
-    at: int | None = None
-    below: list["Node"] = []
-    #: not all that hangs on it is here
-    cut: bool = False
+    def __init__(self, row: dict[str, Any], kind: str = "run", depth: int = 0) -> None:
+        self.row, self.kind, self.depth = row, kind, depth
+        self.at: int | None = None
+        self.below: list[Node] = []
+        #: not all that hangs on it is here
+        self.cut = False
 
     @property
     def run_id(self) -> str:
@@ -78,7 +76,7 @@ def _row(api: Api, run_id: str) -> dict[str, Any]:
 
 def grown(api: Api, row: dict[str, Any], limit: int) -> Node:
     """Level by level, so that a bound cuts the leaves first; no run stands there twice."""
-    top = Node(row, below=[])
+    top = Node(row)
     seen, waiting = {top.run_id}, deque([top])
     while waiting:
         node = waiting.popleft()
@@ -87,7 +85,7 @@ def grown(api: Api, row: dict[str, Any], limit: int) -> Node:
             rows, node.cut = _hanging(api, key, node, room)
             fresh = [found for found in rows if found["runId"] not in seen]
             seen.update(found["runId"] for found in fresh)
-            node.below += [Node(found, kind, node.depth + 1, below=[]) for found in fresh]
+            node.below += [Node(found, kind, node.depth + 1) for found in fresh]
         _put_in_place(api, node)
         waiting.extend(node.below)
     return top
