@@ -4,14 +4,14 @@ import json
 import re
 
 from cli_helpers import Cli
-from stories import answered, events, finished, talked
+from stories import answered, events, finished, replayed, talked
 
 COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
 
 def test_a_replay_differs_in_nothing(moot: Cli) -> None:
-    source = answered(moot, "approve")
-    copy = json.loads(moot("replay", source, "--json").out)["runId"]
+    source = answered(moot, "accept")
+    copy = replayed(moot, source)
     count = len(events(moot, source))
     done = moot("diff", source, copy, "--exit-code")
     assert done.code == 0
@@ -26,7 +26,7 @@ def test_a_replay_differs_in_nothing(moot: Cli) -> None:
 
 
 def test_two_answers_lead_two_ways(moot: Cli) -> None:
-    yes, no = answered(moot, "approve"), answered(moot, "reject", "--comment", "too dear")
+    yes, no = answered(moot, "accept"), answered(moot, "reject", comment="too dear")
     done = moot("diff", yes, no)
     assert done.code == 0
     lines = done.lines()
@@ -47,7 +47,7 @@ def test_what_was_said_otherwise_is_shown_word_by_word(moot: Cli) -> None:
 
 
 def test_json_has_every_event_on_exactly_one_line(moot: Cli) -> None:
-    yes, no = answered(moot, "approve"), answered(moot, "reject")
+    yes, no = answered(moot, "accept"), answered(moot, "reject")
     found = json.loads(moot("diff", yes, no, "--json").out)
     for side, run_id in (("a", yes), ("b", no)):
         numbers = [line[side] for line in found["lines"] if side in line]
@@ -61,7 +61,7 @@ def test_json_has_every_event_on_exactly_one_line(moot: Cli) -> None:
 
 
 def test_a_terminal_gets_lines_that_fit_and_colours(moot: Cli) -> None:
-    one, other = (finished(moot, "hello", "-i", f"name={'x ' * 60}{n}") for n in "ab")
+    one, other = (finished(moot, "hello", name=f"{'x ' * 60}{n}") for n in "ab")
     screen = moot.on_terminal("diff", one, other, columns=80).out
     assert "\x1b[31m - #0" in screen and "\x1b[32m + #0" in screen
     assert all(len(line) <= 80 for line in COLOURS.sub("", screen).splitlines())

@@ -1,31 +1,26 @@
 """moot fork: another life from an event of a run, and what becomes of it beside the first."""
 
 import json
-from typing import Any
 
 import pytest
-from cli_helpers import Cli, begun
-from stories import answered, events, finished, place, supervised, talked
-
-
-def forked(moot: Cli, *words: Any, **environment: str) -> dict[str, Any]:
-    done = moot("fork", *words, "--json", **environment)
-    assert done.code == 0, done.err
-    made: dict[str, Any] = json.loads(done.out)
-    moot("run", "tail", made["runId"], "--json")
-    return made
-
-
-def shown(moot: Cli, run_id: str) -> dict[str, Any]:
-    return dict(json.loads(moot("run", "show", run_id, "--json").out))
-
-
-def newest(moot: Cli) -> str:
-    return moot("run", "list", "-n", 1).out.split("\t")[0]
+from cli_helpers import Cli
+from stories import (
+    answered,
+    events,
+    finished,
+    forked,
+    newest,
+    place,
+    resolved,
+    shown,
+    supervised,
+    talked,
+    waiting,
+)  # fmt: skip
 
 
 def test_a_fork_has_the_history_up_to_the_event_and_goes_on(moot: Cli) -> None:
-    source = finished(moot, "hello", "-i", "name=Ada")
+    source = finished(moot, "hello", name="Ada")
     before = events(moot, source)
     done = moot("fork", f"{source}@3", "--watch")
     assert done.code == 0
@@ -48,7 +43,7 @@ def test_a_terminal_gets_short_ids(moot: Cli) -> None:
 
 
 def test_a_variable_is_set_where_they_part(moot: Cli) -> None:
-    source = finished(moot, "hello", "-i", "name=Ada")
+    source = finished(moot, "hello", name="Ada")
     for name in ("greeting", "var.greeting"):
         made = forked(moot, f"{source}@3", "--set", f'{name}={{"x": 1}}')
         assert shown(moot, made["runId"])["outputs"] == {"greeting": {"x": 1}}
@@ -57,7 +52,7 @@ def test_a_variable_is_set_where_they_part(moot: Cli) -> None:
 
 
 def test_an_input_is_changed_at_the_start_and_nowhere_else(moot: Cli) -> None:
-    source = finished(moot, "hello", "-i", "name=Ada")
+    source = finished(moot, "hello", name="Ada")
     made = forked(moot, f"{source}@0", "--set", "input.name=Bo")
     assert shown(moot, made["runId"])["outputs"] == {"greeting": "Bo"}
     lines = moot("diff", source, made["runId"]).lines()
@@ -77,7 +72,7 @@ def test_another_model_is_told_by_the_diff(moot: Cli) -> None:
 
 @pytest.mark.parametrize("offset", [0, 1, 2])
 def test_an_answer_is_turned_around_by_any_of_its_events(moot: Cli, offset: int) -> None:
-    source = answered(moot, "reject", "--comment", "no")
+    source = answered(moot, "reject", comment="no")
     at = place(moot, source, "interrupt.resolved")
     done = moot("fork", f"{source}@{at + offset}", "--set", "answer=approve", "--watch")
     assert done.code == 0
@@ -90,14 +85,14 @@ def test_an_answer_is_turned_around_by_any_of_its_events(moot: Cli, offset: int)
 
 
 def test_words_and_json_answer_other_questions(moot: Cli) -> None:
-    source = begun(moot, "wonders")
-    moot("answer", source, "blue")
+    source = waiting(moot, "wonders")
+    resolved(moot, source, "question", {"answers": {"colour": "blue"}})
     at = place(moot, source, "interrupt.resolved")
     made = forked(moot, f"{source}@{at}", "--set", "answer=red")
     told = events(moot, made["runId"])[at]
     assert told["payload"]["resumeValue"] == {"answers": {"colour": "red"}}
-    many = begun(moot, "wonders-twice")
-    moot("answer", many, "--answer", "colour=blue", "--answer", "size=7")
+    many = waiting(moot, "wonders-twice")
+    resolved(moot, many, "question", {"answers": {"colour": "blue", "size": 7}})
     refused = moot("fork", f"{many}@{at}", "--set", "answer=red")
     assert (refused.code, '{"answers": {"colour": "…", "size": "…"}}' in refused.err) == (2, True)
     whole = '{"answers": {"colour": "red", "size": 8}}'
@@ -141,7 +136,7 @@ def test_a_note_is_shown_wherever_the_fork_is(moot: Cli) -> None:
 
 
 def test_a_fork_that_waits_for_a_person_says_so(moot: Cli) -> None:
-    source = answered(moot, "approve")
+    source = answered(moot, "accept")
     done = moot("fork", f"{source}@4", "--watch")
     run_id = done.lines()[0].split("\t")[0]
     assert done.code == 4

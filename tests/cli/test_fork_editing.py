@@ -4,9 +4,19 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_helpers import Cli, begun
-from stories import answered, events, finished, place, supervised, talked
-from test_fork import forked, newest, shown
+from cli_helpers import Cli
+from stories import (
+    answered,
+    events,
+    finished,
+    forked,
+    newest,
+    place,
+    shown,
+    supervised,
+    talked,
+    waiting,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -46,7 +56,7 @@ def test_a_decision_is_edited_as_json(moot: Cli, editor: Path) -> None:
 
 
 def test_an_answer_is_edited_by_any_of_its_events(moot: Cli, editor: Path) -> None:
-    source = answered(moot, "reject", "--comment", "no")
+    source = answered(moot, "reject", comment="no")
     at = place(moot, source, "approval.received")
     made = forked(moot, f"{source}@{at}", "--edit", **writes(editor, '{"action": "accept"}'))
     assert json.loads(seen(editor)) == {"action": "reject", "comment": "no"}
@@ -55,7 +65,7 @@ def test_an_answer_is_edited_by_any_of_its_events(moot: Cli, editor: Path) -> No
 
 
 def test_a_vote_of_several_is_edited(moot: Cli, editor: Path) -> None:
-    source = begun(moot, "asks-two")
+    source = waiting(moot, "asks-two")
     assert moot("approve", source, "--as", "ann").code == 0
     at = place(moot, source, "moot.approval.granted")
     reject = '{"action": "reject", "voter": "user:ann"}'
@@ -65,7 +75,7 @@ def test_a_vote_of_several_is_edited(moot: Cli, editor: Path) -> None:
 
 
 def test_inputs_and_variables_are_edited_where_they_were_set(moot: Cli, editor: Path) -> None:
-    source = finished(moot, "hello", "-i", "name=Ada")
+    source = finished(moot, "hello", name="Ada")
     made = forked(moot, f"{source}@0", "--edit", **writes(editor, '{"name": "Bo"}'))
     assert json.loads(seen(editor)) == {"name": "Ada"}
     assert shown(moot, made["runId"])["outputs"] == {"greeting": "Bo"}
@@ -76,7 +86,7 @@ def test_inputs_and_variables_are_edited_where_they_were_set(moot: Cli, editor: 
 
 
 def test_what_is_left_as_it_was_makes_no_fork(moot: Cli, editor: Path) -> None:
-    source = finished(moot, "hello", "-i", "name=Ada")
+    source = finished(moot, "hello", name="Ada")
     same = writes(editor, '{\n  "name": "Ada"\n}\n')
     for environment in ({"EDITOR": "true"}, same, {"VISUAL": "true", "EDITOR": "false"}):
         done = moot("fork", f"{source}@0", "--edit", **environment)

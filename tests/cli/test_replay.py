@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from cli_helpers import Cli, begun
-from stories import answered, events, finished, supervised, talked
+from cli_helpers import Cli
+from stories import answered, events, finished, newest, supervised, talked, waiting
 
 
 def order(moot: Cli, run_id: str) -> list[tuple[str, object]]:
@@ -23,7 +23,7 @@ def test_a_replay_is_a_run_with_the_same_events(moot: Cli, flow: str) -> None:
 
 
 def test_an_answer_is_given_again(moot: Cli) -> None:
-    source = answered(moot, "reject", "--comment", "no")
+    source = answered(moot, "reject", comment="no")
     found = json.loads(moot("replay", source, "--json").out)
     assert (found["sourceRunId"], found["mode"], found["status"]) == (source, "replay", "failed")
     assert found["diverged"] == []
@@ -38,15 +38,15 @@ def test_on_a_terminal_ids_are_short(moot: Cli) -> None:
 def test_a_verified_run_is_identical_and_no_run_is_made(moot: Cli, flow: str) -> None:
     source = finished(moot, flow)
     count = len(events(moot, source))
-    newest = moot("run", "list", "-n", 1).out
+    last = newest(moot)
     done = moot("replay", source, "--verify")
     assert (done.code, done.err) == (0, "")
     assert done.out == f"replayed {count} events, 0 model calls, identical ✓\n"
-    assert moot("run", "list", "-n", 1).out == newest
+    assert newest(moot) == last
 
 
 def test_runs_that_wait_talk_or_have_workers_are_verified_too(moot: Cli) -> None:
-    for run_id in (begun(moot, "asks"), talked(moot, "one", "two"), supervised(moot)):
+    for run_id in (waiting(moot, "asks"), talked(moot, "one", "two"), supervised(moot)):
         found = json.loads(moot("replay", run_id, "--verify", "--json").out)
         assert (found["identical"], found["events"]) == (True, len(events(moot, run_id)))
 

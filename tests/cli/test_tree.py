@@ -4,22 +4,11 @@ import json
 import re
 
 from cli_helpers import Cli
-from stories import finished, place, supervised
+from stories import ask, finished, place, replayed, shown, supervised, waiting, worker_of
 
 from moot.cli.tree import DEEP
-from real_server import ServerProcess
 
 COLOURS = re.compile("\x1b\\[[0-9;]*m")
-
-
-def replayed(moot: Cli, run_id: str, from_seq: int = 0) -> str:
-    body = json.dumps({"mode": "replay", "fromSeq": from_seq})
-    return str(json.loads(moot("api", "POST", f"/v1/runs/{run_id}:fork", "-d", body).out)["runId"])
-
-
-def worker_of(moot: Cli, run_id: str) -> str:
-    [row] = moot("run", "list", "--parent", run_id).lines()
-    return row.split("\t")[0]
 
 
 def test_workers_and_forks_hang_where_they_came_from(moot: Cli) -> None:
@@ -100,11 +89,23 @@ def test_a_run_that_is_not_there_has_no_tree(moot: Cli) -> None:
         assert (done.code, "See: moot run list" in done.err) == (5, True)
 
 
-def test_a_chain_of_forks_is_followed_to_a_bound(moot: Cli, host: ServerProcess) -> None:
+def test_a_chain_of_forks_is_followed_to_a_bound(moot: Cli) -> None:
     chain = [finished(moot, "hello")]
     for _ in range(DEEP + 1):
-        _, made, _ = host.request("POST", f"/v1/runs/{chain[-1]}:fork", {"mode": "replay"})
-        chain.append(made["runId"])
+        chain.append(replayed(moot, chain[-1]))
     done = moot("tree", chain[0], "-n", 1000)
     assert [line.split("\t")[3] for line in done.lines()] == chain[: DEEP + 1]
     assert done.err == f"There are more: moot tree {chain[DEEP]}\n"
+
+
+def test_a_worker_that_lives_is_forked_with_its_parent(moot: Cli) -> None:
+    top = waiting(moot, "asks-below")
+    worker = worker_of(moot, top)
+    last = shown(moot, top)["metrics"]["eventCount"] - 1
+    branch = ask(moot, "POST", f"/v1/host/moot/runs/{top}:fork", {"fromSeq": last + 1})["runId"]
+    twin, at = worker_of(moot, branch), place(moot, branch, "moot.child.forked")
+    rows = [line.split("\t")[:4] for line in moot("tree", top).lines()]
+    assert {row[3] for row in rows} == {top, worker, branch, twin}
+    assert ["2", "child", str(at), twin] in rows
+    assert [line.split("\t")[3] for line in moot("tree", worker).lines()] == [worker, twin]
+    assert f"child {worker} goes on as {twin}" in moot("run", "tail", branch, "--no-follow").out

@@ -5,10 +5,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from cli_helpers import Cli, begun
+from cli_helpers import Cli
 from hypothesis import given
 from hypothesis import strategies as st
-from stories import answered, events, finished, place, supervised
+from stories import answered, events, finished, place, replayed, supervised, waiting
 
 from moot.cli.why import ended, walk
 
@@ -20,7 +20,7 @@ def rows(moot: Cli, where: str) -> list[list[str]]:
 
 
 def test_every_event_leads_back_to_the_beginning_of_its_run(moot: Cli) -> None:
-    run_id = answered(moot, "approve", "--comment", "fine")
+    run_id = answered(moot, "accept", comment="fine")
     for event in events(moot, run_id):
         found = rows(moot, f"{run_id}@{event['sequence']}")
         assert found[0][:3] == [run_id, str(event["sequence"]), event["type"]]
@@ -53,7 +53,7 @@ def test_the_walk_goes_on_in_the_parent(moot: Cli) -> None:
 
 def test_a_replay_says_at_its_root_what_it_says_again(moot: Cli) -> None:
     source = finished(moot, "hello")
-    copy = json.loads(moot("replay", source, "--json").out)["runId"]
+    copy = replayed(moot, source)
     found = rows(moot, f"{copy}@6")
     assert {row[0] for row in found} == {copy}
     assert found[-1][4] == f"run started, replay of {source} from the start"
@@ -107,14 +107,14 @@ def test_last_and_prefixes_name_the_run(moot: Cli) -> None:
 
 
 def test_eighty_columns_are_enough(moot: Cli) -> None:
-    run_id = finished(moot, "hello", "-i", f"name={'long ' * 40}")
+    run_id = finished(moot, "hello", name="long " * 40)
     plain = moot.on_terminal("why", f"{run_id}@5", columns=80, NO_COLOR="1").out
     assert all(len(line) <= 80 for line in plain.splitlines())
     assert "…" in plain
 
 
 def test_the_numbers_stand_beside_the_events_that_are_followed(moot: Cli) -> None:
-    run_id = begun(moot, "asks")
+    run_id = waiting(moot, "asks")
     shown = moot("run", "tail", run_id, "--no-follow").lines()
     assert [line.split()[1] for line in shown] == ["#0", "#1", "#2"]
 

@@ -87,6 +87,11 @@ def _dispatched(event: dict[str, Any], _: Started) -> str:
     return output.line(f"child {child} {status}" if status else f"handed work to {child}")
 
 
+def _child_forked(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    return output.one_line(f"child {said.get('childRunId')} goes on as {said.get('forkRunId')}")
+
+
 def _variable(event: dict[str, Any], _: Started) -> str:
     said = event["payload"]
     value = output.brief(said["next"], 100) if "next" in said else "(sealed)"
@@ -248,6 +253,7 @@ LINES: dict[str, Said] = {
     "node.cancelled": _node_ended,
     "node.retried": _node_retried,
     "node.dispatched": _dispatched,
+    "moot.child.forked": _child_forked,
     "variable.changed": _variable,
     "channel.written": _channel,
     "output.chunk": _chunk,

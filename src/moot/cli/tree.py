@@ -18,6 +18,8 @@ RUNS = "/v1/host/moot/runs"
 #: the places of its children
 SHOWN = 100
 PAGES = 20
+#: events with which a run has a child -> where they name it
+STARTS = {"node.dispatched": "childRunId", "moot.child.forked": "forkRunId"}
 #: levels that are shown: what lies deeper is a tree of its own
 DEEP = 40
 
@@ -83,12 +85,18 @@ def grown(api: Api, row: dict[str, Any], limit: int) -> Node:
         for kind, key in (("child", "parent"), ("fork", "forkOf")):
             room = limit - len(seen) if node.depth < DEEP else 0
             rows, node.cut = _hanging(api, key, node, room)
-            fresh = [found for found in rows if found["runId"] not in seen]
+            fresh = [found for found in rows if _belongs(found, kind, node)
+                     and found["runId"] not in seen]  # fmt: skip
             seen.update(found["runId"] for found in fresh)
             node.below += [Node(found, kind, node.depth + 1) for found in fresh]
         _put_in_place(api, node)
         waiting.extend(node.below)
     return top
+
+
+def _belongs(row: dict[str, Any], kind: str, node: Node) -> bool:
+    """A worker that was forked with its parent hangs on that one, not on the worker it was."""
+    return kind == "child" or "parentRunId" not in row or node.depth == 0
 
 
 def _hanging(api: Api, key: str, node: Node, room: int) -> tuple[list[dict[str, Any]], bool]:
@@ -119,8 +127,8 @@ def _dispatches(api: Api, node: Node) -> dict[str, int]:
     for _ in range(PAGES):
         page = page_of(api, node.run_id, after)
         for event in page["events"]:
-            child = event["payload"].get("childRunId")
-            if event["type"] == "node.dispatched" and child in missing:
+            child = event["payload"].get(STARTS.get(event["type"], ""))
+            if child in missing:
                 found.setdefault(child, event["sequence"])
         after = page["lastEventSeq"]
         if missing <= found.keys() or not page["events"] or page["isComplete"]:
