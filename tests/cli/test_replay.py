@@ -1,10 +1,15 @@
 """moot replay: the same again, without asking or calling anybody."""
 
 import json
+from contextlib import closing
+from pathlib import Path
 
+import apsw
 import pytest
-from cli_helpers import Cli
+from cli_helpers import SERVER_ARGUMENTS, Cli, write_flows
 from stories import answered, events, finished, newest, supervised, talked, waiting
+
+from real_server import ServerProcess, server_environment
 
 
 def order(moot: Cli, run_id: str) -> list[tuple[str, object]]:
@@ -54,3 +59,29 @@ def test_runs_that_wait_talk_or_have_workers_are_verified_too(moot: Cli) -> None
 def test_what_is_not_there_cannot_be_said_again(moot: Cli) -> None:
     for words in (("zz9",), ("run_" + "a" * 20,), ("run_" + "a" * 20, "--verify")):
         assert moot("replay", *words).code == 5
+
+
+def test_a_log_that_is_not_as_it_was_worked_out_is_found_out(tmp_path: Path) -> None:
+    """Somebody has changed what a node gave, in the file itself."""
+    write_flows(tmp_path)
+    server = ServerProcess(tmp_path, SERVER_ARGUMENTS, server_environment())
+    try:
+        moot = Cli(tmp_path)
+        source = finished(moot, "hello", name="Ada")
+        assert server.stop() == 0
+        with closing(apsw.Connection(str(tmp_path / "moot.db"))) as db:
+            db.execute("""UPDATE events SET body = replace(body, '"next":"Ada"', '"next":"Eve"')""")
+        server.start()
+        done = moot("replay", source, "--verify")
+        assert (done.code, done.err) == (1, "")
+        said, first, expected, found = done.lines()
+        assert said == "replayed 7 events, 0 model calls, not identical ✗"
+        assert first.startswith("first difference at #2: ")
+        assert expected.startswith("  expected  ") and "Ada" in expected
+        assert found.startswith("  found     ") and "Eve" in found
+        told = json.loads(moot("replay", source, "--verify", "--json").out)
+        assert (told["identical"], told["first"]["sequence"]) == (False, 2)
+        astray = moot("replay", source)
+        assert astray.code == 0, "the order of events is the same; only --verify compares values"
+    finally:
+        server.kill()

@@ -30,9 +30,9 @@ TO = "\u2013"
 @click.option("-e", "--exit-code", "telling", is_flag=True, help="Exit 1 when they differ.")
 @talks
 def diff(options: Options, a: str, b: str, telling: bool) -> Exit:
-    """Compare two runs: what they have in common, what was changed, what came of it.
+    """Compare two runs, event by event.
 
-    Events are matched by what caused them, so that one more of them does not shift the rest.
+    Shown is what they have in common, what was changed, and what came of it. Events are matched by what caused them, so that one more of them does not shift the rest.
     Times, durations and made-up ids are not compared. Lines begin with - for events of A only,
     + for events of B only, ~ for events of both that say something else.
     """

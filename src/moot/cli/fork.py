@@ -37,10 +37,10 @@ def fork(
     note: str | None,
     watch: bool,
 ) -> Exit:
-    """Start a run that has the history of RUN up to event N, and a life of its own from there.
+    """Take a run up at one of its events, with something changed.
 
-    Nothing happens to RUN. What comes after event N is done again, now, by whoever is there:
-    agents are asked, effects are made.
+    The fork has the history of RUN up to event N, and a life of its own from there: agents are
+    asked, effects are made. Nothing happens to RUN.
 
     \b
     moot fork @last@17                            again from there

@@ -23,10 +23,11 @@ MOST = 50_000
 @click.option("--verify", is_flag=True, help="Only compare; make no run.")
 @talks
 def replay(options: Options, run_id: str, verify: bool) -> Exit:
-    """Say a run again from its record: no model is called, nobody is asked, no time passes.
+    """Say a run again from its record, calling nothing.
 
-    It becomes a run of its own. With --verify it is worked out in memory only, and compared with
-    the record event by event. Exits 1 when it goes another way.
+    No model is called, nobody is asked, no time passes. It becomes a run of its own; with
+    --verify it is worked out in memory only, and compared with the record event by event. Exits 1
+    when it goes another way.
     """
     api = to_write(options)
     source = resolve(api, run_id)

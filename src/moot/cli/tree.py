@@ -51,10 +51,10 @@ class Node:
 )  # fmt: skip
 @talks
 def tree(options: Options, run_id: str, limit: int) -> None:
-    """Show what came out of a run: its workers and its forks, theirs, and so on.
+    """Show the workers and the forks of a run, and theirs.
 
     Each stands at the event of the run above that it came from: a worker where it was started, a
-    fork where its own history begins.
+    fork at the last event that is common to both.
     """
     api = to_read(options)
     top = grown(api, _row(api, resolve(api, run_id)), limit)

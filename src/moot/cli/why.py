@@ -35,7 +35,7 @@ class Root(NamedTuple):
 )  # fmt: skip
 @talks
 def why(options: Options, place: str, limit: int) -> None:
-    """Show what caused event N of a run, step by step back to the beginning.
+    """Show what caused an event, back to the beginning.
 
     The walk goes on in other runs where the cause lies there: a worker's beginning was caused by
     an event of its parent. The numbers stand in: moot run tail RUN
