@@ -208,3 +208,5 @@ class NodeType(Struct, frozen=True, kw_only=True):
     requires_model: tuple[str, ...] = ()
     #: outgoing edges are chosen by which output port the node filled
     routes: bool = False
+    #: how the ids of the workflows begin that may use it
+    only_in: str = ""

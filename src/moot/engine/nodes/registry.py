@@ -27,6 +27,7 @@ from moot.engine.nodes import (
     interrupt,
     loop,
     merge,
+    mock_agent,
     mock_providers,
     noop,
     parallel,
@@ -63,6 +64,7 @@ BUILT_IN = (
 CONFORMANCE = (
     *conformance.TYPES,
     call_prompt.TYPE,
+    mock_agent.TYPE,
     conversation_gate.ON_TRIAL,
     supervisor.ON_TRIAL,
 )
