@@ -4,8 +4,15 @@ from typing import Any
 
 from msgspec import Struct
 
+from moot.api.idempotency import refused
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core.errors import BadRequest, Forbidden, NotProvided, Unprocessable
+from moot.core.errors import (
+    BadRequest,
+    Forbidden,
+    NotProvided,
+    ReplayDivergedAtRefusal,
+    Unprocessable,
+)
 from moot.core.run import Run
 from moot.engine.forking import replay
 
@@ -33,6 +40,8 @@ async def fork(request: Request) -> Reply:
 
     def answer(run: Run) -> Reply:
         url = f"/v1/runs/{run.run_id}"
+        if run.error is not None and run.error["code"] == ReplayDivergedAtRefusal.code:
+            return _diverged(request, run)
         body = {
             "runId": run.run_id,
             "sourceRunId": source.run_id,
@@ -45,6 +54,15 @@ async def fork(request: Request) -> Reply:
 
     await replay(host, tenant, source.run_id, from_seq, request.recording(answer))
     return request.made
+
+
+def _diverged(request: Request, run: Run) -> Reply:
+    """The replay is there to be looked at, and it is none."""
+    assert run.error is not None
+    refusal = ReplayDivergedAtRefusal(
+        run.error["message"], runId=run.run_id, **run.error["details"]
+    )
+    return refused(refusal, request.services)
 
 
 def _check(request: Request, asked: Fork) -> None:

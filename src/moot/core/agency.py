@@ -60,4 +60,6 @@ HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
     RETURNED: _said,
     HANDOFF: _handed_over,
     DECIDED: _said,
+    "envelope.retry.attempted": _said,
+    "envelope.truncated": _said,
 }

@@ -45,6 +45,7 @@ MootError
 │   ├── UnknownChildWorkflow         unknown_child_workflow
 │   ├── InterruptCancelled           interrupt_cancelled
 │   ├── CorrelationMismatch          correlation_mismatch
+│   ├── ReplayDivergedAtRefusal      replay_diverged_at_refusal
 │   ├── SpeakerMissing               validation_error
 │   └── CouncilRefusal               (finer codes of councils; see api/dialect.py)
 │       ├── SpeakerNotParticipant    conversation_speaker_not_participant
@@ -304,6 +305,12 @@ class InterruptCancelled(Unprocessable):
 
 class CorrelationMismatch(Unprocessable):
     code = "correlation_mismatch"
+
+
+class ReplayDivergedAtRefusal(Unprocessable):
+    """A model refused in the replay or in its source alone; the replay failed there."""
+
+    code = "replay_diverged_at_refusal"
 
 
 class CouncilRefusal(Unprocessable):

@@ -82,6 +82,12 @@ class AgentVoice:
             raise DecisionRejected
         return copied(ruling.get("decision"))
 
+    async def noted(self, type_: str, payload: dict[str, Any]) -> None:
+        nth = self._next(type_)
+        await self._context.report(
+            NewEvent(type_, payload, self._context.node_id, hints={"nth": nth})
+        )
+
     def _next(self, what: str) -> int:
         nth = self._counts.get(what, 0)
         self._counts[what] = nth + 1

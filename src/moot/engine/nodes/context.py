@@ -52,6 +52,9 @@ class Agent(Protocol):
     async def handoff(self, to_agent: str, reason: str | None = None, **more: Any) -> None:
         """The work passes to another agent."""
 
+    async def noted(self, type_: str, payload: dict[str, Any]) -> None:
+        """Another event of the protocol about its work with a model; said once like the rest."""
+
     async def decided(self, decision: Any, confidence: float | None = None, **more: Any) -> Any:
         """The decision to go on with: this one, or what a person has made of it when the agent
         is less sure than the run wants. Rejected, it fails the node."""

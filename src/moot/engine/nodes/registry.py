@@ -31,10 +31,12 @@ from moot.engine.nodes import (
     mock_providers,
     noop,
     parallel,
+    structured_output,
     sub_workflow,
     supervisor,
     variables,
 )
+from moot.engine.nodes.mock_ai import Programs
 from moot.engine.nodes.user import check_type_id
 
 GROUP = "moot.nodes"
@@ -72,9 +74,12 @@ CONFORMANCE = (
 MOCK_PROVIDERS: tuple[str, ...] = tuple(mock_providers.PROVIDERS)
 
 
-def built_in(conformance: bool = False) -> dict[str, NodeType]:
-    """The host's own types; those that only a test suite uses come with the flag."""
-    types = (*BUILT_IN, *CONFORMANCE) if conformance else BUILT_IN
+def built_in(conformance: bool = False, programs: Programs | None = None) -> dict[str, NodeType]:
+    """The host's own types; those that only a test suite uses come with the flag, and with what
+    it tells the mock model to say."""
+    types: tuple[NodeType, ...] = BUILT_IN
+    if conformance:
+        types += (*CONFORMANCE, structured_output.type_with(programs or Programs()))
     return {type_.type_id: type_ for type_ in types}
 
 
