@@ -40,10 +40,13 @@ async def fan_out(request: Request) -> Reply:
     joins = [event.payload for event in events if event.type == "core.dispatch.join"]
     if not joins:
         raise _not_done(head)
+    ends = {
+        said["childRunId"]: said["phase"].removeprefix("child.")
+        for event in events
+        if (said := event.payload).get("phase", "").startswith("child.")
+    }
     children = [
-        each
-        for state in head.run.nodes.values()
-        for each in (state.outputs or {}).get("children", [])
+        {"childRunId": child, "childStatus": ends[child]} for child in joins[0]["mergeOrder"]
     ]
     return Reply({"runId": head.run.run_id, "children": children, **joins[0]})
 
