@@ -1,6 +1,7 @@
 """Agents at work on a real host: what they say survives crashes and questions, and is said once."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from hosting import (
@@ -25,6 +26,8 @@ from moot.core.resolving import Answer
 from moot.core.status import Status
 from moot.engine.forking import replay
 from moot.engine.host import Host
+from moot.engine.nodes.registry import from_file
+from real_server import ROOT
 
 AGENT = {"agentId": "host:thinker", "modelClass": "reasoning"}
 PERSON = Speaker("key_ada", ("user:ada",))
@@ -172,3 +175,17 @@ async def test_a_replay_says_what_an_agent_said_word_for_word(memory: Place) -> 
     then, now = await log(host, run_id), await log(host, copy.run_id)
     assert [event.type for event in now] == [event.type for event in then]
     assert [e.payload for e in now[1:-1]] == [e.payload for e in then[1:-1]]
+
+
+async def test_the_agent_of_the_page_really_works(memory: Place, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "agents.md").read_text()
+    (tmp_path / "page.py").write_text(page.partition("```python\n")[2].partition("```")[0])
+    memory.types = {**memory.types, **from_file(tmp_path / "page.py")}
+    host = memory.host()
+    light = await begun(host, chain(node("a", "acme.weigh", config={"text": "short"})))
+    assert (await ended(host, light)).outputs == {"kind": "light"}
+    unsure = await begun(host, chain(node("a", "acme.weigh", config={"text": "x" * 20})))
+    await waits(host, unsure)
+    await answer(host, unsure, {"action": "edit-accept", "editedArtifactData": "heavy"})
+    assert (await ended(host, unsure)).outputs == {"kind": "heavy"}
+    assert (await types(host, unsure)).count("agent.toolCalled") == 1

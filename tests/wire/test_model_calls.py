@@ -232,6 +232,21 @@ def test_the_same_fork_sent_again_is_refused_in_the_same_way(api: Api) -> None:
     assert first.json() == again.json()
 
 
+def test_what_the_source_was_never_told_is_missing_in_the_replay(api: Api) -> None:
+    """The source was cancelled before its model was asked."""
+    config = {"provider": "mock", "model": "m", "outputSchema": {}, "prompt": "?"}
+    nodes = [{"id": "wait", "typeId": "core.delay", "config": {"ms": 60_000}},
+             {"id": NODE, "typeId": "core.ai.structuredOutput", "config": config}]  # fmt: skip
+    api.register(definition("never-asked", nodes))
+    source = api.create("never-asked")
+    api.post(f"/v1/runs/{source}/cancel")
+    api.until(source, "cancelled")
+    told(api, REFUSAL)
+    found = api.until(fork(api, source).json()["runId"])
+    assert found["nodeStates"][NODE]["error"]["code"] == "replay_source_missing"
+    assert effects(api, found["runId"]) == []
+
+
 def test_history_is_not_asked_about(api: Api) -> None:
     told(api, GOOD, REFUSAL)
     source = api.run("conformance-phase4-replay-divergence")["runId"]
