@@ -222,6 +222,8 @@ def test_an_agent_says_each_thing_once() -> None:
         call = agent_events.called("a", "host:one", "t", (0, "c0"), [])
         back = agent_events.returned("a", "host:one", "t", (0, "c0"), {"outcome": 1})
         assert bool(told.say(call)) is bool(told.say(back)) is not bool(life)
+        cut = NewEvent("envelope.truncated", {"nodeId": "a"}, "a", hints={"nth": 0})
+        assert bool(told.say(cut)) is not bool(life)
         sure = agent_events.decided("a", "host:one", "go", 0.9, 0)
         assert bool(told.say(sure)) is not bool(life)
     sequences = [event.payload["sequence"] for event in told.log if event.type == DELTA]

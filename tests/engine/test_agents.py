@@ -162,6 +162,23 @@ async def test_no_thought_shows_a_secret_not_even_in_pieces(place: Place) -> Non
     assert back.payload["callId"] == call.payload["callId"]
 
 
+async def test_a_decision_that_holds_a_secret_comes_back_whole(memory: Place) -> None:
+    @node_function("acme.knows")
+    async def knows(ctx: NodeContext, secret: str) -> dict[str, Any]:
+        found = await ctx.agent.decided({"use": secret}, 0.1)
+        return {"whole": found == {"use": secret}}
+
+    memory.knows(knows)
+    host = memory.host()
+    variables = [{"name": "s", "type": "string", "sensitive": True, "defaultValue": "hunter2!"}]
+    nodes = chain(node("a", "acme.knows", inputs={"secret": variable("s")}))
+    run_id = await begun(host, {**nodes, "variables": variables})
+    await waits(host, run_id)
+    await answer(host, run_id, {"action": "accept"})
+    assert (await ended(host, run_id)).outputs == {"whole": True}
+    assert not [event for event in await log(host, run_id) if b"hunter2!" in encode(event)]
+
+
 async def test_a_replay_says_what_an_agent_said_word_for_word(memory: Place) -> None:
     memory.knows(thinker)
     host = memory.host()

@@ -19,6 +19,9 @@ RETURNED = "agent.toolReturned"
 HANDOFF = "agent.handoff"
 DECIDED = "agent.decided"
 
+#: what else is told of its work with a model
+NOTED = frozenset({"envelope.retry.attempted", "envelope.truncated"})
+
 
 def took_over(run: "Run", agent: dict[str, Any] | None) -> None:
     """A node pinned to an agent has begun. Only a handoff puts one agent in another's place."""
@@ -60,6 +63,5 @@ HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
     RETURNED: _said,
     HANDOFF: _handed_over,
     DECIDED: _said,
-    "envelope.retry.attempted": _said,
-    "envelope.truncated": _said,
+    **dict.fromkeys(sorted(NOTED), _said),
 }

@@ -117,7 +117,7 @@ def delta(node_id: str, agent_id: str, piece: str, block: int, number: int, how:
 
 
 def reasoned(node_id: str, agent_id: str, text: str, block: int, how: str, **more: Any) -> NewEvent:
-    payload = {"agentId": agent_id, "reasoning": text, "verbosity": how, **more}
+    payload = {**more, "agentId": agent_id, "reasoning": text, "verbosity": how}
     return NewEvent(REASONED, payload, node_id, hints={"nth": block})
 
 
@@ -156,7 +156,7 @@ def returned(
 
 
 def handoff(node_id: str, from_agent: str, to_agent: str, nth: int, **more: Any) -> NewEvent:
-    payload = {"fromAgentId": from_agent, "toAgentId": check_id(to_agent), **more}
+    payload = {**more, "fromAgentId": from_agent, "toAgentId": check_id(to_agent)}
     return NewEvent(HANDOFF, payload, node_id, hints={"nth": nth})
 
 
@@ -164,7 +164,7 @@ def decided(
     node_id: str, agent_id: str, decision: Any, confidence: float | None, nth: int, **more: Any
 ) -> NewEvent:
     """A confidence that is no number says nothing; one that is beyond 0 to 1 is refused."""
-    payload: dict[str, Any] = {"agentId": agent_id, "decision": decision, **more}
+    payload: dict[str, Any] = {**more, "agentId": agent_id, "decision": decision}
     if confidence is not None and isfinite(confidence):
         if not 0 <= confidence <= 1:
             raise BadRequest("confidence must be 0 to 1.", confidence=confidence)

@@ -66,9 +66,9 @@ def sealed_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
     return msgspec.structs.replace(new, payload=payload, sealed=extra or None)
 
 
-def redacted(value: Any, secrets: list[Any]) -> Any:
-    """The value without anything that is one of these."""
-    return _without(value, secrets, "mask")
+def redacted(value: Any, sealed: dict[str, Any], mode: str) -> Any:
+    """The value as an event would show it: without anything that is sealed."""
+    return value if mode == "passthrough" else _without(value, secrets_in(sealed.values()), mode)
 
 
 def _content(part: dict[str, Any] | None, secrets: list[Any], mode: str) -> Any:

@@ -13,7 +13,7 @@ from moot.core.errors import MootError, Unavailable
 from moot.core.events import NewEvent
 from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem, call_of
-from moot.core.masking import secrets_in
+from moot.core.masking import redacted, secrets_in
 from moot.core.nodework import Emit
 from moot.core.outcomes import (
     Call,
@@ -246,6 +246,11 @@ class Context:
         if head.flow.masking == "passthrough":
             return []
         return [text for text in secrets_in(head.sealed.values()) if isinstance(text, str)]
+
+    def redacted(self, value: Any) -> Any:
+        """The value as the log will show it."""
+        head = self._host.runs.current(self._head)
+        return redacted(copied(value), head.sealed, head.flow.masking)
 
     def now(self) -> int:
         return self._host.clock.millis()

@@ -6,9 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from moot.core import agent_events
+from moot.core.agency import NOTED
+from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.ids import derived_id
-from moot.core.masking import redacted
 from moot.core.outcomes import NodeError, copied
 from moot.core.status import NodeStatus
 
@@ -51,7 +52,7 @@ class AgentVoice:
         nth = self._next("called")
         context = self._context
         name = derived_id("call_", context.run_id, context.node_id, str(context.attempt), str(nth))
-        given = [redacted(copied(value), context.secrets) for value in arguments[:1]]
+        given = [context.redacted(value) for value in arguments[:1]]
         await context.recorded(
             agent_events.called(context.node_id, self.agent_id, tool, (nth, name), given)
         )
@@ -80,9 +81,12 @@ class AgentVoice:
             return decision
         if ruling.get("action") == "reject":
             raise DecisionRejected
-        return copied(ruling.get("decision"))
+        ratified = ruling.get("decision")  # of the decision as the log shows it
+        return decision if ratified == context.redacted(decision) else copied(ratified)
 
     async def noted(self, type_: str, payload: dict[str, Any]) -> None:
+        if type_ not in NOTED:
+            raise BadRequest(f"'{type_}' is nothing an agent can note.", type=type_)
         nth = self._next(type_)
         await self._context.report(
             NewEvent(type_, payload, self._context.node_id, hints={"nth": nth})
