@@ -93,6 +93,7 @@ def check_log(world: World, life: Life) -> None:
     _check_causes(world, life)
     _check_pauses(log)
     _check_caps(life)
+    _check_agents(life)
     for node_id in {event.node_id for event in log if event.node_id is not UNSET}:
         _check_node([event for event in log if event.node_id == node_id or _pauses(event)])
 
@@ -123,6 +124,21 @@ def _check_pauses(log: list[Event]) -> None:
             continue
         assert not paused or event.type in END_OF_PAUSE, f"{event.type} while the run was paused"
         paused = event.type == "run.paused"
+
+
+def _check_agents(life: Life) -> None:
+    """Pinned nodes name their agent, and only a handoff puts one agent in another's place."""
+    holder = None
+    for event in life.log:
+        if event.type == "agent.handoff":
+            assert event.payload["fromAgentId"] == holder != event.payload["toAgentId"]
+            holder = event.payload["toAgentId"]
+        elif event.type == "node.started" and event.payload["attempt"] == 1:
+            pin = life.flow.agents.get(str(event.node_id))
+            assert event.payload.get("agent") == pin
+            holder = pin["agentId"] if pin and holder is None else holder
+            assert pin is None or pin["agentId"] == holder
+    assert (life.run.agent or {}).get("agentId") == holder
 
 
 def _check_caps(life: Life) -> None:

@@ -176,7 +176,9 @@ def _settings(draw: st.DrawFn, made: dict[str, Any]) -> dict[str, Any]:
         settings_ = {"maxRetries": draw(st.integers(0, 2)), "retryDelayMs": draw(small) * 10}
     if draw(st.integers(0, 3)) == 0:
         settings_["timeoutMs"] = draw(st.sampled_from([1, 40, 400]))
-    return {**made, "settings": settings_, "disabled": draw(st.integers(0, 5)) == 0}
+    agent = draw(st.sampled_from([None, None, None, "host:one", "host:two"]))
+    pin = {} if agent is None else {"agent": {"agentId": agent}}
+    return {**made, **pin, "settings": settings_, "disabled": draw(st.integers(0, 5)) == 0}
 
 
 def _edge(draw: st.DrawFn, source: dict[str, Any], target: str, rule: str) -> dict[str, Any]:

@@ -28,9 +28,8 @@ def test_exactly_the_function_of_the_kind_is_set(type_: NodeType) -> None:
 def test_types_of_the_test_suite_come_only_with_the_flag() -> None:
     normal, all_ = registry.built_in(), registry.built_in(conformance=True)
     assert set(normal) < set(all_)
-    assert all(
-        "onformance" in name or name == "core.ai.callPrompt" for name in set(all_) - set(normal)
-    )
+    models = {"core.ai.callPrompt", "core.ai.structuredOutput"}
+    assert all("onformance" in name or name in models for name in set(all_) - set(normal))
     assert not {"conformance.secret.echo", "conformance.cost.emit"} & set(all_)
 
 

@@ -13,6 +13,7 @@ from moot.core.starting import StartRun
 from moot.core.threads import Control
 from moot.engine.flows import Flows
 from moot.engine.host import Host
+from moot.engine.nodes.mock_ai import Programs
 from moot.engine.nodes.registry import built_in
 from moot.store.memory import MemoryStore
 
@@ -104,7 +105,8 @@ class Story:
     def __init__(self) -> None:
         self.clock = StoryClock()
         self.store = MemoryStore()
-        types = built_in(conformance=True)
+        self.programs = Programs()
+        types = built_in(conformance=True, programs=self.programs)
         types.update({each.node_type.type_id: each.node_type for each in (flaky, busy)})  # type: ignore[attr-defined]
         self.host = Host(self.store, Flows(self.store, types, self.clock), self.clock)
 

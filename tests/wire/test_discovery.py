@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from . import test_model_calls as models
 from .api import Api, definition
 from .asking import answered, asked, begun, council, gate, of, resolve, say, talk
 from .asking import refused as refused_by_gate
@@ -15,6 +16,10 @@ from .asking import refused as refused_by_gate
 VALIDATION = "validation_error"
 CLARIFICATION = gate("clarificationGate", questions=[{"id": "q", "question": "Which colour?"}])
 EVENT = gate("interrupt", kind="external-event", data={"eventType": "x", "correlation": {}})
+UNSURE = {
+    "id": "gate", "typeId": "core.orchestrator.supervisor",
+    "config": {"mockConfidence": 0.1, "mockPendingDecision": {"kind": "terminate"}},
+}  # fmt: skip
 
 Probe = Callable[[Api, Any], None]
 PROBES: dict[str, Probe] = {}
@@ -152,6 +157,7 @@ KINDS: dict[str, tuple[dict[str, Any], str]] = {
     "conversation.start": (talk(), "conversation.opened"),
     "conversation.exchange": (talk(), "node.suspended"),
     "conversation.close": (talk(mockAutoResume=True), "conversation.closed"),
+    "low-confidence": (UNSURE, "node.suspended"),
 }
 
 
@@ -193,6 +199,7 @@ SAMPLES: dict[str, tuple[Any, Any]] = {
     "recursionLimit": (1000, 0),
     "maxLoopIterations": (1, 0),
     "escalationThreshold": (0.5, 1.5),
+    "reasoningVerbosity": ("off", "loud"),
     "runTimeoutMs": (1000, 0),
     "mockProvider": ({"id": "stream-text"}, "stream-text"),
 }
@@ -203,7 +210,6 @@ RESERVED: dict[str, tuple[Any, Any]] = {
     "temperature": (2, 2.01),
     "maxTokens": (1, 0),
     "promptOverrides": ({"a": "b"}, "b"),
-    "reasoningVerbosity": ("off", "loud"),
 }
 
 
@@ -385,9 +391,38 @@ def _dispatch(api: Api, value: Any) -> None:
         api.post(f"/v1/runs/{run_id}/cancel")
 
 
-@claims("multiAgent.executionModel.*")
+@claims("agents.supported", "agents.reasoning.*", "conformance.mockAgent")
+def _agents(api: Api, value: Any) -> None:
+    found = api.run("conformance-agent-reasoning-streaming")
+    claimed = document(api)["agents"]
+    assert claimed["supported"] and document(api)["conformance"] == {"mockAgent": True}
+    deltas = of(api, found["runId"], "agent.reasoning.delta")
+    assert bool(deltas) is claimed["reasoning"]["streaming"]
+    [closing] = of(api, found["runId"], "agent.reasoned")
+    assert closing["verbosity"] == claimed["reasoning"]["verbosity"]
+    assert len(closing["reasoning"]) <= 4 * claimed["reasoning"]["tokenLimit"]
+    assert found["agent"]["agentId"] == closing["agentId"]
+
+
+@claims("multiAgent.executionModel.replayDeterminism.*")
+def _determinism(api: Api, value: Any) -> None:
+    """The key is the recipe's, the record serves, a refusal on one side is told."""
+    assert value == {
+        "supported": True, "llmCacheKeyRecipe": "spec-rfc-0041", "refusalDivergenceEmission": True
+    }  # fmt: skip
+    models.test_an_answer_that_fits_is_taken_and_recorded_under_its_key(api)
+    models.test_a_replay_is_served_from_the_record(api)
+    for first, second in ((models.GOOD, models.REFUSAL), (models.REFUSAL, models.GOOD)):
+        models.told(api, first, second)
+        source = api.run("conformance-phase4-replay-divergence")["runId"]
+        answer = models.fork(api, source)
+        refused_by_gate(answer, 422, "replay_diverged_at_refusal")
+
+
+@claims("multiAgent.executionModel.supported", "multiAgent.executionModel.version")
 def _model(api: Api, value: Any) -> None:
-    assert value == {"supported": True, "version": 1}
+    claimed = document(api)["multiAgent"]["executionModel"]
+    assert (claimed["supported"], claimed["version"]) == (True, 1)
     found = api.run("conformance-multi-agent-handoff")
     phases = [said["phase"] for said in of(api, found["runId"], "core.workflowChain.event")]
     assert phases == [

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from . import test_agent_fixtures as agents
+from . import test_model_calls as models
 from . import test_supervisor_fixtures as supervisors
 from .api import Api
 from .asking import answered, link, of, refused, resolve, say, turns, unchanged
@@ -14,7 +16,8 @@ from .asking import answered, link, of, refused, resolve, say, turns, unchanged
 #: what belongs to a host without agents of its own, envelopes, prompts, memory and packs
 OURS = {
     *supervisors.OURS,
-    "conformance-agent-identity",
+    *agents.OURS,
+    *models.OURS,
     "conformance-approval",
     "conformance-cancellable",
     "conformance-cap-breach",
@@ -64,7 +67,7 @@ OURS = {
 #: node type -> the capability that would bring it
 FOREIGN_NODES = {
     "core.a2a.invoke",
-    "core.conformance.mock-agent", "core.ai.structuredOutput", "local.sample.demo.mock-ai",
+    "local.sample.demo.mock-ai",
     "conformance.secret.echo", "conformance.cost.emit", "vendor.openwop.rust-hello.greet",
     "vendor.openwop.misbehaving.memory-bomb",
 }  # fmt: skip
@@ -665,5 +668,5 @@ def test_a_replayed_conversation_is_the_same_to_the_byte(api: Api) -> None:
 
 def test_every_listed_fixture_has_a_test(listed: list[str]) -> None:
     source = Path(__file__).read_text().partition("# -- each fixture")[2]
-    rest = set(listed) - set(supervisors.OURS)
+    rest = set(listed) - {*supervisors.OURS, *agents.OURS, *models.OURS}
     assert not [name for name in rest if f'"{name}"' not in source]

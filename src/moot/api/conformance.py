@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from moot.api import council_seams
+from moot.api import council_seams, dispatch_seams, model_seams
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import SetVariables
 from moot.core.errors import BadRequest
@@ -68,6 +68,7 @@ def _wanted(row: bytes, wanted: dict[str, str | None], correlation: str | None) 
 async def reset(request: Request) -> Reply:
     request.services.overlay.clear()
     request.services.councils.clear()
+    request.services.programs.clear()
     return Reply({"reset": True})
 
 
@@ -203,10 +204,26 @@ SEAMS = (
         council_seams.Exchange,
     ),
     _seam(
+        "POST", "test/mock-ai/program", model_seams.program, "Tell the mock model what to say",
+        model_seams.Program,
+    ),
+    _seam(
+        "POST", "test/llm-cache-key", model_seams.cache_key, "The key of a model call",
+        dict[str, Any],
+    ),
+    _seam(
+        "POST", "dispatch/fanout", dispatch_seams.fan_out, "Send out a wave of workers",
+        dispatch_seams.FanOut,
+    ),
+    _seam(
+        "POST", "dispatch/per-item", dispatch_seams.per_item, "What each worker is given",
+        dispatch_seams.PerItem,
+    ),
+    _seam(
         "POST",
         "governance/approval-gate",
         council_seams.approval_gate,
         "Try a gate",
         council_seams.Gate,
     ),
-)
+)  # fmt: skip

@@ -8,7 +8,7 @@ from moot.api.auth import TEST_PREFIX
 from moot.api.runs import MOST_CANCELS
 from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core import rosters
+from moot.core import agent_events, rosters
 from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 
@@ -76,6 +76,7 @@ def _asking() -> dict[str, Any]:
                 "conversation.start",
                 "conversation.exchange",
                 "conversation.close",
+                "low-confidence",
             ]
         },
     }
@@ -84,7 +85,17 @@ def _asking() -> dict[str, Any]:
 def _orchestrating() -> dict[str, Any]:
     """Supervisors, the handoff to their workers, and how waves of them come together."""
     return {
-        "agents": {"orchestrator": True, "dispatch": True, "dispatchMapping": True},
+        "agents": {
+            "supported": True,
+            "orchestrator": True,
+            "dispatch": True,
+            "dispatchMapping": True,
+            "reasoning": {
+                "verbosity": agent_events.VERBOSITY,
+                "tokenLimit": agent_events.TOKEN_LIMIT,
+                "streaming": True,
+            },
+        },
         "dispatch": {
             "supported": True,
             "models": ["child-run"],
@@ -94,7 +105,17 @@ def _orchestrating() -> dict[str, Any]:
             "onChildFailureModes": ["collect", "fail-fast", "absorb"],
             "askUserRoutings": ["conversation", "clarification", "auto"],
         },
-        "multiAgent": {"executionModel": {"supported": True, "version": 1}},
+        "multiAgent": {
+            "executionModel": {
+                "supported": True,
+                "version": 1,
+                "replayDeterminism": {
+                    "supported": True,
+                    "llmCacheKeyRecipe": "spec-rfc-0041",
+                    "refusalDivergenceEmission": True,
+                },
+            }
+        },
     }
 
 
@@ -115,6 +136,7 @@ def _conformance(services: Services) -> dict[str, Any]:
     low, high = options.FORCEABLE
     return {
         "fixtures": services.fixtures,
+        "conformance": {"mockAgent": True},
         "testing": {
             "mockProviders": list(MOCK_PROVIDERS),
             "testKeyPrefix": TEST_PREFIX,

@@ -6,10 +6,11 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.api import interrupts, options
+from moot.api.idempotency import refused
 from moot.api.options import CreateRun
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core.edits import Edit
-from moot.core.errors import BadRequest, Forbidden
+from moot.core.errors import BadRequest, Forbidden, ReplayDivergedAtRefusal
 from moot.core.run import Run
 from moot.engine.branching import Wanted, branch, past_the_end
 from moot.engine.head import Head
@@ -50,7 +51,7 @@ async def fork(request: Request) -> Reply:
     _check(request, asked)
     from_seq = asked.from_seq or 0
     _check_place(request, source.run, from_seq)
-    answer = request.recording(_answer(source.run, from_seq, asked.mode))
+    answer = request.recording(_answer(request, source.run, from_seq, asked.mode))
     if asked.mode == "replay":
         await replay(host, tenant, source.run.run_id, from_seq, answer)
     else:
@@ -69,16 +70,18 @@ async def edited_fork(request: Request) -> Reply:
     wanted.edit, wanted.note = asked.edit, asked.note
     if asked.edit.inputs is not UNSET:
         options.check_rosters(source.flow, asked.edit.inputs)
-    answer = _answer(source.run, asked.from_seq, "branch", asked.note)
+    answer = _answer(request, source.run, asked.from_seq, "branch", asked.note)
     await branch(host, tenant, source.run.run_id, wanted, request.recording(answer))
     return request.made
 
 
 def _answer(
-    source: Run, from_seq: int, mode: str, note: str | None = None
+    request: Request, source: Run, from_seq: int, mode: str, note: str | None = None
 ) -> Callable[[Run], Reply]:
     def reply(run: Run) -> Reply:
         url = f"/v1/runs/{run.run_id}"
+        if run.error is not None and run.error["code"] == ReplayDivergedAtRefusal.code:
+            return _diverged(request, run)
         body = {
             "runId": run.run_id,
             "sourceRunId": source.run_id,
@@ -107,6 +110,15 @@ def _wanted(request: Request, source: Head, from_seq: int, overlay: Overlay) -> 
         tags=tags,
         metadata=overlay.metadata,
     )
+
+
+def _diverged(request: Request, run: Run) -> Reply:
+    """The replay is there to be looked at, and it is none."""
+    assert run.error is not None
+    refusal = ReplayDivergedAtRefusal(
+        run.error["message"], runId=run.run_id, **run.error["details"]
+    )
+    return refused(refusal, request.services)
 
 
 def _check(request: Request, asked: Fork) -> None:

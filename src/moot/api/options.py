@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from moot.api.services import Services
 from moot.api.wire import Request
 from moot.core import rosters, schemas
+from moot.core.agent_events import VERBOSITIES
 from moot.core.definition import nearest
 from moot.core.errors import (
     BadRequest,
@@ -41,7 +42,6 @@ RESERVED: dict[str, dict[str, Any]] = {
     "promptOverrides": {"type": "object"},
     "escalationThreshold": {"type": "number", "min": 0, "max": 1},
     "models": {"type": "object"},
-    "reasoningVerbosity": {"type": "string", "enum": ["summary", "full", "off"]},
 }
 
 
@@ -67,6 +67,7 @@ def advertised(services: Services) -> dict[str, dict[str, Any]]:
         "recursionLimit": {"type": "integer", "min": 1},
         "maxLoopIterations": {"type": "integer", "min": 1},
         "escalationThreshold": {"type": "number", "min": 0, "max": 1},
+        "reasoningVerbosity": {"type": "string", "enum": list(VERBOSITIES)},
         "runTimeoutMs": {"type": "number", "min": 1, "max": limits.duration_ms},
     }
     if services.settings.conformance:

@@ -28,6 +28,7 @@ from moot.core.starting import Limits
 from moot.engine.flows import Flows
 from moot.engine.host import Host
 from moot.engine.nodes import registry
+from moot.engine.nodes.mock_ai import Programs
 from moot.store.protocol import Store
 from moot.store.sqlite import SqliteStore
 
@@ -39,7 +40,8 @@ UPKEEP_SECONDS = 3600
 
 async def build(settings: Settings, store: Store, clock: Clock) -> Services:
     """Everything but the listener."""
-    flows = Flows(store, node_types(settings), clock)
+    programs = Programs()
+    flows = Flows(store, node_types(settings, programs), clock)
     limits = Limits(
         node_executions=settings.max_node_executions,
         duration_ms=settings.max_run_duration_ms,
@@ -48,7 +50,7 @@ async def build(settings: Settings, store: Store, clock: Clock) -> Services:
         tree=settings.max_tree_runs,
     )
     host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities)
-    services = Services(settings, host, store, clock)
+    services = Services(settings, host, store, clock, programs)
     fresh = clock.new_secret("").encode()
     services.token_secret = await store.secret(tokens.SECRET_NAME, fresh)
     await first_key(services)
@@ -60,8 +62,8 @@ async def build(settings: Settings, store: Store, clock: Clock) -> Services:
     return services
 
 
-def node_types(settings: Settings) -> dict[str, NodeType]:
-    types = registry.built_in(settings.conformance)
+def node_types(settings: Settings, programs: Programs | None = None) -> dict[str, NodeType]:
+    types = registry.built_in(settings.conformance, programs)
     types.update(registry.from_entry_points())
     if settings.nodes:
         types.update(registry.from_file(Path(settings.nodes)))

@@ -6,11 +6,19 @@ from moot.api.turns import Turns
 from moot.clock import Clock
 from moot.config import Settings
 from moot.engine.host import Host
+from moot.engine.nodes.mock_ai import Programs
 from moot.store.protocol import Store
 
 
 class Services:
-    def __init__(self, settings: Settings, host: Host, store: Store, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        host: Host,
+        store: Store,
+        clock: Clock,
+        programs: Programs | None = None,
+    ) -> None:
         self.settings, self.host, self.store, self.clock = settings, host, store, clock
         self.keyring = Keyring(store, clock)
         self.rate = RateLimit(settings.rate_limit, clock)
@@ -23,3 +31,5 @@ class Services:
         self.overlay: dict[str, bool] = {}
         #: (tenant, a test's name for a council) -> its run (only with --conformance)
         self.councils: dict[tuple[str, str], str] = {}
+        #: what tests have told the mock model to say (only with --conformance)
+        self.programs = programs or Programs()

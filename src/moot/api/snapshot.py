@@ -96,9 +96,16 @@ def _orchestrator(head: Head) -> dict[str, Any] | None:
 
 
 def _agent(head: Head) -> dict[str, Any] | None:
-    """The agent pinned on the node at work, else on the first node that has one."""
-    for node_id in (*reversed(head.run.active), *head.run.nodes):
-        node = head.flow.nodes.get(node_id)
-        if node is not None and isinstance(node.definition.agent, dict):
-            return node.definition.agent
-    return None
+    """Who has the work in hand. Older logs do not say; there it is who the node at work is pinned
+    to, else the first that any node is."""
+    if head.run.agent is not None:
+        return head.run.agent
+    pins = head.flow.agents
+    return next(
+        (
+            pins[node_id]
+            for node_id in (*reversed(head.run.active), *head.run.nodes)
+            if node_id in pins
+        ),
+        None,
+    )

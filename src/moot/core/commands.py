@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from moot.core import (
     advance,
+    agent_work,
     children,
     ending,
     interrupts,
@@ -114,13 +115,18 @@ Command = (
 )  # fmt: skip
 
 
-def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C901, PLR0912 - one line each
+def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:
     """What the command causes now. No event: nothing to do (a repeat, or too late)."""
+    events = _decide(run, flow, command)
+    return agent_work.attributed(run, flow, events) if flow.agents and events else events
+
+
+def _decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C901, PLR0912 - one line each
     match command:  # the frequent ones first
         case Answer():
             return interrupts.answer(run, flow, command)
         case Emit():
-            return nodework.emit(run, flow, command)
+            return agent_work.emit(run, flow, command)
         case StartRun():
             return starting.start(run, flow, command)
         case Advance(at=at, after=after):

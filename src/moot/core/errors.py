@@ -46,6 +46,7 @@ MootError
 │   ├── InterruptCancelled           interrupt_cancelled
 │   ├── SecretGone                   fork_secret_gone
 │   ├── CorrelationMismatch          correlation_mismatch
+│   ├── ReplayDivergedAtRefusal      replay_diverged_at_refusal
 │   ├── SpeakerMissing               validation_error
 │   └── CouncilRefusal               (finer codes of councils; see api/dialect.py)
 │       ├── SpeakerNotParticipant    conversation_speaker_not_participant
@@ -311,6 +312,12 @@ class SecretGone(Unprocessable):
 
 class CorrelationMismatch(Unprocessable):
     code = "correlation_mismatch"
+
+
+class ReplayDivergedAtRefusal(Unprocessable):
+    """A model refused in the replay or in its source alone; the replay failed there."""
+
+    code = "replay_diverged_at_refusal"
 
 
 class CouncilRefusal(Unprocessable):

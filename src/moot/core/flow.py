@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from moot.core import expressions, schemas
+from moot.core.agent_events import shown
 from moot.core.channels import Rule, may, rule_of
 from moot.core.definition import (
     DISPATCH,
@@ -26,6 +27,7 @@ GATED = {
     "core.conversationGate": "conversationPrimitive",
     "core.orchestrator.supervisor": "orchestrator.supported",
     "core.dispatch": "dispatch.supported",
+    "core.conformance.mock-agent": "conformance.mockAgent",
 }
 
 MASKING_MODES = ("mask", "omit", "hash", "passthrough")
@@ -65,6 +67,8 @@ class Flow(Struct, frozen=True, kw_only=True):
     references: tuple[str, ...]
     #: dispatch node -> the supervisor it leads back to, and the nodes of the loop besides
     loops: dict[str, tuple[str, tuple[str, ...]]]
+    #: node -> the agent it is pinned to, as it may be shown
+    agents: dict[str, dict[str, Any]]
 
 
 def digest(body: bytes) -> str:
@@ -75,7 +79,10 @@ def digest(body: bytes) -> str:
 def compile_flow(definition: WorkflowDef, types: Mapping[str, NodeType], name: str) -> Flow:
     """A flow that may begin to be used. Refuses unknown types and mistakes in what it says."""
     for node in definition.nodes:
-        _check_config(node, _type_of(node, types))
+        type_ = _type_of(node, types)
+        if not definition.id.startswith(type_.only_in):
+            raise _lacking(node)
+        _check_config(node, type_)
     _check_expressions(definition)
     _check_schemas(definition)
     return tied(definition, types, name)
@@ -115,6 +122,9 @@ def tied(definition: WorkflowDef, types: Mapping[str, NodeType], name: str) -> F
             edge.source_node_id: (edge.target_node_id, _body(nodes, edge))
             for edge in definition.edges
             if edge.id in back
+        },
+        agents={
+            node.id: shown(node.agent) for node in definition.nodes if isinstance(node.agent, dict)
         },
     )
 
@@ -190,17 +200,21 @@ def _type_of(node: NodeDef, types: Mapping[str, NodeType]) -> NodeType:
     if found is not None:
         return found
     if node.type_id in GATED:
-        raise CapabilityRequired(
-            f"Node '{node.id}' needs the capability {GATED[node.type_id]}, which this host does"
-            " not have.",
-            requiredCapability=GATED[node.type_id],
-            offendingTypeId=node.type_id,
-            nodeId=node.id,
-        )
+        raise _lacking(node)
     meant = nearest(node.type_id, types)
     hint = f" Did you mean '{meant}'?" if meant else ""
     raise UnsupportedNodeType(
         f"Node '{node.id}': there is no node type '{node.type_id}' here.{hint}",
+        offendingTypeId=node.type_id,
+        nodeId=node.id,
+    )
+
+
+def _lacking(node: NodeDef) -> CapabilityRequired:
+    wanted = GATED.get(node.type_id, node.type_id)
+    return CapabilityRequired(
+        f"Node '{node.id}' needs the capability {wanted}, which this host does not have here.",
+        requiredCapability=wanted,
         offendingTypeId=node.type_id,
         nodeId=node.id,
     )

@@ -62,13 +62,16 @@ def begin(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]) -
     return events
 
 
-def request(run: Run, flow: Flow, node: FlowNode, spec: GateSpec, at: int) -> list[NewEvent]:
-    """The node waits from here on."""
+def request(
+    run: Run, flow: Flow, node: FlowNode, spec: GateSpec, at: int, number: int = 0
+) -> list[NewEvent]:
+    """The node waits from here on. ``number`` tells questions of one attempt apart."""
     state = run.nodes[node.id]
-    name = derived_id("int_", run.run_id, node.id, str(state.attempt))
+    place = (run.run_id, node.id, str(state.attempt), *([str(number)] if number else []))
+    name = derived_id("int_", *place)
     asked: dict[str, Any] = {
         "kind": spec.kind,
-        "key": f"{run.run_id}:{node.id}:{state.attempt}",
+        "key": ":".join(place),
         "data": spec.data,
     }
     waits: dict[str, Any] = {

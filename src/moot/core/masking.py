@@ -14,11 +14,13 @@ MASK = "[REDACTED]"
 #: what the host itself says of a run: the fold relies on it, and a secret that happens to look
 #: like it (a year, a node's name) must not be looked for there
 RECORD = frozenset({
-    "artifactId", "artifactType", "attempt", "attempts", "channel", "childRunId", "childStatus",
-    "childWorkflowId", "createdAt", "delayMs", "drainPolicy", "dueAt", "durationMs",
-    "failedNodeId", "forkRunId", "invocationId", "isLast", "kind", "level", "limit", "maxSize",
-    "name", "nodeId", "observed", "ordinal", "parentRunId", "providerKey", "reducer", "runId",
-    "schemaVersion", "ttlMs", "typeId", "writtenAt",
+    "agentId", "argsHash", "artifactId", "artifactType", "attempt", "attempts", "callId",
+    "channel", "childRunId", "childStatus", "childWorkflowId", "confidence", "createdAt",
+    "delayMs", "drainPolicy", "dueAt", "durationMs", "failedNodeId", "forkRunId", "fromAgentId",
+    "invocationId", "isLast", "kind", "level", "limit", "maxSize", "name", "nodeId", "observed",
+    "ordinal", "parentRunId", "providerKey", "reducer", "runId", "schemaVersion", "sequence",
+    "threshold", "toAgentId", "tokenCount", "toolId", "toolName", "ttlMs", "typeId", "verbosity",
+    "writtenAt",
 })  # fmt: skip
 
 #: shorter texts and plain numbers are too common to be looked for
@@ -62,6 +64,11 @@ def sealed_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
     elif new.type == "variable.changed" and payload.get("next") != new.payload.get("next"):
         extra.setdefault(f"var:{new.payload['name']}", new.payload["next"])
     return msgspec.structs.replace(new, payload=payload, sealed=extra or None)
+
+
+def redacted(value: Any, sealed: dict[str, Any], mode: str) -> Any:
+    """The value as an event would show it: without anything that is sealed."""
+    return value if mode == "passthrough" else _without(value, secrets_in(sealed.values()), mode)
 
 
 def _content(part: dict[str, Any] | None, secrets: list[Any], mode: str) -> Any:

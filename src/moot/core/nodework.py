@@ -116,9 +116,10 @@ def _outputs(
 
 
 def failure(run: Run, node: FlowNode, state: NodeState, outcome: Failed, at: int) -> list[NewEvent]:
-    events = []
-    if outcome.because is not None:
-        events.append(NewEvent(*outcome.because, node.id, cause=state.started_seq))
+    events = [
+        NewEvent(type_, payload, node.id, cause=None if number else state.started_seq)
+        for number, (type_, payload) in enumerate(outcome.because)
+    ]
     if outcome.error.retryable and state.failures < node.retries:
         payload = {
             "nodeId": node.id,

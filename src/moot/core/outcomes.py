@@ -60,8 +60,8 @@ class Completed(Struct, frozen=True):
 
 class Failed(Struct, frozen=True):
     error: NodeError
-    #: an event that explains the failure and comes before it: (type, payload)
-    because: tuple[str, dict[str, Any]] | None = None
+    #: events that explain the failure and come before it: (type, payload) each
+    because: tuple[tuple[str, dict[str, Any]], ...] = ()
 
 
 class Decided(Struct, frozen=True, kw_only=True):
@@ -208,3 +208,7 @@ class NodeType(Struct, frozen=True, kw_only=True):
     requires_model: tuple[str, ...] = ()
     #: outgoing edges are chosen by which output port the node filled
     routes: bool = False
+    #: what the model of a node, told so by a test, says a second time: (tenant, node) -> answer
+    rehearsed: Callable[[str, str], dict[str, Any] | None] | None = None
+    #: how the ids of the workflows begin that may use it
+    only_in: str = ""

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import lineage, supervision, values, waiting
+from moot.core import agency, lineage, supervision, values, waiting
 from moot.core.events import Event, millis
 from moot.core.status import (
     GOING,
@@ -23,7 +23,7 @@ from moot.core.status import (
 )
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 3
+FOLD_VERSION = 4
 
 
 class NodeState(Struct, omit_defaults=True):
@@ -49,6 +49,12 @@ class NodeState(Struct, omit_defaults=True):
     failures: int = 0
     #: how long the run was paused while this attempt waited for its child
     paused_ms: int = 0
+    #: type of event -> how often the agent of this attempt has said it (deltas: in the open block)
+    said: dict[str, int] = {}
+    #: tool call that has not come back -> where it stands
+    calls: dict[str, int] = {}
+    #: decision of this attempt -> what a person has made of it
+    rulings: dict[str, Any] = {}
 
 
 class Pause(Struct, omit_defaults=True):
@@ -97,6 +103,8 @@ class Run(Struct):
     #: the run this one was made from, where and how
     forked_from: dict[str, Any] | None = None
     orchestrator: supervision.Orchestrator | None = None
+    #: the agent that has the work in hand
+    agent: dict[str, Any] | None = None
     #: node of a loop -> attempts it had in earlier rounds
     attempts: dict[str, int] = {}
     #: the run was cancelled because its parent ended
@@ -284,6 +292,7 @@ def _node_started(run: Run, event: Event, at: int) -> None:
     )
     run.active[node_id] = None
     run.executions += 1
+    agency.took_over(run, said.get("agent"))
     for name in hints.get("again", ()):  # the nodes of a loop that goes round once more
         found = run.nodes.pop(name, None)
         if found is not None:
@@ -306,6 +315,7 @@ def _node_ended(run: Run, event: Event, at: int) -> None:
     node.reason = said.get("reason")
     node.results = None
     node.living, node.ends, node.answer = {}, {}, []
+    node.said, node.calls, node.rulings = {}, {}, {}
     hints = event.hints if event.hints is not UNSET else {}
     if hints.get("rejected") and run.orchestrator is not None:
         run.orchestrator.decision = {}  # a person took it back
@@ -385,4 +395,5 @@ HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
     **waiting.HANDLERS,
     **supervision.HANDLERS,
     **lineage.HANDLERS,
+    **agency.HANDLERS,
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, field
 
-from moot.core import lineage, thread
+from moot.core import agency, lineage, thread
 from moot.core.events import Event, millis
 
 if TYPE_CHECKING:
@@ -117,7 +117,9 @@ def _voted(run: "Run", event: Event, at: int) -> None:
 def _resolved(run: "Run", event: Event, at: int) -> None:
     said = event.payload
     node_id = _node(event)
-    run.interrupts.pop(node_id, None)
+    found = run.interrupts.pop(node_id, None)
+    if found is not None and found.kind == "low-confidence" and node_id in run.nodes:
+        run.nodes[node_id].paused_ms += max(0, at - found.requested_at)
     value = said.get("resumeValue")
     action = value.get("action") if isinstance(value, dict) else None
     run.answered[node_id] = Answered(
@@ -134,6 +136,7 @@ def _resumed(run: "Run", event: Event, at: int) -> None:
     node = run.nodes.get(_node(event))
     if node is not None:
         node.answer = [event.payload.get("resumeValue")]
+        agency.ruled(node, node.answer[0])
 
 
 def _opened(run: "Run", event: Event, at: int) -> None:

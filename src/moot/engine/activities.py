@@ -13,6 +13,7 @@ from moot.core.errors import MootError, Unavailable
 from moot.core.events import NewEvent
 from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem, call_of
+from moot.core.masking import redacted, secrets_in
 from moot.core.nodework import Emit
 from moot.core.outcomes import (
     Call,
@@ -25,6 +26,8 @@ from moot.core.outcomes import (
     raised,
     recordable,
 )
+from moot.core.run import NodeState
+from moot.engine.agent_voice import AgentVoice, DecisionRejected
 from moot.engine.head import Head
 from moot.engine.ledger import Effect, Ledger
 
@@ -131,6 +134,8 @@ class Activities:
             raise
         except MootError as refusal:
             return _refused(refusal)
+        except DecisionRejected as rejection:
+            return Failed(rejection.error)
         except (Exception, SystemExit) as error:
             log.warning(
                 "Node %s (%s) raised",
@@ -228,6 +233,28 @@ class Context:
     @cached_property
     def configurable(self) -> dict[str, Any]:
         return copied(self._call.configurable)
+
+    @cached_property
+    def agent(self) -> AgentVoice:
+        return AgentVoice(self, self._call.agent_id or f"host:agent:{self.node_id}")
+
+    @property
+    def standing(self) -> NodeState:
+        """How the attempt stands now."""
+        return self._host.runs.current(self._head).run.nodes[self.node_id]
+
+    @property
+    def secrets(self) -> list[str]:
+        """Texts that nothing the node says may show."""
+        head = self._host.runs.current(self._head)
+        if head.flow.masking == "passthrough":
+            return []
+        return [text for text in secrets_in(head.sealed.values()) if isinstance(text, str)]
+
+    def redacted(self, value: Any) -> Any:
+        """The value as the log will show it."""
+        head = self._host.runs.current(self._head)
+        return redacted(copied(value), head.sealed, head.flow.masking)
 
     def now(self) -> int:
         return self._host.clock.millis()

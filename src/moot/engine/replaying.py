@@ -14,6 +14,7 @@ from moot.core.masking import sealed_event
 from moot.core.outcomes import Kind
 from moot.core.pending import pending
 from moot.core.run import Run
+from moot.engine import rehearsal
 from moot.engine.head import Head
 from moot.engine.host import Host, ReceiptFor
 from moot.engine.turn import Turn
@@ -140,7 +141,10 @@ class Replay(Turn):
     def _hear(self, head: Head, event: Event) -> bool:
         """The next thing the world said, if it can be said of this run."""
         if record.is_fact(head.flow, event) and record.fits(head.run, event):
-            self._say_again(head, event)
+            for new in rehearsal.shifted(head, event, self._moment()):
+                self._record(head, new)
+            if not head.run.terminal:
+                self._say_again(head, event)
         else:
             self._next += 1
         return True

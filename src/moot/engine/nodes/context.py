@@ -4,6 +4,62 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 
+class ToolCall(Protocol):
+    """A tool an agent has called, until it has come back."""
+
+    @property
+    def call_id(self) -> str: ...
+
+    async def returned(self, result: Any, duration_ms: int | None = None) -> None: ...
+
+    async def failed(
+        self, code: str, message: str, duration_ms: int | None = None, **details: Any
+    ) -> None: ...
+
+
+class Thought(Protocol):
+    """One train of thought while it lasts."""
+
+    async def add(self, piece: str) -> None:
+        """One more piece, told as soon as it shows no part of a secret."""
+
+    async def close(self) -> None:
+        """The end of it: the whole is recorded, as far as the run wants it kept."""
+
+
+class Agent(Protocol):
+    """What an agent at work says of itself. An attempt may be lived again, after a crash or when a
+    person was asked: what has been said is not said twice, so say it in the same order."""
+
+    agent_id: str
+
+    def speak_as(self, agent_id: str) -> None:
+        """Another name than the one the node is pinned to."""
+
+    @property
+    def verbosity(self) -> str:
+        """How much of its reasoning the run wants kept: summary, full or off."""
+
+    def thinking(self, **more: Any) -> Thought:
+        """A train of thought that is told piece by piece. ``more`` goes with the whole."""
+
+    async def reasoned(self, text: str, **more: Any) -> None:
+        """A train of thought that is told at once."""
+
+    async def tool_called(self, tool: str, *arguments: Any) -> ToolCall:
+        """Recorded before the tool is used; its one argument, if any, is what it is given."""
+
+    async def handoff(self, to_agent: str, reason: str | None = None, **more: Any) -> None:
+        """The work passes to another agent."""
+
+    async def noted(self, type_: str, payload: dict[str, Any]) -> None:
+        """Another event of the protocol about its work with a model; said once like the rest."""
+
+    async def decided(self, decision: Any, confidence: float | None = None, **more: Any) -> Any:
+        """The decision to go on with: this one, or what a person has made of it when the agent
+        is less sure than the run wants. Rejected, it fails the node."""
+
+
 class NodeContext(Protocol):
     """One attempt of one node. Reading is free; everything awaited here is recorded."""
 
@@ -32,6 +88,9 @@ class NodeContext(Protocol):
 
     @property
     def configurable(self) -> dict[str, Any]: ...
+
+    @property
+    def agent(self) -> Agent: ...
 
     def now(self) -> int:
         """Milliseconds since the epoch, by the host's clock."""

@@ -49,7 +49,7 @@ def _loop(call: Call) -> Outcome:
             break
         if passes.index == limit:
             reached = {"nodeId": call.node_id, "iterations": limit, "limit": limit}
-            return Failed(limit_error(limit), because=("workflow.loopback-limit", reached))
+            return Failed(limit_error(limit), because=(("workflow.loopback-limit", reached),))
         passes.take(item)
     outputs = {"iterations": passes.index, "results": passes.results}
     return Completed(outputs, variables=passes.changed)

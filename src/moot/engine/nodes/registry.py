@@ -27,13 +27,16 @@ from moot.engine.nodes import (
     interrupt,
     loop,
     merge,
+    mock_agent,
     mock_providers,
     noop,
     parallel,
+    structured_output,
     sub_workflow,
     supervisor,
     variables,
 )
+from moot.engine.nodes.mock_ai import Programs
 from moot.engine.nodes.user import check_type_id
 
 GROUP = "moot.nodes"
@@ -63,6 +66,7 @@ BUILT_IN = (
 CONFORMANCE = (
     *conformance.TYPES,
     call_prompt.TYPE,
+    mock_agent.TYPE,
     conversation_gate.ON_TRIAL,
     supervisor.ON_TRIAL,
 )
@@ -70,9 +74,12 @@ CONFORMANCE = (
 MOCK_PROVIDERS: tuple[str, ...] = tuple(mock_providers.PROVIDERS)
 
 
-def built_in(conformance: bool = False) -> dict[str, NodeType]:
-    """The host's own types; those that only a test suite uses come with the flag."""
-    types = (*BUILT_IN, *CONFORMANCE) if conformance else BUILT_IN
+def built_in(conformance: bool = False, programs: Programs | None = None) -> dict[str, NodeType]:
+    """The host's own types; those that only a test suite uses come with the flag, and with what
+    it tells the mock model to say."""
+    types: tuple[NodeType, ...] = BUILT_IN
+    if conformance:
+        types += (*CONFORMANCE, structured_output.type_with(programs or Programs()))
     return {type_.type_id: type_ for type_ in types}
 
 
