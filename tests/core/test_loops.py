@@ -38,19 +38,24 @@ def errors(life: Life) -> str:
 
 
 @pytest.mark.parametrize(
-    "given", [{"supervisor": {"iterationCap": 2}}, {"dispatch": {"iterationCap": 2}}]
+    ("given", "options", "bound"),
+    [
+        ({"supervisor": {"iterationCap": 2}}, {}, "orchestrator-iterations"),
+        ({"dispatch": {"iterationCap": 2}}, {}, "dispatch-iterations"),
+        ({}, {"configurable": {"maxLoopIterations": 2}}, "loop-iterations"),
+    ],
 )
-def test_a_cap_of_rounds_ends_the_run(given: Any) -> None:
+def test_a_cap_of_rounds_ends_the_run(given: Any, options: Any, bound: str) -> None:
+    """The published kinds of a cap have one word for all three; which it was stands beside it."""
     place = world(fast("a"))
-    life = place.start(planned(*[hand("a")] * 5, **given))
+    life = place.start(planned(*[hand("a")] * 5, **given), **options)
     settle(place)
     [cap] = life.told("cap.breached")
-    assert (cap.payload["kind"], cap.payload["limit"], cap.payload["observed"]) == (
-        "loop-iterations",
-        2,
-        3,
-    )
-    assert errors(life) == "loop_limit_exceeded" and life.run.error["details"] == {"iteration": 3}
+    assert {key: cap.payload[key] for key in ("kind", "limit", "observed", "bound")} == {
+        "kind": "loop-iterations", "limit": 2, "observed": 3, "bound": bound
+    }  # fmt: skip
+    assert errors(life) == "loop_limit_exceeded"
+    assert life.run.error["details"] == {"iteration": 3, "bound": bound}
 
 
 def test_the_run_s_own_cap_is_clamped_by_nothing_larger() -> None:

@@ -10,6 +10,7 @@ from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, Forbidden, NotYourName
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
+from moot.core.orders import order_of
 from moot.core.outcomes import GateSpec, Kind, NodeError
 from moot.core.resolving import Answer, completed, ended, failed
 from moot.core.run import Run
@@ -43,6 +44,8 @@ def requested(node: FlowNode, spec: GateSpec, name: str) -> NewEvent:
 
 def answer(run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer) -> list[NewEvent]:
     value = _answer_of(given.value, found.data["actions"])
+    if node.type.dispatches and value["action"] == "edit-accept":
+        order_of(value["editedArtifactData"])  # what is no decision is refused now
     if given.interrupt_id is not None and _needed(found) > 1:
         raise Forbidden("A vote of several is given with a key, not by link.")
     by = _voter(value, given.who)

@@ -44,9 +44,13 @@ def child_waits(run: Run, told: ChildWaits) -> list[NewEvent]:
     state = _waiting(run, told.node_id)
     if state is None or told.status not in GOING:
         return []
-    if told.child_run not in (state.child, *_alone(state)):
+    if told.child_run in state.living:
+        shown = state.waits.get(told.child_run, "running")
+    elif told.child_run == state.child:
+        shown = run.mirrored.get(told.node_id, "running")
+    else:
         return []
-    if run.mirrored.get(told.node_id, "running") == told.status:
+    if shown == told.status:
         return []
     payload = {
         "childRunId": told.child_run,
@@ -54,11 +58,6 @@ def child_waits(run: Run, told: ChildWaits) -> list[NewEvent]:
         "childStatus": told.status,
     }
     return [NewEvent("node.dispatched", payload, told.node_id)]
-
-
-def _alone(state: NodeState) -> list[str]:
-    """The one child of a wave; of several that live, one that waits holds up nobody."""
-    return list(state.living) if len(state.living) == 1 else []
 
 
 def next_child(

@@ -95,7 +95,12 @@ def ratified(value: Any, decision: Any) -> Any:
     if action == "accept":
         return value.get("decision", decision)
     if action in ("edit", "edit-accept"):
-        return value.get("editedArtifactData", value.get("decision"))
+        edited = value.get("editedArtifactData", value.get("decision"))
+        if edited is None:
+            raise BadRequest(
+                "To accept an edit, send it: editedArtifactData.", field="editedArtifactData"
+            )
+        return edited
     if action == "reject":
         return None
     raise BadRequest("action must be accept, reject or edit-accept.", field="action")

@@ -26,6 +26,7 @@ from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem, call_of, same
 from moot.core.ids import derived_id
 from moot.core.nodework import finish
+from moot.core.orders import order_of
 from moot.core.outcomes import Failed, GateSpec, NodeError, raised
 from moot.core.resolving import Answer, completed, ended, failed
 from moot.core.run import Run
@@ -197,8 +198,10 @@ def _custom(
 def _ratified(
     run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer
 ) -> list[NewEvent]:
-    """The node goes on with what a person has made of its decision."""
+    """The node goes on with what a person has made of its decision; what is none is refused."""
     decision = escalations.ratified(given.value, found.data.get("decision"))
+    if decision is not None:
+        order_of(decision)
     value = {"action": "reject"} if decision is None else {"action": "accept", "decision": decision}
     return ended(node, found, given, value, [])
 

@@ -19,6 +19,7 @@ from moot.core.orders import order_of
 from moot.core.outcomes import ConversationSpec, Decided, GateSpec, NodeError
 from moot.core.run import NodeState, Run
 from moot.core.status import NodeStatus
+from moot.core.turn_inputs import next_iteration
 from moot.core.waves import completed, failed_node, given_up
 
 #: decisions of one run, unless it is told otherwise
@@ -57,34 +58,42 @@ def _decided(
         assert outcome.confidence is not None
         spec = escalations.held(run, outcome.agent_id, outcome.confidence, decision)
         return interrupts.request(run, flow, node, spec, at)
-    turns = (known.decisions if known is not None else 0) + 1
-    breach = _too_many(run, node, turns, at)
+    turn = next_iteration(run)
+    breach = _too_many(run, node, turn, at)
     if breach:
         return breach
-    payload = {"agentId": outcome.agent_id, "decision": decision, "iteration": turns}
+    payload = {"agentId": outcome.agent_id, "decision": decision, "iteration": turn}
     hints = {"routing": routing} if routing else None
     event = NewEvent(
         "runOrchestrator.decided", payload, node.id, cause=state.started_seq, hints=hints
     )
-    return [event, completed(node, state, {"decision": decision, "iteration": turns}, at)]
+    return [event, completed(node, state, {"decision": decision, "iteration": turn}, at)]
 
 
-def _too_many(run: Run, node: FlowNode, turns: int, at: int) -> list[NewEvent]:
+def _too_many(run: Run, node: FlowNode, turn: int, at: int) -> list[NewEvent]:
+    """A turn counts once, however often a person gives its decision back."""
     most = run.limits.get("loopIterations", MOST_TURNS)
-    limit = min(node.definition.config.get("iterationCap", most), most)
-    if turns <= limit:
+    own = node.definition.config.get("iterationCap", most)
+    limit = min(own, most)
+    if turn <= limit:
         return []
-    return _breach(run, node, limit, turns, at)
+    bound = "orchestrator-iterations" if own < most else "loop-iterations"
+    return _breach(run, node, (bound, limit), turn, at)
 
 
-def _breach(run: Run, node: FlowNode, limit: int, observed: int, at: int) -> list[NewEvent]:
-    cap = {"kind": "loop-iterations", "limit": limit, "observed": observed, "nodeId": node.id}
+def _breach(
+    run: Run, node: FlowNode, cap: tuple[str, int], observed: int, at: int
+) -> list[NewEvent]:
+    """The published kinds know loops only; which bound of a loop it was is said beside."""
+    bound, limit = cap
+    said = {"kind": "loop-iterations", "limit": limit, "observed": observed, "nodeId": node.id}
+    may = f"hand work to {limit} workers" if bound == "dispatch-iterations" else f"take {limit} turns"
     error = {
         "code": "loop_limit_exceeded",
-        "message": f"The supervisor may decide {limit} times and wanted to once more.",
-        "details": {"iteration": observed},
+        "message": f"The supervisor may {may} and wanted one more.",
+        "details": {"iteration": observed, "bound": bound},
     }
-    return ending.breach(run, cap, error, at)
+    return ending.breach(run, {**said, "bound": bound}, error, at)
 
 
 # -- the dispatch node ---------------------------------------------------------------------------
@@ -111,7 +120,9 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
         case "terminate":
             return _terminate(run, flow, node, state, at)
         case "ask-user" if state.answer:
-            return [completed(node, state, {"answer": state.answer[0]}, at)]
+            done = completed(node, state, {"answer": state.answer[0]}, at)
+            done.hints = {"answer": state.answer[0]}
+            return [done]
         case "ask-user":
             return interrupts.request(run, flow, node, _question(run, node), at)
         case _:
@@ -126,16 +137,13 @@ def _as_answered(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int
     action = value.get("action") if isinstance(value, dict) else None
     if action == "reject":
         back = completed(node, state, {"rejected": True}, at)
-        back.hints = {"rejected": True}
+        back.hints = {"rejected": True, "answer": value}
         return [back]
     if action != "edit-accept":
         return []
-    try:
-        decision, routing = order_of(value.get("editedArtifactData"))
-    except BadRequest as refusal:
-        return failed_node(node, state, refusal.code, refusal.message)
+    decision, routing = order_of(value.get("editedArtifactData"))  # checked when it was answered
     decision.pop("confidence", None)  # a person has said it
-    payload = {"agentId": order.agent_id, "decision": decision, "iteration": order.decisions + 1}
+    payload = {"agentId": order.agent_id, "decision": decision, "iteration": order.iteration}
     hints = {"dispatch": node.id, **({"routing": routing} if routing else {})}
     decides = next(key for key, each in flow.nodes.items() if each.type.type_id == SUPERVISOR)
     return [NewEvent("runOrchestrator.decided", payload, decides, hints=hints)]
@@ -211,7 +219,8 @@ def _not_allowed(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int
     assert run.orchestrator is not None
     cap = node.definition.config.get("iterationCap")
     if cap and run.orchestrator.dispatched >= cap:
-        return _breach(run, node, cap, run.orchestrator.dispatched + 1, at)
+        bound = ("dispatch-iterations", cap)
+        return _breach(run, node, bound, run.orchestrator.dispatched + 1, at)
     error = refusal_to_spawn(run, flow)
     return [failed(node, error, state.attempt, state.started_seq)] if error is not None else []
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from moot.core.nesting import too_deep
+from moot.core.turn_inputs import Turn
 
 T = TypeVar("T")
 
@@ -124,9 +125,10 @@ class Call(Struct, frozen=True):
     run_inputs: dict[str, Any]
     configurable: dict[str, Any]
     at: int
-    #: the supervisor's newest decision, and how many it has taken
+    #: the supervisor's newest decision, for the node that carries it out
     decision: dict[str, Any] = {}
-    decisions: int = 0
+    #: the turn a supervisor is in
+    turn: Turn | None = None
     #: what the node's last question was answered with, if it had one
     answer: list[Any] = []
     #: who the node is pinned to

@@ -22,7 +22,7 @@ from moot.core.status import (
 )
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 3
+FOLD_VERSION = 4
 
 
 class NodeState(Struct, omit_defaults=True):
@@ -44,6 +44,8 @@ class NodeState(Struct, omit_defaults=True):
     #: of a dispatch node: living child -> number of its worker; child -> where its end stands
     living: dict[str, int] = {}
     ends: dict[str, int] = {}
+    #: those of the living that wait for somebody, and how
+    waits: dict[str, str] = {}
     #: attempts that failed and were tried again; one that a pause cut short is none of them
     failures: int = 0
     #: how long the run was paused while this attempt waited for its child
@@ -295,10 +297,10 @@ def _node_ended(run: Run, event: Event, at: int) -> None:
     node.error = said.get("error")
     node.reason = said.get("reason")
     node.results = None
-    node.living, node.ends, node.answer = {}, {}, []
+    node.living, node.ends, node.waits, node.answer = {}, {}, {}, []
     hints = event.hints if event.hints is not UNSET else {}
-    if hints.get("rejected") and run.orchestrator is not None:
-        run.orchestrator.decision = {}  # a person took it back
+    if run.orchestrator is not None:
+        supervision.answered(run.orchestrator, hints)
     run.interrupts.pop(node_id, None)
     run.mirrored.pop(node_id, None)
     if node.child is not None and run.children.get(node.child) is None:
@@ -325,12 +327,10 @@ def _dispatched(run: Run, event: Event, at: int) -> None:
     child = event.payload.get("childRunId", "")
     status = event.payload.get("childStatus")
     node = run.nodes.get(_node_id(event))
-    if status in CHILD_WAITS:
-        run.mirrored[_node_id(event)] = status
+    if status in CHILD_WAITS or status == Status.RUNNING:
+        _child_waits(run, _node_id(event), child, str(status))
         return
     run.mirrored.pop(_node_id(event), None)
-    if status == Status.RUNNING:
-        return
     run.children[child] = status
     if node is None:
         return
@@ -344,6 +344,22 @@ def _dispatched(run: Run, event: Event, at: int) -> None:
     else:
         node.child = None
         node.results = [*(node.results or []), hints.get("result")]
+
+
+def _child_waits(run: Run, node_id: str, child: str, status: str) -> None:
+    """A child waits for somebody, or goes on again."""
+    node = run.nodes.get(node_id)
+    waits = status in CHILD_WAITS
+    if node is not None and child in node.living:
+        if waits:
+            node.waits[child] = status
+        else:
+            node.waits.pop(child, None)
+        supervision.mirror(run, node_id, node)
+    elif waits:
+        run.mirrored[node_id] = status
+    else:
+        run.mirrored.pop(node_id, None)
 
 
 def _node_id(event: Event) -> str:

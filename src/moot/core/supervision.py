@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct
 from moot.core.events import Event
 
 if TYPE_CHECKING:
-    from moot.core.run import Run
+    from moot.core.run import NodeState, Run
 
 #: what an approval of a decision is about
 DECISION = "orchestrator-decision"
@@ -20,6 +20,12 @@ DECISION = "orchestrator-decision"
 class Orchestrator(Struct, omit_defaults=True):
     agent_id: str
     decisions: int = 0
+    #: of these, the ones it took itself; the others a person put in their place
+    own: int = 0
+    #: the turn of the newest decision, counted from 1, and where it began
+    iteration: int = 0
+    began: int = 0
+    #: the newest decision; empty when a person took it back
     decision: dict[str, Any] = {}
     decided_seq: int = 0
     #: how its question to a person is put, where the decision said so
@@ -28,6 +34,10 @@ class Orchestrator(Struct, omit_defaults=True):
     dispatched: int = 0
     #: living child -> the newest event of its handoff
     links: dict[str, int] = {}
+    #: how the workers of the newest decision ended, in that order
+    workers: list[dict[str, Any]] = []
+    #: what a person said to the newest decision, if anything was asked
+    answer: list[Any] = []
 
     @property
     def over(self) -> bool:
@@ -40,10 +50,17 @@ def _decided(run: "Run", event: Event, at: int) -> None:
     if run.orchestrator is None:
         run.orchestrator = Orchestrator(said.get("agentId", ""))
     found = run.orchestrator
+    hints = event.hints if event.hints is not UNSET else {}
+    node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
     found.decisions += 1
+    found.own += "dispatch" not in hints
+    turn = said.get("iteration", found.decisions)
+    if turn != found.iteration:
+        found.began = node.started_seq if node is not None else event.sequence
+    found.iteration = turn
+    found.workers, found.answer = [], []
     found.decision = said.get("decision", {})
     found.decided_seq = event.sequence
-    hints = event.hints if event.hints is not UNSET else {}
     found.routing = hints.get("routing")
     if hints.get("dispatch") in run.nodes:
         run.nodes[hints["dispatch"]].answer = []  # it was about the decision before
@@ -62,6 +79,21 @@ def _handed(run: "Run", event: Event, at: int) -> None:
     elif phase.startswith("child."):
         found.links.pop(child, None)
         _over(run, event, child, phase.removeprefix("child."))
+        found.workers.append(_told(said, phase.removeprefix("child.")))
+
+
+def answered(found: Orchestrator, hints: dict[str, Any]) -> None:
+    """What a person said to a decision: an answer to its question, or that it shall be none."""
+    if "answer" in hints:
+        found.answer = [hints["answer"]]
+    if hints.get("rejected"):
+        found.decision = {}
+
+
+def _told(said: dict[str, Any], status: str) -> dict[str, Any]:
+    """A worker's end as its supervisor learns of it."""
+    told = {"workerId": said.get("workerId"), "childRunId": said["childRunId"], "status": status}
+    return {**told, "error": said["error"].get("code")} if "error" in said else told
 
 
 def _over(run: "Run", event: Event, child: str, status: str) -> None:
@@ -71,10 +103,20 @@ def _over(run: "Run", event: Event, child: str, status: str) -> None:
     if node is None:
         return
     node.living.pop(child, None)
+    node.waits.pop(child, None)
+    mirror(run, str(event.node_id), node)
     node.ends[child] = event.sequence
     hints = event.hints if event.hints is not UNSET else {}
     result = {"child": child, "status": status, **hints.get("result", {})}
     node.results = [*(node.results or []), result]
+
+
+def mirror(run: "Run", node_id: str, node: "NodeState") -> None:
+    """A wave waits when everyone who is left of it waits; it is shown as the first of them."""
+    if node.living and all(child in node.waits for child in node.living):
+        run.mirrored[node_id] = node.waits[next(iter(node.living))]
+    else:
+        run.mirrored.pop(node_id, None)
 
 
 HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
