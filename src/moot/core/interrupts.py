@@ -202,7 +202,9 @@ def _ratified(
     decision = escalations.ratified(given.value, found.data.get("decision"))
     if decision is not None:
         order_of(decision)
-    value = {"action": "reject"} if decision is None else {"action": "accept", "decision": decision}
+    value: dict[str, Any] = {"action": "reject"}
+    if decision is not None:  # it stays the decision of who wanted to take it
+        value = {"action": "accept", "decision": decision, "agentId": found.data.get("agentId")}
     return ended(node, found, given, value, [])
 
 

@@ -34,13 +34,15 @@ def _decide(call: Call) -> Outcome:
 
 def ratified_by(call: Call) -> Outcome:
     """A decision that was held back until a person had looked at it."""
-    decision = ratified(call.answer[0], None)
+    answer = call.answer[0]
+    decision = ratified(answer, None)
     if decision is None:
         error = NodeError(
             code="decision_rejected", message="A person rejected the decision.", retryable=False
         )
         return Failed(error)
-    return Decided(agent_id=agent_of(call), decision=decision, ratified=True)
+    agent = answer.get("agentId") or agent_of(call)
+    return Decided(agent_id=agent, decision=decision, ratified=True)
 
 
 def agent_of(call: Call) -> str:
