@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from moot.core import handoff
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, event_id
 from moot.core.flow import Flow, FlowNode
@@ -15,6 +16,10 @@ from moot.core.outcomes import ChildSpec, Failed, Kind, NodeError
 from moot.core.run import NodeState, Run
 from moot.core.starting import Limits, StartRun
 from moot.core.status import GOING, NodeStatus
+
+
+#: the right that starting a run takes
+START = "runs:create"
 
 
 class ChildEnded(Struct, frozen=True, kw_only=True):
@@ -85,11 +90,26 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
         return finish(run, flow, node_id, state.attempt, Failed(error), at)
     child = derived_id("run_", run.run_id, node_id, str(state.attempt), str(state.children))
     payload = {"childRunId": child, "childWorkflowId": spec.workflow_id}
-    return [NewEvent("node.dispatched", payload, node_id, cause=state.started_seq)]
+    begun = NewEvent("node.dispatched", payload, node_id, cause=state.started_seq)
+    if spec.attest is None:
+        return [begun]
+    first, worker = run.next_sequence, spec.workflow_id
+    return [
+        handoff.step(run, node_id, "dispatch.began", worker, state.started_seq),
+        begun,
+        handoff.step(run, node_id, "dispatch.succeeded", worker, first, child),
+    ]
 
 
 def refusal_to_spawn(run: Run, flow: Flow) -> NodeError | None:
     """Why the run may have no further child, if it may not."""
+    if not run.may(START):
+        return NodeError(
+            code="forbidden",
+            message=f"The run was started without the right {START}; it may start no other.",
+            details={"scopeRequired": START},
+            retryable=False,
+        )
     if run.depth + 1 > run.limits.get("depth", 16):
         return NodeError(
             code="depth_exceeded",
@@ -131,6 +151,7 @@ def spawn(
         configurable=_inherited(run.configurable),
         parent_run=run.run_id,
         parent_node=node.id,
+        rights=_narrowed(run, spec),
         depth=run.depth + 1,
         tree=_share(run, flow),
         cause=event_id(run.run_id, run.next_sequence - 1),
@@ -149,6 +170,14 @@ def _secrets(node: FlowNode, spec: ChildSpec, sealed: dict[str, Any]) -> tuple[s
         for name, value in spec.seed.items()
         if f"var:{wanted.get(name)}" in sealed or (is_secret(value) and value in values)
     )
+
+
+def _narrowed(run: Run, spec: ChildSpec) -> list[str] | None:
+    """A child may do what its parent may, or less."""
+    asked = spec.attest.principal_scope if spec.attest is not None else None
+    if asked is None:
+        return run.rights
+    return [scope for scope in asked if run.rights is None or scope in run.rights]
 
 
 def _inherited(configurable: dict[str, Any]) -> dict[str, Any]:
@@ -171,7 +200,8 @@ def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
         return _marked(failed, ended)
     absorbed = spec is not None and spec.absorb
     if ended.status != "completed" and not absorbed:
-        return _marked(finish(run, flow, node.id, state.attempt, _failure(ended), ended.at), ended)
+        failure = failure_of(ended)
+        return _marked(finish(run, flow, node.id, state.attempt, failure, ended.at), ended)
     try:
         events = _harvest(run, flow, node, spec, ended)
     except BadRequest as refusal:
@@ -229,7 +259,7 @@ def _done(
     return NewEvent("node.completed", payload, node.id, cause=state.started_seq)
 
 
-def _failure(ended: ChildEnded) -> Failed:
+def failure_of(ended: ChildEnded) -> Failed:
     inner = ended.error or {}
     because = f": {inner['message']}" if inner.get("message") else "."
     return Failed(

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from moot.core import (
     advance,
+    attestation,
     children,
     ending,
     interrupts,
@@ -132,6 +133,8 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
         case Dispatch(node_id=node_id, at=at, sealed=sealed):
             if flow.nodes[node_id].type.dispatches:
                 return orchestration.dispatch(run, flow, node_id, at)
+            if run.nodes[node_id].held is not None:
+                return attestation.settle(run, flow, node_id, at, sealed)
             return children.dispatch(run, flow, node_id, at, sealed)
         case FinishNode():
             return _finish(run, flow, command)
@@ -140,6 +143,8 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
         case ChildEnded():
             if flow.nodes[command.node_id].type.dispatches:
                 return waves.child_ended(run, flow, command)
+            if attestation.attests(flow.nodes[command.node_id]):
+                return attestation.child_ended(run, flow, command)
             return children.child_ended(run, flow, command)
         case WorkerRefused(node_id=node_id, worker=worker, error=error, at=at):
             return orchestration.refused(run, flow, node_id, worker, error, at)

@@ -70,14 +70,16 @@ def ended(
 ) -> NewEvent:
     assert run.orchestrator is not None
     cause = run.orchestrator.links.get(child, run.orchestrator.decided_seq)
-    more: dict[str, Any] = {}
-    if status != "completed":
-        inner = error or {}
-        more["error"] = {
-            "code": str(inner.get("code", status)),
-            "message": str(inner.get("message", f"The child run {status}.")),
-        }
-    return step(run, node_id, ENDS[status], worker, cause, child, **more)
+    return step(run, node_id, ENDS[status], worker, cause, child, **why(status, error))
+
+
+def why(status: str, error: dict[str, Any] | None) -> dict[str, Any]:
+    """What the end of a child says besides, when it did not end well."""
+    if status == "completed":
+        return {}
+    inner = error or {}
+    code, message = inner.get("code", status), inner.get("message", f"The child run {status}.")
+    return {"error": {"code": str(code), "message": str(message)}}
 
 
 def harvested(

@@ -236,6 +236,10 @@ def expired(run: Run, flow: Flow, node: FlowNode, found: Interrupt, at: int) -> 
     if found.kind == "approval":
         payload = {"nodeId": node.id, "action": "timeout", "decidedAt": iso(at * 1000)}
         events.append(NewEvent("approval.received", payload, node.id))
+    if found.kind == "approval" and node.type.attests:  # it goes on without what it asked about
+        resumed = {"nodeId": node.id, "interruptId": found.interrupt_id}
+        value = {"action": "timeout"}
+        return [*events, NewEvent("node.resumed", {**resumed, "resumeValue": value}, node.id)]
     if node.definition.config.get("onTimeout") == "complete" and found.kind != "approval":
         events.append(completed(run, node, {"outcome": None, "timedOut": True}, at))
     else:

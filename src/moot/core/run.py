@@ -39,6 +39,10 @@ class NodeState(Struct, omit_defaults=True):
     child: str | None = None
     children: int = 0
     results: list[Any] | None = None
+    #: of an attested child: the newest event of its handoff, and what it gave, until a person
+    #: has looked at it
+    link: int = 0
+    held: dict[str, Any] | None = None
     #: what the last question of this attempt was answered with
     answer: list[Any] = []
     #: of a dispatch node: living child -> number of its worker; child -> where its end stands
@@ -94,6 +98,8 @@ class Run(Struct):
     limits: dict[str, int] = {}
     parent_run: str | None = None
     parent_node: str | None = None
+    #: what it may do of what its principal may; None is all of it
+    rights: list[str] | None = None
     depth: int = 0
     #: the run this one was made from, where and how
     forked_from: dict[str, Any] | None = None
@@ -128,6 +134,9 @@ class Run(Struct):
     @property
     def going(self) -> bool:
         return self.status in GOING
+
+    def may(self, scope: str) -> bool:
+        return self.rights is None or scope in self.rights
 
     def suspend(self, node_id: str) -> None:
         node = self.nodes.get(node_id)
@@ -218,6 +227,7 @@ def _started(run: Run, event: Event, at: int) -> None:
     run.limits = dict(said.get("limits", {}))
     run.parent_run = said.get("parentRunId")
     run.parent_node = said.get("parentNodeId")
+    run.rights = said.get("rights")
     run.depth = said.get("depth", 0)
     run.forked_from = said.get("forkedFrom")
 
@@ -242,8 +252,8 @@ def _paused(run: Run, event: Event, at: int) -> None:
     run.pause = None
     for node_id in run.active:
         node = run.nodes[node_id]
-        between = node.child is None and not node.living and not node.ends
-        if node.status is NodeStatus.RUNNING and between:
+        alone = node.child is None and node.held is None and not node.living and not node.ends
+        if node.status is NodeStatus.RUNNING and alone:
             node.status = NodeStatus.INTERRUPTED
             node.due = None
 
@@ -296,7 +306,7 @@ def _node_ended(run: Run, event: Event, at: int) -> None:
     node.outputs = said.get("outputs", node.outputs)
     node.error = said.get("error")
     node.reason = said.get("reason")
-    node.results = None
+    node.results = node.held = None
     node.living, node.ends, node.waits, node.answer = {}, {}, {}, []
     hints = event.hints if event.hints is not UNSET else {}
     if run.orchestrator is not None:
@@ -327,8 +337,8 @@ def _dispatched(run: Run, event: Event, at: int) -> None:
     child = event.payload.get("childRunId", "")
     status = event.payload.get("childStatus")
     node = run.nodes.get(_node_id(event))
-    if status in CHILD_WAITS or status == Status.RUNNING:
-        _child_waits(run, _node_id(event), child, str(status))
+    if status in GOING:
+        supervision.child_waits(run, _node_id(event), child, str(status))
         return
     run.mirrored.pop(_node_id(event), None)
     run.children[child] = status
@@ -346,27 +356,9 @@ def _dispatched(run: Run, event: Event, at: int) -> None:
         node.results = [*(node.results or []), hints.get("result")]
 
 
-def _child_waits(run: Run, node_id: str, child: str, status: str) -> None:
-    """A child waits for somebody, or goes on again."""
-    node = run.nodes.get(node_id)
-    waits = status in CHILD_WAITS
-    if node is not None and child in node.living:
-        if waits:
-            node.waits[child] = status
-        else:
-            node.waits.pop(child, None)
-        supervision.mirror(run, node_id, node)
-    elif waits:
-        run.mirrored[node_id] = status
-    else:
-        run.mirrored.pop(node_id, None)
-
-
 def _node_id(event: Event) -> str:
     return event.node_id if event.node_id is not UNSET else event.payload.get("nodeId", "")
 
-
-CHILD_WAITS = frozenset(status.value for status in WAITING)
 
 NODE_ENDS = {
     "node.completed": NodeStatus.COMPLETED,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct
 
 from moot.core.events import Event
+from moot.core.status import WAITING
 
 if TYPE_CHECKING:
     from moot.core.run import NodeState, Run
@@ -70,9 +71,13 @@ def _handed(run: "Run", event: Event, at: int) -> None:
     """One step of a handoff."""
     said = event.payload
     found, child = run.orchestrator, said.get("childRunId")
+    phase = said.get("phase", "")
+    node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
+    if node is not None and child is not None and node.child == child:
+        _attested(run, event, node, phase)
+        return
     if found is None or child is None:
         return
-    phase = said.get("phase", "")
     if phase == "dispatch.succeeded":
         found.links[child] = event.sequence
         found.dispatched += 1
@@ -80,6 +85,17 @@ def _handed(run: "Run", event: Event, at: int) -> None:
         found.links.pop(child, None)
         _over(run, event, child, phase.removeprefix("child."))
         found.workers.append(_told(said, phase.removeprefix("child.")))
+
+
+def _attested(run: "Run", event: Event, node: "NodeState", phase: str) -> None:
+    """One step of the handoff to a child that no supervisor asked for."""
+    node.link = event.sequence
+    if phase.startswith("child.") and node.child is not None:
+        run.children[node.child] = phase.removeprefix("child.")
+        run.mirrored.pop(str(event.node_id), None)
+        node.child = None
+        hints = event.hints if event.hints is not UNSET else {}
+        node.held = hints.get("held")
 
 
 def answered(found: Orchestrator, hints: dict[str, Any]) -> None:
@@ -109,6 +125,19 @@ def _over(run: "Run", event: Event, child: str, status: str) -> None:
     hints = event.hints if event.hints is not UNSET else {}
     result = {"child": child, "status": status, **hints.get("result", {})}
     node.results = [*(node.results or []), result]
+
+
+def child_waits(run: "Run", node_id: str, child: str, status: str) -> None:
+    """A child waits for somebody, or goes on again."""
+    node = run.nodes.get(node_id)
+    shown = run.mirrored if node is None or child not in node.living else node.waits
+    place = node_id if shown is run.mirrored else child
+    if status in WAITING:
+        shown[place] = status
+    else:
+        shown.pop(place, None)
+    if node is not None and node.living:
+        mirror(run, node_id, node)
 
 
 def mirror(run: "Run", node_id: str, node: "NodeState") -> None:
