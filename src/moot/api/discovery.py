@@ -8,7 +8,7 @@ from moot.api.auth import TEST_PREFIX
 from moot.api.runs import MOST_CANCELS
 from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core import rosters
+from moot.core import escalations, rosters, turn_inputs
 from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 
@@ -84,7 +84,12 @@ def _asking() -> dict[str, Any]:
 def _orchestrating() -> dict[str, Any]:
     """Supervisors, the handoff to their workers, and how waves of them come together."""
     return {
-        "agents": {"orchestrator": True, "dispatch": True, "dispatchMapping": True},
+        "agents": {
+            "orchestrator": True,
+            "dispatch": True,
+            "dispatchMapping": True,
+            "subRunAttestation": True,
+        },
         "dispatch": {
             "supported": True,
             "models": ["child-run"],
@@ -94,7 +99,16 @@ def _orchestrating() -> dict[str, Any]:
             "onChildFailureModes": ["collect", "fail-fast", "absorb"],
             "askUserRoutings": ["conversation", "clarification", "auto"],
         },
-        "multiAgent": {"executionModel": {"supported": True, "version": 1}},
+        "multiAgent": {
+            "executionModel": {
+                "supported": True,
+                "version": 1,
+                "confidenceEscalationFloor": escalations.FLOOR,
+                "confidenceEscalationInterruptKind": escalations.INTERRUPT,
+                "statefulResume": True,
+                "transcriptWindow": turn_inputs.WINDOW,
+            }
+        },
     }
 
 

@@ -88,9 +88,7 @@ def _completed(
     return [step, *interrupts.request(run, flow, node, gate, ended.at)]
 
 
-def _question(
-    run: Run, state: NodeState, held: dict[str, Any], timeout_ms: int | None
-) -> GateSpec:
+def _question(run: Run, state: NodeState, held: dict[str, Any], timeout_ms: int | None) -> GateSpec:
     about = f"Run {held['child']} of {held['workflow']} has completed."
     if "checksum" in held:
         about += f" {ALGORITHM} of its outputs: {held['checksum']}"
@@ -115,8 +113,7 @@ def settle(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]) 
     if action not in ("accept", "edit-accept"):
         return [_refused(node, state, action, at)]
     harvest = {
-        key: sealed.get(_place(held["child"], key), shown)
-        for key, shown in held["harvest"].items()
+        key: sealed.get(_place(held["child"], key), shown) for key, shown in held["harvest"].items()
     }
     if action == "edit-accept":
         harvest = value["editedArtifactData"]

@@ -87,7 +87,9 @@ def _breach(
     """The published kinds know loops only; which bound of a loop it was is said beside."""
     bound, limit = cap
     said = {"kind": "loop-iterations", "limit": limit, "observed": observed, "nodeId": node.id}
-    may = f"hand work to {limit} workers" if bound == "dispatch-iterations" else f"take {limit} turns"
+    may = (
+        f"hand work to {limit} workers" if bound == "dispatch-iterations" else f"take {limit} turns"
+    )
     error = {
         "code": "loop_limit_exceeded",
         "message": f"The supervisor may {may} and wanted one more.",
