@@ -33,6 +33,8 @@ class ChildEnded(Struct, frozen=True, kw_only=True):
     outputs: dict[str, Any] = {}
     error: dict[str, Any] | None = None
     sealed: dict[str, Any] = {}
+    #: other children that have ended too, and how, though nobody has told so yet
+    over: dict[str, str] = {}
 
 
 class ChildWaits(Struct, frozen=True, kw_only=True):

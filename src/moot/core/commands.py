@@ -22,7 +22,8 @@ from moot.core.errors import Conflict, RunTerminal
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow
 from moot.core.nodework import Emit
-from moot.core.outcomes import Decided, Kind, NodeError, Outcome
+from moot.core.orchestration import WorkerRefused
+from moot.core.outcomes import Decided, Kind, Outcome
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.starting import StartRun
@@ -63,6 +64,8 @@ class Wake(Struct, frozen=True):
     """Time has passed: timers, retries, node time limits, the run's own limit."""
 
     at: int
+    #: children that have ended, and how, though nobody has told so yet
+    over: dict[str, str] = {}
 
 
 class Dispatch(Struct, frozen=True):
@@ -93,13 +96,8 @@ class ResumeRun(Struct, frozen=True):
     by: str | None = None
 
 
-class WorkerRefused(Struct, frozen=True):
-    """A worker that a dispatch node wants cannot be started."""
-
-    node_id: str
-    worker: str
-    error: NodeError
-    at: int
+#: commands that may give children up
+ENDING = (ChildEnded, Wake, WorkerRefused)
 
 
 class SetVariables(Struct, frozen=True):
@@ -138,16 +136,16 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
             return children.dispatch(run, flow, node_id, at, sealed)
         case FinishNode():
             return _finish(run, flow, command)
-        case Wake(at=at):
-            return waking.wake(run, flow, at)
+        case Wake(at=at, over=over):
+            return waking.wake(run, flow, at, over)
         case ChildEnded():
             if flow.nodes[command.node_id].type.dispatches:
                 return waves.child_ended(run, flow, command)
             if attestation.attests(flow.nodes[command.node_id]):
                 return attestation.child_ended(run, flow, command)
             return children.child_ended(run, flow, command)
-        case WorkerRefused(node_id=node_id, worker=worker, error=error, at=at):
-            return orchestration.refused(run, flow, node_id, worker, error, at)
+        case WorkerRefused():
+            return orchestration.refused(run, flow, command)
         case CancelRun():
             return _cancel(run, command)
         case PauseRun():

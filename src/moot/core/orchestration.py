@@ -5,6 +5,8 @@ Every decision is recorded before anything follows from it.
 
 from typing import Any
 
+from msgspec import Struct
+
 from moot.core import ending, escalations, handoff, interrupts
 from moot.core.advance import failed
 from moot.core.children import refusal_to_spawn
@@ -21,6 +23,17 @@ from moot.core.run import NodeState, Run
 from moot.core.status import NodeStatus
 from moot.core.turn_inputs import next_iteration
 from moot.core.waves import completed, failed_node, given_up
+
+class WorkerRefused(Struct, frozen=True):
+    """A worker that a dispatch node wants cannot be started."""
+
+    node_id: str
+    worker: str
+    error: NodeError
+    at: int
+    #: children that have ended, and how, though nobody has told so yet
+    over: dict[str, str] = {}
+
 
 #: decisions of one run, unless it is told otherwise
 MOST_TURNS = 1000
@@ -237,13 +250,13 @@ def _fan_out(run: Run, node: FlowNode, workers: list[str], join: Join) -> NewEve
     return NewEvent("core.dispatch.fanOut", payload, node.id, cause=cause)
 
 
-def refused(
-    run: Run, flow: Flow, node_id: str, worker: str, error: NodeError, at: int
-) -> list[NewEvent]:
+def refused(run: Run, flow: Flow, told: WorkerRefused) -> list[NewEvent]:
     """A worker that cannot be started fails the node at once, when it is its turn."""
-    planned = dispatch(run, flow, node_id, at)
+    planned = dispatch(run, flow, told.node_id, told.at)
     if not any(new.type == "node.dispatched" for new in planned):
         return planned  # something else comes first
-    state, node = run.nodes[node_id], flow.nodes[node_id]
-    told = handoff.refused(run, node_id, worker, error.as_payload(), run.next_sequence)
-    return [*told, *given_up(run, node, state), failed(node, error, state.attempt)]
+    state, node = run.nodes[told.node_id], flow.nodes[told.node_id]
+    error = told.error.as_payload()
+    steps = handoff.refused(run, node.id, told.worker, error, run.next_sequence)
+    rest = given_up(run, node, state, told.over)
+    return [*steps, *rest, failed(node, told.error, state.attempt)]

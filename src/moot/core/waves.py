@@ -17,6 +17,7 @@ from moot.core.outcomes import NodeError
 from moot.core.run import NodeState, Run
 
 NOT_NEEDED = {"code": "cancelled", "message": "It was not needed any more."}
+FAILED_LATE = {"code": "failed", "message": "It failed, and was not needed any more."}
 
 
 def completed(node: FlowNode, state: NodeState, outputs: dict[str, Any], at: int) -> NewEvent:
@@ -33,19 +34,27 @@ def failed_node(node: FlowNode, state: NodeState, code: str, message: str) -> li
     return [failed(node, error, state.attempt, state.started_seq)]
 
 
-def given_up(run: Run, node: FlowNode, state: NodeState, but: str = "") -> list[NewEvent]:
-    """Every child that still lives is cancelled with the event that says so."""
-    return [_over(run, None, node, each) for each in _losers(run, state, but)]
+def given_up(
+    run: Run, node: FlowNode, state: NodeState, over: dict[str, str], but: str = ""
+) -> list[NewEvent]:
+    """Every child that still lives is cancelled with the event that says so; of one that has just
+    ended it is said how (``over``)."""
+    return [_over(run, None, node, each) for each in _losers(run, state, over, but)]
 
 
-def _losers(run: Run, state: NodeState, but: str) -> list[Ended]:
+def _losers(run: Run, state: NodeState, over: dict[str, str], but: str) -> list[Ended]:
     assert run.orchestrator is not None
     workers = run.orchestrator.decision["nextWorkerIds"]
     return [
-        Ended(child, workers[number], "cancelled", NOT_NEEDED, lost=True)
+        Ended(child, workers[number], status, _why(status), lost=True)
         for child, number in state.living.items()
         if child != but
+        for status in (over.get(child, "cancelled"),)
     ]
+
+
+def _why(status: str) -> dict[str, Any] | None:
+    return {"cancelled": NOT_NEEDED, "failed": FAILED_LATE}.get(status)
 
 
 def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
@@ -61,7 +70,7 @@ def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
     try:
         return [step, *_after(run, flow, node, state, found, ended)]
     except BadRequest as refusal:  # the parent has no place for what it is given
-        rest = given_up(run, node, state, but=found.child)
+        rest = given_up(run, node, state, ended.over, but=found.child)
         return [step, *rest, *failed_node(node, state, refusal.code, refusal.message)]
 
 
@@ -135,7 +144,7 @@ def _after(
     over = [*_so_far(state, ended.sealed), found]
     if not joining.settled(join, over, len(workers)):
         return []
-    losers = _losers(run, state, found.child)
+    losers = _losers(run, state, ended.over, found.child)
     stopped = [_over(run, None, node, loser) for loser in losers]
     return [*stopped, *_joined(run, flow, node, state, [*over, *losers], ended.at)]
 
@@ -166,17 +175,19 @@ def _harvest(
 def _joined(
     run: Run, flow: Flow, node: FlowNode, state: NodeState, over: list[Ended], at: int
 ) -> list[NewEvent]:
+    """Who ended by itself, but too late to matter, has no part in it: nothing of it is merged."""
     assert run.orchestrator is not None
     workers = run.orchestrator.decision["nextWorkerIds"]
     join = join_of(node.definition.config, workers)
     assert join is not None
     reached = joining.outcome(join, over, len(workers))
+    counted = [each for each in over if not each.lost or each.status == "cancelled"]
     payload = {
         "joinOutcome": reached,
-        "completedCount": sum(each.status == "completed" for each in over),
-        "failedCount": sum(each.status == "failed" for each in over),
-        "cancelledCount": sum(each.status == "cancelled" for each in over),
-        "mergeOrder": [each.child for each in over],
+        "completedCount": sum(each.status == "completed" for each in counted),
+        "failedCount": sum(each.status == "failed" for each in counted),
+        "cancelledCount": sum(each.status == "cancelled" for each in counted),
+        "mergeOrder": [each.child for each in counted],
     }
     cause = run.orchestrator.decided_seq
     events = [NewEvent("core.dispatch.join", payload, node.id, cause=cause)]

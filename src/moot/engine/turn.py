@@ -6,10 +6,12 @@ the store in that order.
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from moot.clock import Clock
 from moot.core import children, inbox
 from moot.core.commands import (
+    ENDING,
     Advance,
     CancelRun,
     Command,
@@ -104,10 +106,18 @@ class Turn:
         return found
 
     def _decide(self, head: Head, command: Command) -> list[NewEvent]:
+        if isinstance(command, ENDING):
+            command = replace(command, over=self._over(head.run))
         events = decide(head.run, head.flow, command)
         for event in events:
             self._record(head, event)
         return events
+
+    def _over(self, run: Run) -> dict[str, str]:
+        """Workers that have ended, and how, whose supervisor has not been told yet."""
+        living = (child for name in run.active for child in run.nodes[name].living)
+        known = ((child, self._family.get(child)) for child in living)
+        return {child: head.run.status.value for child, head in known if head and head.run.terminal}
 
     def _follow(self, head: Head, scan: bool = False) -> None:
         """Start, compute and dispatch until only the world can go on.
