@@ -212,16 +212,13 @@ def _check_join(
 ) -> None:
     """Who ended by itself when it was not needed any more has no part in it."""
     ends = [event for event in events if event.payload.get("phase", "")[:6] == "child."]
-    late = {
-        end.payload["childRunId"] for end in ends
-        if end.hints["result"]["lost"] and end.payload["phase"] != "child.cancelled"
-    }  # fmt: skip
+    lost = {end.payload["childRunId"] for end in ends if end.hints["result"]["lost"]}
+    late = {name for name in lost if children[name].status != "cancelled"}
     seen = [end.payload["childRunId"] for end in ends]
     assert said["mergeOrder"] == [name for name in seen if name not in late]
     children = {name: child for name, child in children.items() if name not in late}
-    lost = {name for name, child in children.items() if child.with_parent}
     good = sum(child.status == "completed" for child in children.values())
-    bad = len(children) - good - len(lost)
+    bad = len(children) - good - len(lost - late)
     assert said["completedCount"] == good
     assert said["failedCount"] == sum(child.status == "failed" for child in children.values())
     assert said["cancelledCount"] == len(children) - good - said["failedCount"]

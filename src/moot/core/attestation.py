@@ -41,6 +41,7 @@ def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
         return finish(run, flow, node.id, state.attempt, Failed(problem.error), ended.at)
     assert spec is not None
     step = _ended(run, node, state, spec, ended)
+    step.hints = {"runs": ended.runs}
     if ended.status == "completed":
         return _completed(run, flow, node, spec, ended, step)
     if spec.absorb:
@@ -81,7 +82,7 @@ def _completed(
         except BadRequest as refusal:  # the parent has no place for what it is given
             return [step, _failed(node, state, refusal.code, refusal.message)]
         return [step, *merged]
-    step.hints = {"held": held}
+    step.hints = {"held": held, "runs": ended.runs}
     if hidden:
         step.sealed = {_place(ended.child_run, key): harvest[key] for key in hidden}
     gate = _question(run, state, held, spec.attest.timeout_ms)

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import handoff
+from moot.core import handoff, tree
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, event_id
 from moot.core.flow import Flow, FlowNode
@@ -12,14 +12,11 @@ from moot.core.graph import PortProblem, asked, call_of
 from moot.core.ids import derived_id
 from moot.core.masking import is_secret
 from moot.core.nodework import finish, variable_events
-from moot.core.outcomes import ChildSpec, Failed, Kind, NodeError
+from moot.core.outcomes import ChildSpec, Failed, NodeError
 from moot.core.run import NodeState, Run
 from moot.core.starting import Limits, StartRun
 from moot.core.status import GOING, NodeStatus
-
-
-#: the right that starting a run takes
-START = "runs:create"
+from moot.core.tree import Seen
 
 
 class ChildEnded(Struct, frozen=True, kw_only=True):
@@ -33,8 +30,10 @@ class ChildEnded(Struct, frozen=True, kw_only=True):
     outputs: dict[str, Any] = {}
     error: dict[str, Any] | None = None
     sealed: dict[str, Any] = {}
-    #: other children that have ended too, and how, though nobody has told so yet
-    over: dict[str, str] = {}
+    #: how many runs it has led to, itself among them
+    runs: int = 1
+    #: the children that live on as far as the parent knows
+    seen: dict[str, Seen] = {}
 
 
 class ChildWaits(Struct, frozen=True, kw_only=True):
@@ -87,12 +86,14 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
         return finish(run, flow, node_id, state.attempt, Failed(problem.error), at)
     if spec is None:
         return [_done(node, state, at, {}, state.results or [])]
-    error = refusal_to_spawn(run, flow)
+    share = tree.share(run, flow, node_id)
+    error = tree.refusal(run, share)
     if error is not None:
         return finish(run, flow, node_id, state.attempt, Failed(error), at)
     child = derived_id("run_", run.run_id, node_id, str(state.attempt), str(state.children))
     payload = {"childRunId": child, "childWorkflowId": spec.workflow_id}
-    begun = NewEvent("node.dispatched", payload, node_id, cause=state.started_seq)
+    hints = {"tree": share}
+    begun = NewEvent("node.dispatched", payload, node_id, cause=state.started_seq, hints=hints)
     if spec.attest is None:
         return [begun]
     first, worker = run.next_sequence, spec.workflow_id
@@ -103,38 +104,8 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
     ]
 
 
-def refusal_to_spawn(run: Run, flow: Flow) -> NodeError | None:
-    """Why the run may have no further child, if it may not."""
-    if not run.may(START):
-        return NodeError(
-            code="forbidden",
-            message=f"The run was started without the right {START}; it may start no other.",
-            details={"scopeRequired": START},
-            retryable=False,
-        )
-    if run.depth + 1 > run.limits.get("depth", 16):
-        return NodeError(
-            code="depth_exceeded",
-            message=f"Workflows may call each other {run.limits.get('depth', 16)} levels deep.",
-            retryable=False,
-        )
-    if _share(run, flow) < 1:
-        return NodeError(
-            code="tree_exceeded",
-            message="The run and those it comes from have started as many runs as they may.",
-            retryable=False,
-        )
-    return None
-
-
-def _share(run: Run, flow: Flow) -> int:
-    """What is left of the tree's runs, shared among the nodes that start children."""
-    branches = sum(node.type.kind is Kind.CHILD for node in flow.nodes.values())
-    return (run.limits.get("tree", 1000) - 1) // max(1, branches)
-
-
 def spawn(
-    run: Run, flow: Flow, node: FlowNode, at: int, sealed: dict[str, Any], limits: Limits
+    run: Run, node: FlowNode, at: int, sealed: dict[str, Any], limits: Limits
 ) -> StartRun:
     """The command that begins the child just dispatched, from the state after the dispatch."""
     state = run.nodes[node.id]
@@ -155,7 +126,7 @@ def spawn(
         parent_node=node.id,
         rights=_narrowed(run, spec),
         depth=run.depth + 1,
-        tree=_share(run, flow),
+        tree=_lent(state),
         cause=event_id(run.run_id, run.next_sequence - 1),
     )
 
@@ -172,6 +143,11 @@ def _secrets(node: FlowNode, spec: ChildSpec, sealed: dict[str, Any]) -> tuple[s
         for name, value in spec.seed.items()
         if f"var:{wanted.get(name)}" in sealed or (is_secret(value) and value in values)
     )
+
+
+def _lent(state: NodeState) -> int:
+    """What the child just dispatched was lent."""
+    return list(state.lent.values())[-1]
 
 
 def _narrowed(run: Run, spec: ChildSpec) -> list[str] | None:
@@ -218,7 +194,8 @@ def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
         "childWorkflowId": spec.workflow_id if spec else following.workflow_id,
         "childStatus": ended.status,
     }
-    note = NewEvent("node.dispatched", payload, node.id, hints={"result": ended.outputs})
+    hints = {"result": ended.outputs, "runs": ended.runs}
+    note = NewEvent("node.dispatched", payload, node.id, hints=hints)
     return [*events, note]
 
 
@@ -281,5 +258,5 @@ def _marked(events: list[NewEvent], ended: ChildEnded) -> list[NewEvent]:
     """The parent's own record of how the child ended, where the payload has no place for it."""
     for event in events:
         if event.type in ("node.completed", "node.failed", "node.retried"):
-            event.hints = {"childStatus": ended.status}
+            event.hints = {"childStatus": ended.status, "runs": ended.runs}
     return events

@@ -29,6 +29,7 @@ from moot.core.run import Run
 from moot.core.starting import StartRun
 from moot.core.status import Status
 from moot.core.threads import Control
+from moot.core.tree import Seen
 
 DrainPolicy = Literal["immediate", "drain-current-node"]
 
@@ -64,8 +65,8 @@ class Wake(Struct, frozen=True):
     """Time has passed: timers, retries, node time limits, the run's own limit."""
 
     at: int
-    #: children that have ended, and how, though nobody has told so yet
-    over: dict[str, str] = {}
+    #: the children that live on as far as the run knows
+    seen: dict[str, Seen] = {}
 
 
 class Dispatch(Struct, frozen=True):
@@ -136,8 +137,8 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
             return children.dispatch(run, flow, node_id, at, sealed)
         case FinishNode():
             return _finish(run, flow, command)
-        case Wake(at=at, over=over):
-            return waking.wake(run, flow, at, over)
+        case Wake(at=at, seen=seen):
+            return waking.wake(run, flow, at, seen)
         case ChildEnded():
             if flow.nodes[command.node_id].type.dispatches:
                 return waves.child_ended(run, flow, command)

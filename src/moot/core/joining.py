@@ -26,6 +26,8 @@ class Ended(Struct, frozen=True):
     harvest: dict[str, Any] | None = None
     #: the join needed it no more: cancelled for that, or ended just before it could be
     lost: bool = False
+    #: how many runs it has led to, itself among them
+    runs: int = 1
 
 
 def settled(join: Join, ended: list[Ended], planned: int) -> bool:

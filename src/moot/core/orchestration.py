@@ -7,9 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import ending, escalations, handoff, interrupts
+from moot.core import ending, escalations, handoff, interrupts, tree
 from moot.core.advance import failed
-from moot.core.children import refusal_to_spawn
 from moot.core.definition import SUPERVISOR
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
@@ -21,6 +20,7 @@ from moot.core.orders import order_of
 from moot.core.outcomes import ConversationSpec, Decided, GateSpec, NodeError
 from moot.core.run import NodeState, Run
 from moot.core.status import NodeStatus
+from moot.core.tree import Seen
 from moot.core.turn_inputs import next_iteration
 from moot.core.waves import completed, failed_node, given_up
 
@@ -31,8 +31,8 @@ class WorkerRefused(Struct, frozen=True):
     worker: str
     error: NodeError
     at: int
-    #: children that have ended, and how, though nobody has told so yet
-    over: dict[str, str] = {}
+    #: the children that live on as far as the run knows
+    seen: dict[str, Seen] = {}
 
 
 #: decisions of one run, unless it is told otherwise
@@ -219,7 +219,8 @@ def _next_worker(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int
     number = state.children
     if number >= len(workers):
         return []
-    problem = _not_allowed(run, flow, node, state, at)
+    share = tree.share(run, flow, node.id, len(workers) - number)
+    problem = _not_allowed(run, node, state, share, at)
     if problem:
         return problem
     events: list[NewEvent] = []
@@ -227,16 +228,19 @@ def _next_worker(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int
         events.append(_fan_out(run, node, workers, join))
     child = derived_id("run_", run.run_id, node.id, str(state.started_seq), str(number))
     first = run.next_sequence + len(events)
-    return [*events, *handoff.begun(run, node.id, (number, workers[number]), child, first)]
+    hints = {"worker": number, "tree": share}
+    return [*events, *handoff.begun(run, node.id, workers[number], child, first, hints)]
 
 
-def _not_allowed(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
+def _not_allowed(
+    run: Run, node: FlowNode, state: NodeState, share: int, at: int
+) -> list[NewEvent]:
     assert run.orchestrator is not None
     cap = node.definition.config.get("iterationCap")
     if cap and run.orchestrator.dispatched >= cap:
         bound = ("dispatch-iterations", cap)
         return _breach(run, node, bound, run.orchestrator.dispatched + 1, at)
-    error = refusal_to_spawn(run, flow)
+    error = tree.refusal(run, share)
     return [failed(node, error, state.attempt, state.started_seq)] if error is not None else []
 
 
@@ -258,5 +262,5 @@ def refused(run: Run, flow: Flow, told: WorkerRefused) -> list[NewEvent]:
     state, node = run.nodes[told.node_id], flow.nodes[told.node_id]
     error = told.error.as_payload()
     steps = handoff.refused(run, node.id, told.worker, error, run.next_sequence)
-    rest = given_up(run, node, state, told.over)
+    rest = given_up(run, node, state, told.seen)
     return [*steps, *rest, failed(node, told.error, state.attempt)]

@@ -43,6 +43,8 @@ class NodeState(Struct, omit_defaults=True):
     #: has looked at it
     link: int = 0
     held: dict[str, Any] | None = None
+    #: child -> how many runs it may lead to
+    lent: dict[str, int] = {}
     #: what the last question of this attempt was answered with
     answer: list[Any] = []
     #: of a dispatch node: living child -> number of its worker; child -> where its end stands
@@ -110,6 +112,8 @@ class Run(Struct):
     with_parent: bool = False
     #: child run -> its status when it ended, or None while it lives
     children: dict[str, str | None] = {}
+    #: runs that children which have ended had led to, themselves among them
+    spent: int = 0
     #: node -> how the child it waits for waits itself
     mirrored: dict[str, str] = {}
     #: node -> its open question; node -> who answered its last one
@@ -171,6 +175,8 @@ def apply(run: Run, event: Event, at: int | None = None, strict: bool = False) -
     if handler is not None:
         try:
             handler(run, event, at)
+            if event.hints is not UNSET:
+                run.spent += event.hints.get("runs", 0)
         except (AttributeError, KeyError, TypeError, ValueError):
             if strict:
                 raise  # else a payload of no known form says nothing
@@ -238,6 +244,7 @@ def _ended(run: Run, event: Event, at: int) -> None:
     run.error = event.payload.get("error", run.error)
     run.with_parent = "parentRunId" in event.payload
     run.pause = None
+    run.spent += supervision.lent(run)  # who lives on is not counted any more
     run.active = {}
     run.interrupts = {}
     run.mirrored = {}
@@ -349,7 +356,8 @@ def _dispatched(run: Run, event: Event, at: int) -> None:
         if "worker" in hints:
             node.living[child] = hints["worker"]
         else:
-            node.child = child
+            node.child, node.lent = child, {}
+        node.lent[child] = hints.get("tree", 0)
         node.children += 1
     else:
         node.child = None

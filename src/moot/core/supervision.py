@@ -148,6 +148,17 @@ def mirror(run: "Run", node_id: str, node: "NodeState") -> None:
         run.mirrored.pop(node_id, None)
 
 
+def lent(run: "Run") -> int:
+    """How many runs the living children may lead to, themselves among them."""
+    return sum(
+        node.lent.get(child, 0)
+        for name in run.active
+        if (node := run.nodes[name]).lent
+        for child in (node.child, *node.living)
+        if child is not None
+    )
+
+
 HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
     "runOrchestrator.decided": _decided,
     "core.workflowChain.event": _handed,

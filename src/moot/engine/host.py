@@ -293,6 +293,7 @@ class Host:
                 outputs=child.outputs or {},
                 error=child.error,
                 sealed=parent.sealed,
+                runs=1 + child.spent,
             )
             await self._quietly(tenant, parent_run, command)
 

@@ -19,7 +19,6 @@ from moot.core.commands import (
     Dispatch,
     FinishNode,
     ResumeRun,
-    WorkerRefused,
     decide,
 )
 from moot.core.events import TERMINAL_TYPES, Event, NewEvent, encode, event_id, iso
@@ -27,6 +26,7 @@ from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem
 from moot.core.masking import sealed_event
 from moot.core.nodework import Emit
+from moot.core.orchestration import WorkerRefused
 from moot.core.outcomes import Failed, NodeError
 from moot.core.pending import Owed, pending
 from moot.core.replay import NO_RECORD
@@ -37,6 +37,7 @@ from moot.core.status import NodeStatus
 from moot.engine.flows import Flows
 from moot.engine.head import Head
 from moot.engine.hub import Published
+from moot.engine.kin import children_of
 from moot.store.protocol import Append, ArtifactRow, Batch, EffectRow, InboxRow, RunRow
 
 #: a decision that causes more events than this is cut; the rest follows in the next commit
@@ -107,17 +108,11 @@ class Turn:
 
     def _decide(self, head: Head, command: Command) -> list[NewEvent]:
         if isinstance(command, ENDING):
-            command = replace(command, over=self._over(head.run))
+            command = replace(command, seen=children_of(head.run, self._family))
         events = decide(head.run, head.flow, command)
         for event in events:
             self._record(head, event)
         return events
-
-    def _over(self, run: Run) -> dict[str, str]:
-        """Workers that have ended, and how, whose supervisor has not been told yet."""
-        living = (child for name in run.active for child in run.nodes[name].living)
-        known = ((child, self._family.get(child)) for child in living)
-        return {child: head.run.status.value for child, head in known if head and head.run.terminal}
 
     def _follow(self, head: Head, scan: bool = False) -> None:
         """Start, compute and dispatch until only the world can go on.
@@ -256,7 +251,7 @@ class Turn:
         """The child begins in the same batch as the event that names it."""
         node = parent.flow.nodes[node_id]
         at = self._clock.millis()
-        command = children.spawn(parent.run, parent.flow, node, at, parent.sealed, self._limits)
+        command = children.spawn(parent.run, node, at, parent.sealed, self._limits)
         spec = children.next_child(
             parent.run, node, at, parent.sealed, parent.run.nodes[node_id].children - 1
         )
