@@ -22,7 +22,6 @@ from moot.core.commands import (
     Compute,
     Dispatch,
     FinishNode,
-    WorkerRefused,
     decide,
 )  # fmt: skip
 from moot.core.conversation import Speaker
@@ -40,6 +39,7 @@ from moot.core.events import (
 from moot.core.flow import Flow, compile_flow
 from moot.core.graph import PortProblem
 from moot.core.masking import sealed_event
+from moot.core.orchestration import WorkerRefused
 from moot.core.outcomes import Call, Completed, Failed, Kind, NodeError, NodeType
 from moot.core.pending import Owed, pending
 from moot.core.resolving import Answer
@@ -235,7 +235,7 @@ class World:
         ended = ChildEnded(
             node_id=run.parent_node, child_run=run.run_id, status=run.status.value, at=self.at,
             variables={**run.variables, **run.channels}, outputs=run.outputs or {},
-            error=run.error, sealed=parent.sealed,
+            error=run.error, sealed=parent.sealed, runs=1 + run.spent,
         )  # fmt: skip
         return self.take(parent, ended)
 
@@ -347,9 +347,7 @@ class World:
 
     def _spawn(self, parent: Life, node_id: str, child_run: str) -> None:
         flow_node = parent.flow.nodes[node_id]
-        command = children.spawn(
-            parent.run, parent.flow, flow_node, self.at, parent.sealed, self.limits
-        )
+        command = children.spawn(parent.run, flow_node, self.at, parent.sealed, self.limits)
         workflow_id = parent.log[-1].payload["childWorkflowId"]
         assert child_run not in self.lives, "two children have one id"
         child = self.lives[child_run] = Life(child_run, self.flows[workflow_id])

@@ -18,7 +18,7 @@ from planning import (
     worker,
     world,
 )  # fmt: skip
-from simulator import ADA, Life, World, compiled, definition, edge, node
+from simulator import ADA, Life, World, chain, compiled, definition, edge, node
 
 from moot.core.commands import CancelRun, FinishNode, PauseRun, ResumeRun, Wake
 from moot.core.definition import DISPATCH, SUPERVISOR
@@ -38,19 +38,24 @@ def errors(life: Life) -> str:
 
 
 @pytest.mark.parametrize(
-    "given", [{"supervisor": {"iterationCap": 2}}, {"dispatch": {"iterationCap": 2}}]
+    ("given", "options", "bound"),
+    [
+        ({"supervisor": {"iterationCap": 2}}, {}, "orchestrator-iterations"),
+        ({"dispatch": {"iterationCap": 2}}, {}, "dispatch-iterations"),
+        ({}, {"configurable": {"maxLoopIterations": 2}}, "loop-iterations"),
+    ],
 )
-def test_a_cap_of_rounds_ends_the_run(given: Any) -> None:
+def test_a_cap_of_rounds_ends_the_run(given: Any, options: Any, bound: str) -> None:
+    """The published kinds of a cap have one word for all three; which it was stands beside it."""
     place = world(fast("a"))
-    life = place.start(planned(*[hand("a")] * 5, **given))
+    life = place.start(planned(*[hand("a")] * 5, **given), **options)
     settle(place)
     [cap] = life.told("cap.breached")
-    assert (cap.payload["kind"], cap.payload["limit"], cap.payload["observed"]) == (
-        "loop-iterations",
-        2,
-        3,
-    )
-    assert errors(life) == "loop_limit_exceeded" and life.run.error["details"] == {"iteration": 3}
+    assert {key: cap.payload[key] for key in ("kind", "limit", "observed", "bound")} == {
+        "kind": "loop-iterations", "limit": 2, "observed": 3, "bound": bound
+    }  # fmt: skip
+    assert errors(life) == "loop_limit_exceeded"
+    assert life.run.error["details"] == {"iteration": 3, "bound": bound}
 
 
 def test_the_run_s_own_cap_is_clamped_by_nothing_larger() -> None:
@@ -226,6 +231,46 @@ def test_a_child_that_waits_shows_in_its_parent() -> None:
     place.answer(child, "w", {"action": "accept"})
     place.tell_parent(child)
     assert life.run.status is Status.COMPLETED and not life.run.mirrored
+
+
+def test_a_wave_waits_when_everyone_left_of_it_waits() -> None:
+    place = world(worker("ask", type_id="core.approvalGate"), worker("b"))
+    config = {"fanOutPolicy": "parallel"}
+    life = place.start(planned(hand("ask", "b", "ask"), DONE, dispatch=config))
+    first, b, second = kids(place, life)
+    place.mirror(first)
+    assert life.run.status is Status.RUNNING and place.mirror(first) == []
+    place.mirror(second)
+    assert life.run.status is Status.RUNNING, "b is still at work"
+    end(place, b)
+    assert life.run.status is Status.WAITING_APPROVAL
+    shown = [e.payload for e in life.told("node.dispatched") if "childStatus" in e.payload]
+    assert [(each["childRunId"], each["childStatus"]) for each in shown] == [
+        (first.run.run_id, "waiting-approval"), (second.run.run_id, "waiting-approval")
+    ]  # fmt: skip
+    place.answer(first, "w", {"action": "accept"})
+    place.tell_parent(first)
+    assert life.run.status is Status.WAITING_APPROVAL, "the other one still waits"
+    place.answer(second, "w", {"action": "accept"})
+    place.tell_parent(second)
+    assert life.run.status is Status.COMPLETED and not life.run.mirrored
+
+
+def test_a_wave_goes_on_with_the_first_that_goes_on() -> None:
+    gates = node("w", "core.approvalGate"), node("x", "acme.work")
+    place = world(compiled(chain(*gates, id="ask")), worker("c"))
+    config = {"fanOutPolicy": "parallel", "maxConcurrency": 2}
+    life = place.start(planned(hand("ask", "ask", "c"), DONE, dispatch=config))
+    first, second = kids(place, life)
+    for each in (first, second):
+        place.mirror(each)
+    assert life.run.status is Status.WAITING_APPROVAL, "who is queued waits behind them"
+    place.answer(second, "w", {"action": "accept"})
+    place.mirror(second)
+    assert life.run.status is Status.RUNNING
+    place.finish(second, "x")
+    place.tell_parent(second)
+    assert len(life.run.children) == 3 and life.run.status is Status.RUNNING
 
 
 def test_a_decision_that_comes_late_changes_nothing() -> None:

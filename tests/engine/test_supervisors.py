@@ -187,6 +187,52 @@ async def test_a_replay_of_weak_decisions_and_questions_asks_nobody(place: Place
     await from_everywhere(host, source)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"action": "reject"},
+        {"action": "edit-accept", "editedArtifactData": {"kind": "next-worker", "nextWorkerIds": ["b"]}},
+        {"action": "edit-accept", "editedArtifactData": DONE},
+    ],
+)  # fmt: skip
+async def test_a_replay_says_again_what_a_person_made_of_a_decision(
+    place: Place, value: Any
+) -> None:
+    host = place.host()
+    flow = led(hand("a", confidence=0.3), hand("a"), DONE)
+    source = await begun(host, worker("a"), worker("b"), flow)
+    await until(host, source, waits)
+    await answer(host, source, "hands", value)
+    assert (await ended(host, source)).status is Status.COMPLETED
+    now = await same(host, source)
+    assert [e.payload.get("iteration") for e in await log(host, now.run_id)] == [
+        e.payload.get("iteration") for e in await log(host, source)
+    ]
+    await from_everywhere(host, source)
+
+
+async def test_a_replay_of_a_held_decision_asks_nobody(place: Place) -> None:
+    host = place.host()
+    flow = led(nodes=(), fanOutPolicy="sequential")
+    flow["nodes"][0]["config"] = {"mockPendingDecision": DONE, "mockConfidence": 0.2}
+    source = await begun(host, flow)
+    await until(host, source, waits)
+    await answer(host, source, "boss", {"action": "accept"})
+    assert (await ended(host, source)).status is Status.COMPLETED
+    await from_everywhere(host, source)
+
+
+@pytest.mark.parametrize("given", [{"iterationCap": 1}, {}])
+async def test_a_replay_of_a_loop_that_went_too_far(place: Place, given: Any) -> None:
+    host = place.host()
+    flow = led(hand("a"), hand("a"), DONE, **given)
+    options = {} if given else {"configurable": {"maxLoopIterations": 1}}
+    source = await begun(host, worker("a"), flow, **options)
+    run = await ended(host, source)
+    assert run.error is not None and run.error["code"] == "loop_limit_exceeded"
+    await from_everywhere(host, source)
+
+
 async def test_a_replay_of_a_worker_that_was_not_there(place: Place) -> None:
     host = place.host()
     source = await begun(host, led(hand("nobody"), DONE))

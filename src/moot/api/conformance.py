@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from moot.api import council_seams, dispatch_seams, model_seams
+from moot.api import agent_seams, council_seams, dispatch_seams, model_seams
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import SetVariables
 from moot.core.errors import BadRequest
@@ -226,4 +226,6 @@ SEAMS = (
         "Try a gate",
         council_seams.Gate,
     ),
+    _seam("POST", "agentloop/run", agent_seams.loop, "Run a loop", agent_seams.Loop),
+    _seam("POST", "subrun/attest", agent_seams.attest, "Attest a child", agent_seams.Attested),
 )  # fmt: skip

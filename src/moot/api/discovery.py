@@ -8,7 +8,7 @@ from moot.api.auth import TEST_PREFIX
 from moot.api.runs import MOST_CANCELS
 from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core import agent_events, rosters
+from moot.core import agent_events, escalations, rosters, turn_inputs
 from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 
@@ -95,6 +95,7 @@ def _orchestrating() -> dict[str, Any]:
                 "tokenLimit": agent_events.TOKEN_LIMIT,
                 "streaming": True,
             },
+            "subRunAttestation": True,
         },
         "dispatch": {
             "supported": True,
@@ -114,6 +115,10 @@ def _orchestrating() -> dict[str, Any]:
                     "llmCacheKeyRecipe": "spec-rfc-0041",
                     "refusalDivergenceEmission": True,
                 },
+                "confidenceEscalationFloor": escalations.FLOOR,
+                "confidenceEscalationInterruptKind": escalations.INTERRUPT,
+                "statefulResume": True,
+                "transcriptWindow": turn_inputs.WINDOW,
             }
         },
     }

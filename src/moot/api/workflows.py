@@ -9,6 +9,8 @@ from moot.api import options
 from moot.api.wire import Endpoint, Reply, Request, refuse_deep
 from moot.core.definition import WorkflowDef
 from moot.core.events import iso
+from moot.core.flow import Flow
+from moot.core.remarks import remarks
 from moot.engine.built_in import BUILT_IN
 
 
@@ -41,6 +43,7 @@ async def register(request: Request) -> Reply:
         "workflowId": flow.definition.id,
         "version": flow.definition.version,
         "digest": flow.digest,
+        **_warnings(flow),
     }
     return Reply(answer, 201, {"Location": f"/v1/workflows/{flow.definition.id}"})
 
@@ -49,7 +52,13 @@ async def check(request: Request) -> Reply:
     body = await request.body()
     refuse_deep(body)
     flow = request.services.host.flows.compile(body)
-    return Reply({"workflowId": flow.definition.id, "ok": True, "nodes": len(flow.nodes)})
+    answer = {"workflowId": flow.definition.id, "ok": True, "nodes": len(flow.nodes)}
+    return Reply({**answer, **_warnings(flow)})
+
+
+def _warnings(flow: Flow) -> dict[str, list[str]]:
+    found = remarks(flow)
+    return {"warnings": found} if found else {}
 
 
 async def list_workflows(request: Request) -> Reply:

@@ -115,7 +115,10 @@ def _say_problem(options: Options, name: str, problem: Trouble) -> None:
 
 def _say_fine(options: Options, file: str, found: "Flow", missing: list[str]) -> None:
     flow_id, nodes = found.definition.id, len(found.nodes)
+    from moot.core.remarks import remarks
+
     warnings = [_no_child(child, "among these files nor known to a server") for child in missing]
+    warnings += [f"{remark}." for remark in remarks(found)]
     if options.json:
         said = {"file": file, "ok": True, "workflowId": flow_id, "nodes": nodes}
         output.json_line({**said, "warnings": warnings} if warnings else said)
@@ -151,6 +154,8 @@ def add(options: Options, files: tuple[str, ...]) -> None:
         else:
             made = output.line(f"{answer['workflowId']} {answer['version']}")
             click.echo(f"{made} registered from {name}")
+            for warning in answer.get("warnings", []):
+                output.complain(f"warning: {name}: {output.line(warning)}.")
         children.update(dict.fromkeys(flows.children_of(body), name))
     for child in sorted(flows.unknown(api, set(children))):
         said = _no_child(child, "among these files nor known to the server")

@@ -5,11 +5,12 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from moot.core import thread
+from moot.core import merging, thread
 from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, Forbidden, NotYourName
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
+from moot.core.orders import order_of
 from moot.core.outcomes import GateSpec, Kind, NodeError
 from moot.core.resolving import Answer, completed, ended, failed
 from moot.core.run import Run
@@ -43,6 +44,8 @@ def requested(node: FlowNode, spec: GateSpec, name: str) -> NewEvent:
 
 def answer(run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer) -> list[NewEvent]:
     value = _answer_of(given.value, found.data["actions"])
+    if value["action"] == "edit-accept":
+        _check_edit(flow, node, value["editedArtifactData"])
     if given.interrupt_id is not None and _needed(found) > 1:
         raise Forbidden("A vote of several is given with a key, not by link.")
     by = _voter(value, given.who)
@@ -117,6 +120,14 @@ def _answer_of(value: Any, actions: list[str]) -> dict[str, Any]:
     answer["action"] = action
     _check_parts(answer)
     return answer
+
+
+def _check_edit(flow: Flow, node: FlowNode, edited: Any) -> None:
+    """What the node could not go on with is refused while somebody can still mend it."""
+    if node.type.dispatches:
+        order_of(edited)
+    elif node.type.kind is Kind.CHILD:
+        merging.check_edit(flow, node, edited)
 
 
 class _Feedback(Struct, rename="camel"):

@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from moot.core import handoff, tree
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, event_id
 from moot.core.flow import Flow, FlowNode
@@ -11,10 +12,11 @@ from moot.core.graph import PortProblem, asked, call_of
 from moot.core.ids import derived_id
 from moot.core.masking import is_secret
 from moot.core.nodework import finish, variable_events
-from moot.core.outcomes import ChildSpec, Failed, Kind, NodeError
+from moot.core.outcomes import ChildSpec, Failed, NodeError
 from moot.core.run import NodeState, Run
 from moot.core.starting import Limits, StartRun
 from moot.core.status import GOING, NodeStatus
+from moot.core.tree import Seen
 
 
 class ChildEnded(Struct, frozen=True, kw_only=True):
@@ -28,6 +30,10 @@ class ChildEnded(Struct, frozen=True, kw_only=True):
     outputs: dict[str, Any] = {}
     error: dict[str, Any] | None = None
     sealed: dict[str, Any] = {}
+    #: how many runs it has led to, itself among them
+    runs: int = 1
+    #: the children that live on as far as the parent knows
+    seen: dict[str, Seen] = {}
 
 
 class ChildWaits(Struct, frozen=True, kw_only=True):
@@ -44,9 +50,13 @@ def child_waits(run: Run, told: ChildWaits) -> list[NewEvent]:
     state = _waiting(run, told.node_id)
     if state is None or told.status not in GOING:
         return []
-    if told.child_run not in (state.child, *_alone(state)):
+    if told.child_run in state.living:
+        shown = state.waits.get(told.child_run, "running")
+    elif told.child_run == state.child:
+        shown = run.mirrored.get(told.node_id, "running")
+    else:
         return []
-    if run.mirrored.get(told.node_id, "running") == told.status:
+    if shown == told.status:
         return []
     payload = {
         "childRunId": told.child_run,
@@ -54,11 +64,6 @@ def child_waits(run: Run, told: ChildWaits) -> list[NewEvent]:
         "childStatus": told.status,
     }
     return [NewEvent("node.dispatched", payload, told.node_id)]
-
-
-def _alone(state: NodeState) -> list[str]:
-    """The one child of a wave; of several that live, one that waits holds up nobody."""
-    return list(state.living) if len(state.living) == 1 else []
 
 
 def next_child(
@@ -81,40 +86,25 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
         return finish(run, flow, node_id, state.attempt, Failed(problem.error), at)
     if spec is None:
         return [_done(node, state, at, {}, state.results or [])]
-    error = refusal_to_spawn(run, flow)
+    share = tree.share(run, flow, node_id)
+    error = tree.refusal(run, share)
     if error is not None:
         return finish(run, flow, node_id, state.attempt, Failed(error), at)
     child = derived_id("run_", run.run_id, node_id, str(state.attempt), str(state.children))
     payload = {"childRunId": child, "childWorkflowId": spec.workflow_id}
-    return [NewEvent("node.dispatched", payload, node_id, cause=state.started_seq)]
+    hints = {"tree": share}
+    begun = NewEvent("node.dispatched", payload, node_id, cause=state.started_seq, hints=hints)
+    if spec.attest is None:
+        return [begun]
+    first, worker = run.next_sequence, spec.workflow_id
+    return [
+        handoff.step(run, node_id, "dispatch.began", worker, state.started_seq),
+        begun,
+        handoff.step(run, node_id, "dispatch.succeeded", worker, first, child),
+    ]
 
 
-def refusal_to_spawn(run: Run, flow: Flow) -> NodeError | None:
-    """Why the run may have no further child, if it may not."""
-    if run.depth + 1 > run.limits.get("depth", 16):
-        return NodeError(
-            code="depth_exceeded",
-            message=f"Workflows may call each other {run.limits.get('depth', 16)} levels deep.",
-            retryable=False,
-        )
-    if _share(run, flow) < 1:
-        return NodeError(
-            code="tree_exceeded",
-            message="The run and those it comes from have started as many runs as they may.",
-            retryable=False,
-        )
-    return None
-
-
-def _share(run: Run, flow: Flow) -> int:
-    """What is left of the tree's runs, shared among the nodes that start children."""
-    branches = sum(node.type.kind is Kind.CHILD for node in flow.nodes.values())
-    return (run.limits.get("tree", 1000) - 1) // max(1, branches)
-
-
-def spawn(
-    run: Run, flow: Flow, node: FlowNode, at: int, sealed: dict[str, Any], limits: Limits
-) -> StartRun:
+def spawn(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], limits: Limits) -> StartRun:
     """The command that begins the child just dispatched, from the state after the dispatch."""
     state = run.nodes[node.id]
     spec = next_child(run, node, at, sealed, state.children - 1)
@@ -132,8 +122,9 @@ def spawn(
         configurable=_inherited(run.configurable),
         parent_run=run.run_id,
         parent_node=node.id,
+        rights=_narrowed(run, spec),
         depth=run.depth + 1,
-        tree=_share(run, flow),
+        tree=_lent(state),
         cause=event_id(run.run_id, run.next_sequence - 1),
     )
 
@@ -150,6 +141,19 @@ def _secrets(node: FlowNode, spec: ChildSpec, sealed: dict[str, Any]) -> tuple[s
         for name, value in spec.seed.items()
         if f"var:{wanted.get(name)}" in sealed or (is_secret(value) and value in values)
     )
+
+
+def _lent(state: NodeState) -> int:
+    """What the child just dispatched was lent."""
+    return list(state.lent.values())[-1]
+
+
+def _narrowed(run: Run, spec: ChildSpec) -> list[str] | None:
+    """A child may do what its parent may, or less."""
+    asked = spec.attest.principal_scope if spec.attest is not None else None
+    if asked is None:
+        return run.rights
+    return [scope for scope in asked if run.rights is None or scope in run.rights]
 
 
 def _inherited(configurable: dict[str, Any]) -> dict[str, Any]:
@@ -172,7 +176,8 @@ def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
         return _marked(failed, ended)
     absorbed = spec is not None and spec.absorb
     if ended.status != "completed" and not absorbed:
-        return _marked(finish(run, flow, node.id, state.attempt, _failure(ended), ended.at), ended)
+        failure = failure_of(ended)
+        return _marked(finish(run, flow, node.id, state.attempt, failure, ended.at), ended)
     try:
         events = _harvest(run, flow, node, spec, ended)
     except BadRequest as refusal:
@@ -187,7 +192,8 @@ def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
         "childWorkflowId": spec.workflow_id if spec else following.workflow_id,
         "childStatus": ended.status,
     }
-    note = NewEvent("node.dispatched", payload, node.id, hints={"result": ended.outputs})
+    hints = {"result": ended.outputs, "runs": ended.runs}
+    note = NewEvent("node.dispatched", payload, node.id, hints=hints)
     return [*events, note]
 
 
@@ -230,7 +236,7 @@ def _done(
     return NewEvent("node.completed", payload, node.id, cause=state.started_seq)
 
 
-def _failure(ended: ChildEnded) -> Failed:
+def failure_of(ended: ChildEnded) -> Failed:
     inner = ended.error or {}
     because = f": {inner['message']}" if inner.get("message") else "."
     return Failed(
@@ -250,5 +256,5 @@ def _marked(events: list[NewEvent], ended: ChildEnded) -> list[NewEvent]:
     """The parent's own record of how the child ended, where the payload has no place for it."""
     for event in events:
         if event.type in ("node.completed", "node.failed", "node.retried"):
-            event.hints = {"childStatus": ended.status}
+            event.hints = {"childStatus": ended.status, "runs": ended.runs}
     return events

@@ -7,6 +7,7 @@ from msgspec import Struct
 from moot.core import (
     advance,
     agent_work,
+    attestation,
     children,
     ending,
     interrupts,
@@ -22,12 +23,14 @@ from moot.core.errors import Conflict, RunTerminal
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow
 from moot.core.nodework import Emit
-from moot.core.outcomes import Decided, Kind, NodeError, Outcome
+from moot.core.orchestration import WorkerRefused
+from moot.core.outcomes import Decided, Kind, Outcome
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.starting import StartRun
 from moot.core.status import Status
 from moot.core.threads import Control
+from moot.core.tree import Seen
 
 DrainPolicy = Literal["immediate", "drain-current-node"]
 
@@ -63,6 +66,8 @@ class Wake(Struct, frozen=True):
     """Time has passed: timers, retries, node time limits, the run's own limit."""
 
     at: int
+    #: the children that live on as far as the run knows
+    seen: dict[str, Seen] = {}
 
 
 class Dispatch(Struct, frozen=True):
@@ -93,13 +98,8 @@ class ResumeRun(Struct, frozen=True):
     by: str | None = None
 
 
-class WorkerRefused(Struct, frozen=True):
-    """A worker that a dispatch node wants cannot be started."""
-
-    node_id: str
-    worker: str
-    error: NodeError
-    at: int
+#: commands that may give children up
+ENDING = (ChildEnded, Wake, WorkerRefused)
 
 
 class SetVariables(Struct, frozen=True):
@@ -138,17 +138,21 @@ def _decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: 
         case Dispatch(node_id=node_id, at=at, sealed=sealed):
             if flow.nodes[node_id].type.dispatches:
                 return orchestration.dispatch(run, flow, node_id, at)
+            if run.nodes[node_id].held is not None:
+                return attestation.settle(run, flow, node_id, at, sealed)
             return children.dispatch(run, flow, node_id, at, sealed)
         case FinishNode():
             return _finish(run, flow, command)
-        case Wake(at=at):
-            return waking.wake(run, flow, at)
+        case Wake(at=at, seen=seen):
+            return waking.wake(run, flow, at, seen)
         case ChildEnded():
             if flow.nodes[command.node_id].type.dispatches:
                 return waves.child_ended(run, flow, command)
+            if attestation.attests(flow.nodes[command.node_id]):
+                return attestation.child_ended(run, flow, command)
             return children.child_ended(run, flow, command)
-        case WorkerRefused(node_id=node_id, worker=worker, error=error, at=at):
-            return orchestration.refused(run, flow, node_id, worker, error, at)
+        case WorkerRefused():
+            return orchestration.refused(run, flow, command)
         case CancelRun():
             return _cancel(run, command)
         case PauseRun():

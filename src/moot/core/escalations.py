@@ -18,6 +18,8 @@ from moot.core.supervision import DECISION
 
 FLOOR = 0.5
 THRESHOLD = 0.7
+#: the kind of question that asks for it
+INTERRUPT = "approval"
 
 
 def is_unsure(run: Run, confidence: Any) -> bool:
@@ -72,7 +74,7 @@ def escalated(run: Run, node: FlowNode) -> tuple[NewEvent, GateSpec]:
         cause=run.orchestrator.decided_seq,
     )
     spec = GateSpec(
-        kind="approval",
+        kind=INTERRUPT,
         data={
             "artifactId": derived_id("art_", run.run_id, str(run.orchestrator.decided_seq)),
             "artifactType": DECISION,
@@ -95,7 +97,12 @@ def ratified(value: Any, decision: Any) -> Any:
     if action == "accept":
         return value.get("decision", decision)
     if action in ("edit", "edit-accept"):
-        return value.get("editedArtifactData", value.get("decision"))
+        edited = value.get("editedArtifactData", value.get("decision"))
+        if edited is None:
+            raise BadRequest(
+                "To accept an edit, send it: editedArtifactData.", field="editedArtifactData"
+            )
+        return edited
     if action == "reject":
         return None
     raise BadRequest("action must be accept, reject or edit-accept.", field="action")

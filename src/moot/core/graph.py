@@ -8,11 +8,19 @@ from typing import Any, TypeVar
 from msgspec import UNSET
 
 from moot.core import expressions
-from moot.core.definition import Connection, EdgeCondition, EdgeDef, Expression, Static
+from moot.core.definition import (
+    SUPERVISOR,
+    Connection,
+    EdgeCondition,
+    EdgeDef,
+    Expression,
+    Static,
+)
 from moot.core.flow import Flow, FlowNode
 from moot.core.outcomes import Call, NodeError, raised
 from moot.core.run import NodeState, Run
 from moot.core.status import NODE_TERMINAL, NodeStatus
+from moot.core.turn_inputs import turn_of
 
 Answer = TypeVar("Answer")
 
@@ -221,7 +229,7 @@ def call_of(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], attempt: 
         configurable=run.configurable,
         at=at,
         decision=run.orchestrator.decision if run.orchestrator is not None else {},
-        decisions=run.orchestrator.decisions if run.orchestrator is not None else 0,
+        turn=turn_of(run, node.id) if node.type.type_id == SUPERVISOR else None,
         answer=run.nodes[node.id].answer if node.id in run.nodes else [],
         agent_id=_pinned(node),
         earlier=run.attempts.get(node.id, 0),

@@ -41,15 +41,17 @@ def step(
     return NewEvent("core.workflowChain.event", {**payload, **more}, node_id, cause=cause)
 
 
-def begun(run: Run, node_id: str, which: tuple[int, str], child: str, first: int) -> list[NewEvent]:
-    """The child exists with this decision. ``first`` is where these events come to stand."""
+def begun(
+    run: Run, node_id: str, worker: str, child: str, first: int, hints: dict[str, Any]
+) -> list[NewEvent]:
+    """The child exists with this decision. ``first`` is where these events come to stand;
+    ``hints`` say which worker it is and how many runs it may lead to."""
     assert run.orchestrator is not None
-    number, worker = which
     decided = run.orchestrator.decided_seq
     payload = {"childRunId": child, "childWorkflowId": worker}
     return [
         step(run, node_id, "dispatch.began", worker, decided),
-        NewEvent("node.dispatched", payload, node_id, cause=decided, hints={"worker": number}),
+        NewEvent("node.dispatched", payload, node_id, cause=decided, hints=hints),
         step(run, node_id, "dispatch.succeeded", worker, first, child),
     ]
 
@@ -70,14 +72,16 @@ def ended(
 ) -> NewEvent:
     assert run.orchestrator is not None
     cause = run.orchestrator.links.get(child, run.orchestrator.decided_seq)
-    more: dict[str, Any] = {}
-    if status != "completed":
-        inner = error or {}
-        more["error"] = {
-            "code": str(inner.get("code", status)),
-            "message": str(inner.get("message", f"The child run {status}.")),
-        }
-    return step(run, node_id, ENDS[status], worker, cause, child, **more)
+    return step(run, node_id, ENDS[status], worker, cause, child, **why(status, error))
+
+
+def why(status: str, error: dict[str, Any] | None) -> dict[str, Any]:
+    """What the end of a child says besides, when it did not end well."""
+    if status == "completed":
+        return {}
+    inner = error or {}
+    code, message = inner.get("code", status), inner.get("message", f"The child run {status}.")
+    return {"error": {"code": str(code), "message": str(message)}}
 
 
 def harvested(

@@ -26,6 +26,7 @@ from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem, call_of, same
 from moot.core.ids import derived_id
 from moot.core.nodework import finish
+from moot.core.orders import order_of
 from moot.core.outcomes import Failed, GateSpec, NodeError, raised
 from moot.core.resolving import Answer, completed, ended, failed
 from moot.core.run import Run
@@ -200,9 +201,13 @@ def _custom(
 def _ratified(
     run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer
 ) -> list[NewEvent]:
-    """The node goes on with what a person has made of its decision."""
+    """The node goes on with what a person has made of its decision; what is none is refused."""
     decision = escalations.ratified(given.value, found.data.get("decision"))
-    value = {"action": "reject"} if decision is None else {"action": "accept", "decision": decision}
+    if decision is not None:
+        order_of(decision)
+    value: dict[str, Any] = {"action": "reject"}
+    if decision is not None:  # it stays the decision of who wanted to take it
+        value = {"action": "accept", "decision": decision, "agentId": found.data.get("agentId")}
     return ended(node, found, given, value, [])
 
 
@@ -234,6 +239,10 @@ def expired(run: Run, flow: Flow, node: FlowNode, found: Interrupt, at: int) -> 
     if found.kind == "approval":
         payload = {"nodeId": node.id, "action": "timeout", "decidedAt": iso(at * 1000)}
         events.append(NewEvent("approval.received", payload, node.id))
+    if found.kind == "approval" and node.type.attests:  # it goes on without what it asked about
+        resumed = {"nodeId": node.id, "interruptId": found.interrupt_id}
+        value = {"action": "timeout"}
+        return [*events, NewEvent("node.resumed", {**resumed, "resumeValue": value}, node.id)]
     if node.definition.config.get("onTimeout") == "complete" and found.kind != "approval":
         events.append(completed(run, node, {"outcome": None, "timedOut": True}, at))
     else:

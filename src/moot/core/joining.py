@@ -24,13 +24,15 @@ class Ended(Struct, frozen=True):
     error: dict[str, Any] | None = None
     #: what flows back to the parent: its variable -> value; None when nothing shall
     harvest: dict[str, Any] | None = None
-    #: cancelled because the join needed it no more
+    #: the join needed it no more: cancelled for that, or ended just before it could be
     lost: bool = False
+    #: how many runs it has led to, itself among them
+    runs: int = 1
 
 
 def settled(join: Join, ended: list[Ended], planned: int) -> bool:
     """Whether nothing that is still to come can matter."""
-    completed = sum(each.status == "completed" for each in ended)
+    completed = sum(each.status == "completed" and not each.lost for each in ended)
     unwell = sum(each.status != "completed" and not each.lost for each in ended)
     if join.on_failure == "fail-fast" and unwell:
         return True
@@ -48,7 +50,7 @@ def settled(join: Join, ended: list[Ended], planned: int) -> bool:
 def outcome(join: Join, ended: list[Ended], planned: int) -> str:
     """``satisfied``, ``partial`` or ``failed``; who was cancelled by the join itself is a loser,
     not a failure."""
-    completed = sum(each.status == "completed" for each in ended)
+    completed = sum(each.status == "completed" and not each.lost for each in ended)
     unwell = sum(each.status != "completed" and not each.lost for each in ended)
     if join.on_failure == "fail-fast" and unwell:
         return "failed"

@@ -5,9 +5,10 @@ Every decision is recorded before anything follows from it.
 
 from typing import Any
 
-from moot.core import ending, escalations, handoff, interrupts
+from msgspec import Struct
+
+from moot.core import ending, escalations, handoff, interrupts, tree
 from moot.core.advance import failed
-from moot.core.children import refusal_to_spawn
 from moot.core.definition import SUPERVISOR
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
@@ -19,7 +20,21 @@ from moot.core.orders import order_of
 from moot.core.outcomes import ConversationSpec, Decided, GateSpec, NodeError
 from moot.core.run import NodeState, Run
 from moot.core.status import NodeStatus
+from moot.core.tree import Seen
+from moot.core.turn_inputs import next_iteration
 from moot.core.waves import completed, failed_node, given_up
+
+
+class WorkerRefused(Struct, frozen=True):
+    """A worker that a dispatch node wants cannot be started."""
+
+    node_id: str
+    worker: str
+    error: NodeError
+    at: int
+    #: the children that live on as far as the run knows
+    seen: dict[str, Seen] = {}
+
 
 #: decisions of one run, unless it is told otherwise
 MOST_TURNS = 1000
@@ -57,34 +72,44 @@ def _decided(
         assert outcome.confidence is not None
         spec = escalations.held(run, outcome.agent_id, outcome.confidence, decision)
         return interrupts.request(run, flow, node, spec, at)
-    turns = (known.decisions if known is not None else 0) + 1
-    breach = _too_many(run, node, turns, at)
+    turn = next_iteration(run)
+    breach = _too_many(run, node, turn, at)
     if breach:
         return breach
-    payload = {"agentId": outcome.agent_id, "decision": decision, "iteration": turns}
+    payload = {"agentId": outcome.agent_id, "decision": decision, "iteration": turn}
     hints = {"routing": routing} if routing else None
     event = NewEvent(
         "runOrchestrator.decided", payload, node.id, cause=state.started_seq, hints=hints
     )
-    return [event, completed(node, state, {"decision": decision, "iteration": turns}, at)]
+    return [event, completed(node, state, {"decision": decision, "iteration": turn}, at)]
 
 
-def _too_many(run: Run, node: FlowNode, turns: int, at: int) -> list[NewEvent]:
+def _too_many(run: Run, node: FlowNode, turn: int, at: int) -> list[NewEvent]:
+    """A turn counts once, however often a person gives its decision back."""
     most = run.limits.get("loopIterations", MOST_TURNS)
-    limit = min(node.definition.config.get("iterationCap", most), most)
-    if turns <= limit:
+    own = node.definition.config.get("iterationCap", most)
+    limit = min(own, most)
+    if turn <= limit:
         return []
-    return _breach(run, node, limit, turns, at)
+    bound = "orchestrator-iterations" if own < most else "loop-iterations"
+    return _breach(run, node, (bound, limit), turn, at)
 
 
-def _breach(run: Run, node: FlowNode, limit: int, observed: int, at: int) -> list[NewEvent]:
-    cap = {"kind": "loop-iterations", "limit": limit, "observed": observed, "nodeId": node.id}
+def _breach(
+    run: Run, node: FlowNode, cap: tuple[str, int], observed: int, at: int
+) -> list[NewEvent]:
+    """The published kinds know loops only; which bound of a loop it was is said beside."""
+    bound, limit = cap
+    said = {"kind": "loop-iterations", "limit": limit, "observed": observed, "nodeId": node.id}
+    may = (
+        f"hand work to {limit} workers" if bound == "dispatch-iterations" else f"take {limit} turns"
+    )
     error = {
         "code": "loop_limit_exceeded",
-        "message": f"The supervisor may decide {limit} times and wanted to once more.",
-        "details": {"iteration": observed},
+        "message": f"The supervisor may {may} and wanted one more.",
+        "details": {"iteration": observed, "bound": bound},
     }
-    return ending.breach(run, cap, error, at)
+    return ending.breach(run, {**said, "bound": bound}, error, at)
 
 
 # -- the dispatch node ---------------------------------------------------------------------------
@@ -111,7 +136,9 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
         case "terminate":
             return _terminate(run, flow, node, state, at)
         case "ask-user" if state.answer:
-            return [completed(node, state, {"answer": state.answer[0]}, at)]
+            done = completed(node, state, {"answer": state.answer[0]}, at)
+            done.hints = {"answer": state.answer[0]}
+            return [done]
         case "ask-user":
             return interrupts.request(run, flow, node, _question(run, node), at)
         case _:
@@ -126,16 +153,13 @@ def _as_answered(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int
     action = value.get("action") if isinstance(value, dict) else None
     if action == "reject":
         back = completed(node, state, {"rejected": True}, at)
-        back.hints = {"rejected": True}
+        back.hints = {"rejected": True, "answer": value}
         return [back]
     if action != "edit-accept":
         return []
-    try:
-        decision, routing = order_of(value.get("editedArtifactData"))
-    except BadRequest as refusal:
-        return failed_node(node, state, refusal.code, refusal.message)
+    decision, routing = order_of(value.get("editedArtifactData"))  # checked when it was answered
     decision.pop("confidence", None)  # a person has said it
-    payload = {"agentId": order.agent_id, "decision": decision, "iteration": order.decisions + 1}
+    payload = {"agentId": order.agent_id, "decision": decision, "iteration": order.iteration}
     hints = {"dispatch": node.id, **({"routing": routing} if routing else {})}
     decides = next(key for key, each in flow.nodes.items() if each.type.type_id == SUPERVISOR)
     return [NewEvent("runOrchestrator.decided", payload, decides, hints=hints)]
@@ -196,7 +220,8 @@ def _next_worker(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int
     number = state.children
     if number >= len(workers):
         return []
-    problem = _not_allowed(run, flow, node, state, at)
+    share = tree.share(run, flow, node.id, len(workers) - number)
+    problem = _not_allowed(run, node, state, share, at)
     if problem:
         return problem
     events: list[NewEvent] = []
@@ -204,15 +229,17 @@ def _next_worker(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int
         events.append(_fan_out(run, node, workers, join))
     child = derived_id("run_", run.run_id, node.id, str(state.started_seq), str(number))
     first = run.next_sequence + len(events)
-    return [*events, *handoff.begun(run, node.id, (number, workers[number]), child, first)]
+    hints = {"worker": number, "tree": share}
+    return [*events, *handoff.begun(run, node.id, workers[number], child, first, hints)]
 
 
-def _not_allowed(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
+def _not_allowed(run: Run, node: FlowNode, state: NodeState, share: int, at: int) -> list[NewEvent]:
     assert run.orchestrator is not None
     cap = node.definition.config.get("iterationCap")
     if cap and run.orchestrator.dispatched >= cap:
-        return _breach(run, node, cap, run.orchestrator.dispatched + 1, at)
-    error = refusal_to_spawn(run, flow)
+        bound = ("dispatch-iterations", cap)
+        return _breach(run, node, bound, run.orchestrator.dispatched + 1, at)
+    error = tree.refusal(run, share)
     return [failed(node, error, state.attempt, state.started_seq)] if error is not None else []
 
 
@@ -226,13 +253,13 @@ def _fan_out(run: Run, node: FlowNode, workers: list[str], join: Join) -> NewEve
     return NewEvent("core.dispatch.fanOut", payload, node.id, cause=cause)
 
 
-def refused(
-    run: Run, flow: Flow, node_id: str, worker: str, error: NodeError, at: int
-) -> list[NewEvent]:
+def refused(run: Run, flow: Flow, told: WorkerRefused) -> list[NewEvent]:
     """A worker that cannot be started fails the node at once, when it is its turn."""
-    planned = dispatch(run, flow, node_id, at)
+    planned = dispatch(run, flow, told.node_id, told.at)
     if not any(new.type == "node.dispatched" for new in planned):
         return planned  # something else comes first
-    state, node = run.nodes[node_id], flow.nodes[node_id]
-    told = handoff.refused(run, node_id, worker, error.as_payload(), run.next_sequence)
-    return [*told, *given_up(run, node, state), failed(node, error, state.attempt)]
+    state, node = run.nodes[told.node_id], flow.nodes[told.node_id]
+    error = told.error.as_payload()
+    steps = handoff.refused(run, node.id, told.worker, error, run.next_sequence)
+    rest = given_up(run, node, state, told.seen)
+    return [*steps, *rest, failed(node, told.error, state.attempt)]

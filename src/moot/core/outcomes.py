@@ -2,12 +2,13 @@
 
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from moot.core.nesting import too_deep
+from moot.core.turn_inputs import Turn
 
 T = TypeVar("T")
 
@@ -124,15 +125,32 @@ class Call(Struct, frozen=True):
     run_inputs: dict[str, Any]
     configurable: dict[str, Any]
     at: int
-    #: the supervisor's newest decision, and how many it has taken
+    #: the supervisor's newest decision, for the node that carries it out
     decision: dict[str, Any] = {}
-    decisions: int = 0
+    #: the turn a supervisor is in
+    turn: Turn | None = None
     #: what the node's last question was answered with, if it had one
     answer: list[Any] = []
     #: who the node is pinned to
     agent_id: str | None = None
     #: attempts in earlier rounds of the loop it is in
     earlier: int = 0
+
+
+#: where a node's config asks for it
+ATTESTED = "outputAttestation"
+
+
+class Attest(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """How the outputs of a child are vouched for before they flow back."""
+
+    checksum: bool = False
+    algorithm: Literal["sha256"] = "sha256"
+    require_approval: bool = False
+    #: what the child may still do of what its parent may; None is all of it
+    principal_scope: list[str] | None = None
+    #: how long a person may take; nothing is merged afterwards
+    timeout_ms: Annotated[int, Meta(ge=1, le=31_536_000_000)] | None = None
 
 
 class ChildSpec(Struct, frozen=True):
@@ -144,6 +162,7 @@ class ChildSpec(Struct, frozen=True):
     collect: dict[str, str] = {}
     absorb: bool = False
     detach_on_cancel: bool = False
+    attest: Attest | None = None
 
 
 class ConversationSpec(Struct, frozen=True, kw_only=True):
@@ -198,6 +217,8 @@ class NodeType(Struct, frozen=True, kw_only=True):
     gate: Callable[[Call], GateSpec] | None = None
     #: a child node that carries out what a supervisor decides, worker by worker
     dispatches: bool = False
+    #: a child node whose config may ask that the child's outputs be vouched for
+    attests: bool = False
     #: a mistake in the node's config, found when the workflow is registered
     check: Callable[[dict[str, Any]], str | None] | None = None
     #: how often a failed attempt is tried again, unless the workflow says so itself

@@ -21,7 +21,7 @@ OPERATORS = frozenset({"run.paused", "run.resumed", "moot.pause.requested"})
 CANCEL = frozenset({"node.cancelled", "run.cancelled"})
 
 #: ends of a run that a limit brought about, not its nodes
-LIMITS = frozenset({"run_timeout", "recursion_limit_exceeded"})
+LIMITS = frozenset({"run_timeout", "recursion_limit_exceeded", "loop_limit_exceeded"})
 
 #: kinds of node whose work a replay must not do
 WORLDLY = frozenset({Kind.ACTIVITY, Kind.CHILD})
@@ -61,10 +61,12 @@ def is_fact(flow: Flow, event: Event) -> bool:
             return False
         case "run.failed":
             return bool(said.get("error", {}).get("code") in LIMITS)
-        case "cap.breached" | "node.cancelled":
+        case "cap.breached" | "node.cancelled" | "interrupt.resolved" | "node.resumed":
             return True
         case "node.started":
             return bool(said.get("attempt", 1) > 1)
+        case "runOrchestrator.decided" if _edited(event) is not None:
+            return True
         case _:
             return _kind(flow, event) is not Kind.INSTANT
 
@@ -74,8 +76,15 @@ def _kind(flow: Flow, event: Event) -> Kind | None:
     return node.type.kind if node is not None else None
 
 
+def _edited(event: Event) -> str | None:
+    """The node that waited, where a person put a decision in the place of a supervisor's."""
+    return event.hints.get("dispatch") if event.hints is not UNSET else None
+
+
 def fits(run: Run, event: Event) -> bool:
     """Whether a fact can be said of this run now: its node must be at work."""
+    if event.type == "runOrchestrator.decided" and (waited := _edited(event)) is not None:
+        return waited in run.active
     return event.node_id is UNSET or event.node_id in run.active
 
 

@@ -50,7 +50,10 @@ def completed(run: Run, node: FlowNode, outputs: dict[str, Any], at: int) -> New
         "outputs": outputs,
         "durationMs": max(0, at - state.started_at),
     }
-    return NewEvent("node.completed", payload, node.id)
+    hints = None
+    if node.type.dispatches:  # its supervisor asked, and learns what was said
+        hints = {"answer": outputs.get("outcome", outputs.get("answer"))}
+    return NewEvent("node.completed", payload, node.id, hints=hints)
 
 
 def failed(run: Run, node: FlowNode, error: NodeError) -> NewEvent:

@@ -40,11 +40,19 @@ class NodeState(Struct, omit_defaults=True):
     child: str | None = None
     children: int = 0
     results: list[Any] | None = None
+    #: of an attested child: the newest event of its handoff, and what it gave, until a person
+    #: has looked at it
+    link: int = 0
+    held: dict[str, Any] | None = None
+    #: child -> how many runs it may lead to
+    lent: dict[str, int] = {}
     #: what the last question of this attempt was answered with
     answer: list[Any] = []
     #: of a dispatch node: living child -> number of its worker; child -> where its end stands
     living: dict[str, int] = {}
     ends: dict[str, int] = {}
+    #: those of the living that wait for somebody, and how
+    waits: dict[str, str] = {}
     #: attempts that failed and were tried again; one that a pause cut short is none of them
     failures: int = 0
     #: how long the run was paused while this attempt waited for its child
@@ -99,6 +107,8 @@ class Run(Struct):
     limits: dict[str, int] = {}
     parent_run: str | None = None
     parent_node: str | None = None
+    #: what it may do of what its principal may; None is all of it
+    rights: list[str] | None = None
     depth: int = 0
     #: the run this one was made from, where and how
     forked_from: dict[str, Any] | None = None
@@ -111,6 +121,8 @@ class Run(Struct):
     with_parent: bool = False
     #: child run -> its status when it ended, or None while it lives
     children: dict[str, str | None] = {}
+    #: runs that children which have ended had led to, themselves among them
+    spent: int = 0
     #: node -> how the child it waits for waits itself
     mirrored: dict[str, str] = {}
     #: node -> its open question; node -> who answered its last one
@@ -145,6 +157,9 @@ class Run(Struct):
     def going(self) -> bool:
         return self.status in GOING
 
+    def may(self, scope: str) -> bool:
+        return self.rights is None or scope in self.rights
+
     def suspend(self, node_id: str) -> None:
         node = self.nodes.get(node_id)
         if node is not None:
@@ -178,6 +193,8 @@ def apply(run: Run, event: Event, at: int | None = None, strict: bool = False) -
     if handler is not None:
         try:
             handler(run, event, at)
+            if event.hints is not UNSET:
+                run.spent += event.hints.get("runs", 0)
         except (AttributeError, KeyError, TypeError, ValueError):
             if strict:
                 raise  # else a payload of no known form says nothing
@@ -234,6 +251,7 @@ def _started(run: Run, event: Event, at: int) -> None:
     run.limits = dict(said.get("limits", {}))
     run.parent_run = said.get("parentRunId")
     run.parent_node = said.get("parentNodeId")
+    run.rights = said.get("rights")
     run.depth = said.get("depth", 0)
     run.forked_from = said.get("forkedFrom")
 
@@ -244,6 +262,7 @@ def _ended(run: Run, event: Event, at: int) -> None:
     run.error = event.payload.get("error", run.error)
     run.with_parent = "parentRunId" in event.payload
     run.pause = None
+    run.spent += supervision.lent(run)  # who lives on is not counted any more
     run.active = {}
     run.interrupts = {}
     run.mirrored = {}
@@ -258,8 +277,8 @@ def _paused(run: Run, event: Event, at: int) -> None:
     run.pause = None
     for node_id in run.active:
         node = run.nodes[node_id]
-        between = node.child is None and not node.living and not node.ends
-        if node.status is NodeStatus.RUNNING and between:
+        alone = node.child is None and node.held is None and not node.living and not node.ends
+        if node.status is NodeStatus.RUNNING and alone:
             node.status = NodeStatus.INTERRUPTED
             node.due = None
 
@@ -313,12 +332,12 @@ def _node_ended(run: Run, event: Event, at: int) -> None:
     node.outputs = said.get("outputs", node.outputs)
     node.error = said.get("error")
     node.reason = said.get("reason")
-    node.results = None
-    node.living, node.ends, node.answer = {}, {}, []
+    node.results = node.held = None
+    node.living, node.ends, node.waits, node.answer = {}, {}, {}, []
     node.said, node.calls, node.rulings = {}, {}, {}
     hints = event.hints if event.hints is not UNSET else {}
-    if hints.get("rejected") and run.orchestrator is not None:
-        run.orchestrator.decision = {}  # a person took it back
+    if run.orchestrator is not None:
+        supervision.answered(run.orchestrator, hints)
     run.interrupts.pop(node_id, None)
     run.mirrored.pop(node_id, None)
     if node.child is not None and run.children.get(node.child) is None:
@@ -345,12 +364,10 @@ def _dispatched(run: Run, event: Event, at: int) -> None:
     child = event.payload.get("childRunId", "")
     status = event.payload.get("childStatus")
     node = run.nodes.get(_node_id(event))
-    if status in CHILD_WAITS:
-        run.mirrored[_node_id(event)] = status
+    if status in GOING:
+        supervision.child_waits(run, _node_id(event), child, str(status))
         return
     run.mirrored.pop(_node_id(event), None)
-    if status == Status.RUNNING:
-        return
     run.children[child] = status
     if node is None:
         return
@@ -359,7 +376,8 @@ def _dispatched(run: Run, event: Event, at: int) -> None:
         if "worker" in hints:
             node.living[child] = hints["worker"]
         else:
-            node.child = child
+            node.child, node.lent = child, {}
+        node.lent[child] = hints.get("tree", 0)
         node.children += 1
     else:
         node.child = None
@@ -369,8 +387,6 @@ def _dispatched(run: Run, event: Event, at: int) -> None:
 def _node_id(event: Event) -> str:
     return event.node_id if event.node_id is not UNSET else event.payload.get("nodeId", "")
 
-
-CHILD_WAITS = frozenset(status.value for status in WAITING)
 
 NODE_ENDS = {
     "node.completed": NodeStatus.COMPLETED,

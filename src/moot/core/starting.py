@@ -46,6 +46,8 @@ class StartRun(Struct, frozen=True, kw_only=True):
     transport: str = "rest"
     parent_run: str | None = None
     parent_node: str | None = None
+    #: what the run may do of what its principal may; None is all of it
+    rights: list[str] | None = None
     depth: int = 0
     #: runs this one may lead to, itself among them; None is the host's ceiling
     tree: int | None = None
@@ -158,4 +160,5 @@ def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
             for name, channel in flow.definition.channels.items()
         },
     }
-    return {name: value for name, value in given.items() if value}
+    shown = {name: value for name, value in given.items() if value}
+    return shown if command.rights is None else {**shown, "rights": command.rights}

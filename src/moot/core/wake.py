@@ -11,11 +11,12 @@ from moot.core.outcomes import Failed, Kind, NodeError
 from moot.core.pending import deadline, time_limit
 from moot.core.run import NodeState, Run
 from moot.core.status import NodeStatus
+from moot.core.tree import UNSEEN, Seen
 from moot.core.waves import given_up
 
 
-def wake(run: Run, flow: Flow, at: int) -> list[NewEvent]:
-    """Everything that has fallen due."""
+def wake(run: Run, flow: Flow, at: int, seen: dict[str, Seen]) -> list[NewEvent]:
+    """Everything that has fallen due. ``seen`` is what became of children that are given up."""
     if not run.going:
         return []
     limit = deadline(run)
@@ -23,13 +24,15 @@ def wake(run: Run, flow: Flow, at: int) -> list[NewEvent]:
         return _out_of_time(run, at)
     events: list[NewEvent] = []
     for node_id in run.active:
-        events += _wake_node(run, flow, node_id, at, events)
+        events += _wake_node(run, flow, node_id, at, events, seen)
         if events and events[-1].type == "run.failed":
             break
     return events
 
 
-def _wake_node(run: Run, flow: Flow, node_id: str, at: int, said: list[NewEvent]) -> list[NewEvent]:
+def _wake_node(
+    run: Run, flow: Flow, node_id: str, at: int, said: list[NewEvent], seen: dict[str, Seen]
+) -> list[NewEvent]:
     node, state = flow.nodes[node_id], run.nodes[node_id]
     if state.status is NodeStatus.RETRYING and state.due is not None and at >= state.due:
         return [] if run.pause else begin(run, node, at, state.attempt + 1, said)
@@ -47,19 +50,20 @@ def _wake_node(run: Run, flow: Flow, node_id: str, at: int, said: list[NewEvent]
         error = NodeError(
             code="node_timeout", message=f"The node did not finish within {node.timeout_ms} ms."
         )
-        return _left_behind(run, failure(run, node, state, Failed(error), at), node, state)
+        return _left_behind(run, failure(run, node, state, Failed(error), at), node, state, seen)
     return []
 
 
 def _left_behind(
-    run: Run, events: list[NewEvent], node: FlowNode, state: NodeState
+    run: Run, events: list[NewEvent], node: FlowNode, state: NodeState, seen: dict[str, Seen]
 ) -> list[NewEvent]:
     """The children of an attempt that is given up are cancelled with it, unless they may live
     on."""
     if state.living:
-        return [*given_up(run, node, state), *events]
+        return [*given_up(run, node, state, seen), *events]
     if state.child is not None and node.definition.config.get("propagateCancellation") is not False:
-        events[-1].hints = {"childRunId": state.child, "childStatus": "cancelled"}
+        runs = seen.get(state.child, UNSEEN).runs
+        events[-1].hints = {"childRunId": state.child, "childStatus": "cancelled", "runs": runs}
     return events
 
 

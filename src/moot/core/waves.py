@@ -15,8 +15,10 @@ from moot.core.joining import Ended, join_of
 from moot.core.nodework import variable_events
 from moot.core.outcomes import NodeError
 from moot.core.run import NodeState, Run
+from moot.core.tree import UNSEEN, Seen
 
 NOT_NEEDED = {"code": "cancelled", "message": "It was not needed any more."}
+FAILED_LATE = {"code": "failed", "message": "It failed, and was not needed any more."}
 
 
 def completed(node: FlowNode, state: NodeState, outputs: dict[str, Any], at: int) -> NewEvent:
@@ -33,19 +35,31 @@ def failed_node(node: FlowNode, state: NodeState, code: str, message: str) -> li
     return [failed(node, error, state.attempt, state.started_seq)]
 
 
-def given_up(run: Run, node: FlowNode, state: NodeState, but: str = "") -> list[NewEvent]:
-    """Every child that still lives is cancelled with the event that says so."""
-    return [_over(run, None, node, each) for each in _losers(run, state, but)]
+def given_up(
+    run: Run, node: FlowNode, state: NodeState, seen: dict[str, Seen], but: str = ""
+) -> list[NewEvent]:
+    """Every child that still lives is cancelled with the event that says so; of one that has just
+    ended it is said how."""
+    return [_over(run, None, node, each) for each in _losers(run, state, seen, but)]
 
 
-def _losers(run: Run, state: NodeState, but: str) -> list[Ended]:
+def _losers(run: Run, state: NodeState, seen: dict[str, Seen], but: str) -> list[Ended]:
     assert run.orchestrator is not None
     workers = run.orchestrator.decision["nextWorkerIds"]
     return [
-        Ended(child, workers[number], "cancelled", NOT_NEEDED, lost=True)
+        _lost(child, workers[number], seen.get(child, UNSEEN))
         for child, number in state.living.items()
         if child != but
     ]
+
+
+def _lost(child: str, worker: str, found: Seen) -> Ended:
+    status = found.status or "cancelled"
+    return Ended(child, worker, status, _why(status), lost=True, runs=found.runs)
+
+
+def _why(status: str) -> dict[str, Any] | None:
+    return {"cancelled": NOT_NEEDED, "failed": FAILED_LATE}.get(status)
 
 
 def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
@@ -56,12 +70,12 @@ def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
     assert run.orchestrator is not None
     worker = run.orchestrator.decision["nextWorkerIds"][state.living[ended.child_run]]
     harvest = _collected(node, worker, ended)
-    found = Ended(ended.child_run, worker, ended.status, ended.error, harvest)
+    found = Ended(ended.child_run, worker, ended.status, ended.error, harvest, runs=ended.runs)
     step = _over(run, flow, node, found)
     try:
         return [step, *_after(run, flow, node, state, found, ended)]
     except BadRequest as refusal:  # the parent has no place for what it is given
-        rest = given_up(run, node, state, but=found.child)
+        rest = given_up(run, node, state, ended.seen, but=found.child)
         return [step, *rest, *failed_node(node, state, refusal.code, refusal.message)]
 
 
@@ -91,7 +105,7 @@ def _over(run: Run, flow: Flow | None, node: FlowNode, found: Ended) -> NewEvent
         result["harvest"] = seen
         if hidden:
             step.sealed = {_place(found.child, mine): found.harvest[mine] for mine in hidden}
-    step.hints = {"result": result}
+    step.hints = {"result": result, "runs": found.runs}
     if found.lost:
         step.hints["childRunId"] = found.child  # it is stopped with this event
     return step
@@ -135,7 +149,7 @@ def _after(
     over = [*_so_far(state, ended.sealed), found]
     if not joining.settled(join, over, len(workers)):
         return []
-    losers = _losers(run, state, found.child)
+    losers = _losers(run, state, ended.seen, found.child)
     stopped = [_over(run, None, node, loser) for loser in losers]
     return [*stopped, *_joined(run, flow, node, state, [*over, *losers], ended.at)]
 
@@ -166,17 +180,19 @@ def _harvest(
 def _joined(
     run: Run, flow: Flow, node: FlowNode, state: NodeState, over: list[Ended], at: int
 ) -> list[NewEvent]:
+    """Who ended by itself, but too late to matter, has no part in it: nothing of it is merged."""
     assert run.orchestrator is not None
     workers = run.orchestrator.decision["nextWorkerIds"]
     join = join_of(node.definition.config, workers)
     assert join is not None
     reached = joining.outcome(join, over, len(workers))
+    counted = [each for each in over if not each.lost or each.status == "cancelled"]
     payload = {
         "joinOutcome": reached,
-        "completedCount": sum(each.status == "completed" for each in over),
-        "failedCount": sum(each.status == "failed" for each in over),
-        "cancelledCount": sum(each.status == "cancelled" for each in over),
-        "mergeOrder": [each.child for each in over],
+        "completedCount": sum(each.status == "completed" for each in counted),
+        "failedCount": sum(each.status == "failed" for each in counted),
+        "cancelledCount": sum(each.status == "cancelled" for each in counted),
+        "mergeOrder": [each.child for each in counted],
     }
     cause = run.orchestrator.decided_seq
     events = [NewEvent("core.dispatch.join", payload, node.id, cause=cause)]

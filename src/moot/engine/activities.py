@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from moot.core import nodework, replay
 from moot.core.commands import Command, FinishNode
-from moot.core.errors import MootError, Unavailable
-from moot.core.events import NewEvent
+from moot.core.errors import BadRequest, MootError, Unavailable
+from moot.core.events import NewEvent, decode
 from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem, call_of
 from moot.core.masking import redacted, secrets_in
@@ -19,6 +19,7 @@ from moot.core.outcomes import (
     Call,
     ChannelWrite,
     Completed,
+    Decided,
     Failed,
     NodeError,
     Outcome,
@@ -27,9 +28,11 @@ from moot.core.outcomes import (
     recordable,
 )
 from moot.core.run import NodeState
+from moot.core.turn_inputs import TurnInputs, inputs
 from moot.engine.agent_voice import AgentVoice, DecisionRejected
 from moot.engine.head import Head
 from moot.engine.ledger import Effect, Ledger
+from moot.engine.nodes import supervisor
 
 if TYPE_CHECKING:
     from moot.engine.host import Host
@@ -117,7 +120,10 @@ class Activities:
             outcome: Outcome = Failed(problem.error)
         else:
             context = Context(self._host, self.ledger, head, node, call)
-            outcome = await self._outcome(node, context)
+            if call.turn is not None and call.answer:
+                outcome = supervisor.ratified_by(call)  # a person has decided: it is not asked anew
+            else:
+                outcome = await self._outcome(node, context)
             outcome = await _confirmed(context) or outcome
         await self._post(run.tenant, run.run_id, node.id, attempt, outcome)
 
@@ -145,7 +151,7 @@ class Activities:
                 extra={"action": "node.raised", "run_id": context.run_id},
             )
             return Failed(raised(error))
-        if isinstance(found, (Completed, Failed)):
+        if isinstance(found, (Completed, Failed, Decided)):
             return found
         return Completed(found if isinstance(found, dict) else {"output": found})
 
@@ -258,6 +264,13 @@ class Context:
 
     def now(self) -> int:
         return self._host.clock.millis()
+
+    async def turn_inputs(self) -> TurnInputs:
+        if self._call.turn is None:
+            raise BadRequest("Only a supervisor has turns.", nodeId=self.node_id)
+        turn, store = self._call.turn, self._host.store
+        rows = await store.read(self.tenant, self.run_id, turn.first - 1, turn.until - turn.first)
+        return inputs(turn, map(decode, rows))
 
     async def effect(
         self,

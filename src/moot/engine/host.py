@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from moot.clock import Clock
 from moot.core.children import ChildEnded, ChildWaits
-from moot.core.commands import Advance, Command, ResumeRun, Wake
+from moot.core.commands import ENDING, Advance, Command, ResumeRun, Wake
 from moot.core.errors import (
     EngineVersionMismatch,
     MootError,
@@ -127,6 +127,8 @@ class Host:
         head.pins += 1
         try:
             family = await self.runs.family(head, held)
+            if isinstance(command, ENDING):
+                await self.runs.at_rest(family)
             if head.broken or not complete(head, family):
                 return False
             return await self._try(head, command, family, receipt)
@@ -291,6 +293,7 @@ class Host:
                 outputs=child.outputs or {},
                 error=child.error,
                 sealed=parent.sealed,
+                runs=1 + child.spent,
             )
             await self._quietly(tenant, parent_run, command)
 

@@ -169,6 +169,14 @@ class Runs:
             waiting += [name for name, status in child.run.children.items() if status is None]
         return family
 
+    async def at_rest(self, family: dict[str, Head]) -> None:
+        """Until nobody's end is still on its way to disk: what is said of it must be so."""
+        for _ in range(len(family) + 1):
+            ending = [each for each in family.values() if each.run.terminal and each.inflight]
+            if not ending:
+                return
+            await ending[0].settled()
+
     async def _open(self, tenant: str, run_id: str) -> None:
         key = (tenant, run_id)
         opening = self._opening.get(key)

@@ -6,10 +6,12 @@ the store in that order.
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from moot.clock import Clock
 from moot.core import children, inbox
 from moot.core.commands import (
+    ENDING,
     Advance,
     CancelRun,
     Command,
@@ -17,7 +19,6 @@ from moot.core.commands import (
     Dispatch,
     FinishNode,
     ResumeRun,
-    WorkerRefused,
     decide,
 )
 from moot.core.events import TERMINAL_TYPES, Event, NewEvent, encode, event_id, iso
@@ -25,6 +26,7 @@ from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem
 from moot.core.masking import sealed_event
 from moot.core.nodework import Emit
+from moot.core.orchestration import WorkerRefused
 from moot.core.origins import origin
 from moot.core.outcomes import Failed, NodeError
 from moot.core.pending import Owed, pending
@@ -36,6 +38,7 @@ from moot.core.status import NodeStatus
 from moot.engine.flows import Flows
 from moot.engine.head import Head
 from moot.engine.hub import Published
+from moot.engine.kin import children_of
 from moot.store.protocol import Append, ArtifactRow, Batch, EffectRow, InboxRow, RunRow
 
 #: a decision that causes more events than this is cut; the rest follows in the next commit
@@ -105,6 +108,8 @@ class Turn:
         return found
 
     def _decide(self, head: Head, command: Command) -> list[NewEvent]:
+        if isinstance(command, ENDING):
+            command = replace(command, seen=children_of(head.run, self._family))
         events = decide(head.run, head.flow, command)
         for event in events:
             self._record(head, event)
@@ -247,7 +252,7 @@ class Turn:
         """The child begins in the same batch as the event that names it."""
         node = parent.flow.nodes[node_id]
         at = self._clock.millis()
-        command = children.spawn(parent.run, parent.flow, node, at, parent.sealed, self._limits)
+        command = children.spawn(parent.run, node, at, parent.sealed, self._limits)
         spec = children.next_child(
             parent.run, node, at, parent.sealed, parent.run.nodes[node_id].children - 1
         )

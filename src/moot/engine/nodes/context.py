@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from moot.core.turn_inputs import TurnInputs
+
 
 class ToolCall(Protocol):
     """A tool an agent has called, until it has come back."""
@@ -94,6 +96,10 @@ class NodeContext(Protocol):
 
     def now(self) -> int:
         """Milliseconds since the epoch, by the host's clock."""
+
+    async def turn_inputs(self) -> TurnInputs:
+        """What a supervisor's turn is decided from: how far back the log is seen, how its workers
+        ended, what a person said. The same however often it is asked, and on every replay."""
 
     async def effect(
         self,

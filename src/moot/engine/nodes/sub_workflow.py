@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from moot.core.outcomes import Call, ChildSpec, Kind, NodeType
+import msgspec
+from msgspec.structs import replace
+
+from moot.core.outcomes import ATTESTED, Attest, Call, ChildSpec, Kind, NodeType
 from moot.engine.nodes.reading import first_problem, mapping_problem
 
 ON_FAILURE = ("fail-parent", "absorb")
@@ -50,7 +53,24 @@ def _waiting_problem(config: dict[str, Any]) -> str | None:
 
 
 def _child(call: Call, number: int) -> ChildSpec | None:
-    return child_spec(call, {}) if number == 0 else None
+    if number:
+        return None
+    spec, asked = child_spec(call, {}), call.config.get(ATTESTED)
+    return replace(spec, attest=msgspec.convert(asked, Attest)) if asked else spec
 
 
-TYPE = NodeType(type_id="core.subWorkflow", kind=Kind.CHILD, child=_child, check=check_child)
+def _check(config: dict[str, Any]) -> str | None:
+    return check_child(config) or _attestation_problem(config.get(ATTESTED, {}))
+
+
+def _attestation_problem(asked: Any) -> str | None:
+    try:
+        msgspec.convert(asked, Attest)
+    except msgspec.ValidationError as error:
+        return f"config.{ATTESTED} does not fit: {error}"
+    return None
+
+
+TYPE = NodeType(
+    type_id="core.subWorkflow", kind=Kind.CHILD, child=_child, check=_check, attests=True
+)

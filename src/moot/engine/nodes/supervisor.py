@@ -22,7 +22,7 @@ TRIAL = [{"kind": "next-worker", "nextWorkerIds": ["conformance-noop"]}, DONE]
 def _decide(call: Call) -> Outcome:
     agent = agent_of(call)
     if call.answer:
-        return _ratified(call, agent)
+        return ratified_by(call)
     if "mockPendingDecision" in call.config:
         return Decided(
             agent_id=agent,
@@ -32,14 +32,16 @@ def _decide(call: Call) -> Outcome:
     return Decided(agent_id=agent, decision=_next(call))
 
 
-def _ratified(call: Call, agent: str) -> Outcome:
+def ratified_by(call: Call) -> Outcome:
     """A decision that was held back until a person had looked at it."""
-    decision = ratified(call.answer[0], None)
+    answer = call.answer[0]
+    decision = ratified(answer, None)
     if decision is None:
         error = NodeError(
             code="decision_rejected", message="A person rejected the decision.", retryable=False
         )
         return Failed(error)
+    agent = answer.get("agentId") or agent_of(call)
     return Decided(agent_id=agent, decision=decision, ratified=True)
 
 
@@ -48,19 +50,23 @@ def agent_of(call: Call) -> str:
 
 
 def _next(call: Call) -> Any:
+    assert call.turn is not None
+    turn = call.turn
     for rule in call.config.get("rules", ()):
         names = {
             "variables": call.variables,
             "inputs": call.run_inputs,
             "upstream": call.upstream,
-            "turn": call.decisions + 1,
+            "turn": turn.iteration,
+            "workers": turn.workers,
+            "answer": turn.answer[0] if turn.answer else None,
         }
         if expressions.evaluate(rule["when"], names) is True:
             return rule["decision"]
     plan = plan_of(call.config)
     if plan is None:
         plan = [] if call.config.get("rules") else TRIAL
-    return plan[call.decisions] if call.decisions < len(plan) else DONE
+    return plan[turn.own] if turn.own < len(plan) else DONE
 
 
 def plan_of(config: dict[str, Any]) -> list[Any] | None:

@@ -1,0 +1,71 @@
+"""How many runs a run may still lead to: what it was given, less what its children used or hold.
+
+A child is lent a share when it begins, and what it did not use is there again when it ends, so that
+a loop of small workers goes on for long and a tree that grows for ever does not.
+"""
+
+from msgspec import Struct
+
+from moot.core.flow import Flow
+from moot.core.outcomes import Kind, NodeError
+from moot.core.run import NodeState, Run
+from moot.core.status import NODE_TERMINAL
+from moot.core.supervision import lent
+
+#: the right that starting a run takes
+START = "runs:create"
+
+USUAL = 1000
+
+
+class Seen(Struct, frozen=True):
+    """A child that its parent has not been told the end of: how it ended, if it has, and how many
+    runs it has led to, itself among them."""
+
+    status: str | None = None
+    runs: int = 1
+
+
+UNSEEN = Seen()
+
+
+def share(run: Run, flow: Flow, node_id: str, waiting: int = 1) -> int:
+    """What the next child of a node is lent. ``waiting`` is how many it is yet to start, this one
+    among them; nodes that have not come to start any keep a share each."""
+    free = run.limits.get("tree", USUAL) - 1 - run.spent - lent(run)
+    others = sum(
+        node.type.kind is Kind.CHILD and name != node_id and _to_come(run.nodes.get(name))
+        for name, node in flow.nodes.items()
+    )
+    return free // (waiting + others)
+
+
+def _to_come(state: NodeState | None) -> bool:
+    if state is None:
+        return True
+    return state.status not in NODE_TERMINAL and state.child is None and not state.living
+
+
+def refusal(run: Run, free: int) -> NodeError | None:
+    """Why the run may have no further child, if it may not."""
+    most = run.limits.get("depth", 16)
+    if not run.may(START):
+        return NodeError(
+            code="forbidden",
+            message=f"The run was started without the right {START}; it may start no other.",
+            details={"scopeRequired": START},
+            retryable=False,
+        )
+    if run.depth + 1 > most:
+        return NodeError(
+            code="depth_exceeded",
+            message=f"Workflows may call each other {most} levels deep.",
+            retryable=False,
+        )
+    if free < 1:
+        return NodeError(
+            code="tree_exceeded",
+            message="The run and those it comes from have started as many runs as they may.",
+            retryable=False,
+        )
+    return None

@@ -1,0 +1,23 @@
+"""The children of a run as they are now, which it may not have been told yet."""
+
+from moot.core.run import Run
+from moot.core.tree import Seen
+from moot.engine.head import Head
+
+
+def children_of(run: Run, family: dict[str, Head]) -> dict[str, Seen]:
+    """Those it waits for, as far as they are at hand."""
+    states = [run.nodes[name] for name in run.active]
+    waited = [child for state in states for child in (*state.living, state.child)]
+    return {
+        child: _seen(family[child].run, family)
+        for child in waited
+        if child is not None and child in family
+    }
+
+
+def _seen(run: Run, family: dict[str, Head]) -> Seen:
+    """A child, with everybody it has led to."""
+    living = [name for name, status in run.children.items() if status is None and name in family]
+    runs = 1 + run.spent + sum(_seen(family[name].run, family).runs for name in living)
+    return Seen(run.status.value if run.terminal else None, runs)
