@@ -12,6 +12,7 @@ from moot.core.ids import derived_id
 from moot.core.masking import is_secret
 from moot.core.nodework import finish, variable_events
 from moot.core.outcomes import ChildSpec, Failed, Kind, NodeError
+from moot.core.remembering import ancestors_of, scope_of
 from moot.core.run import NodeState, Run
 from moot.core.starting import Limits, StartRun
 from moot.core.status import GOING, NodeStatus
@@ -133,6 +134,8 @@ def spawn(
         parent_run=run.run_id,
         parent_node=node.id,
         depth=run.depth + 1,
+        memory_scope=None if spec.isolated else scope_of(run),
+        ancestors=(*ancestors_of(run), run.run_id),
         tree=_share(run, flow),
         cause=event_id(run.run_id, run.next_sequence - 1),
     )

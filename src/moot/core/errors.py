@@ -43,6 +43,7 @@ MootError
 ├── BodyTooLarge                413  payload_too_large
 ├── Unprocessable               422  validation_error
 │   ├── UnknownChildWorkflow         unknown_child_workflow
+│   ├── MemorySnapshotUnavailable    replay_memory_snapshot_unavailable
 │   ├── InterruptCancelled           interrupt_cancelled
 │   ├── CorrelationMismatch          correlation_mismatch
 │   ├── SpeakerMissing               validation_error
@@ -296,6 +297,12 @@ class Unprocessable(MootError):
 
 class UnknownChildWorkflow(Unprocessable):
     code = "unknown_child_workflow"
+
+
+class MemorySnapshotUnavailable(Unprocessable):
+    """What the run remembered then was forgotten since."""
+
+    code = "replay_memory_snapshot_unavailable"
 
 
 class InterruptCancelled(Unprocessable):

@@ -16,7 +16,8 @@ MASK = "[REDACTED]"
 RECORD = frozenset({
     "artifactId", "artifactType", "attempt", "attempts", "channel", "childRunId", "childStatus",
     "childWorkflowId", "createdAt", "delayMs", "drainPolicy", "dueAt", "durationMs",
-    "failedNodeId", "invocationId", "isLast", "kind", "level", "limit", "maxSize", "name",
+    "failedNodeId", "invocationId", "isLast", "kind", "level", "limit", "maxSize", "memoryId",
+    "memoryRef", "memoryRevision", "name",
     "nodeId", "observed", "ordinal", "parentRunId", "providerKey", "reducer", "runId",
     "schemaVersion", "ttlMs", "typeId", "writtenAt",
 })  # fmt: skip

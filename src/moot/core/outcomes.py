@@ -144,6 +144,8 @@ class ChildSpec(Struct, frozen=True):
     collect: dict[str, str] = {}
     absorb: bool = False
     detach_on_cancel: bool = False
+    #: it does not share its parent's memory
+    isolated: bool = False
 
 
 class ConversationSpec(Struct, frozen=True, kw_only=True):
@@ -206,5 +208,7 @@ class NodeType(Struct, frozen=True, kw_only=True):
     timeout_ms: int = 0
     requires: tuple[str, ...] = ()
     requires_model: tuple[str, ...] = ()
+    #: another way to carry out nodes with such a config, if there is one
+    instead: "Callable[[dict[str, Any]], NodeType | None] | None" = None
     #: outgoing edges are chosen by which output port the node filled
     routes: bool = False

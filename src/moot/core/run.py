@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import supervision, values, waiting
+from moot.core import remembering, supervision, values, waiting
 from moot.core.events import Event, millis
 from moot.core.status import (
     GOING,
@@ -22,7 +22,7 @@ from moot.core.status import (
 )
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 3
+FOLD_VERSION = 4
 
 
 class NodeState(Struct, omit_defaults=True):
@@ -95,6 +95,7 @@ class Run(Struct):
     depth: int = 0
     #: the run this one was made from, where and how
     forked_from: dict[str, Any] | None = None
+    memory: remembering.Memory | None = None
     orchestrator: supervision.Orchestrator | None = None
     #: node of a loop -> attempts it had in earlier rounds
     attempts: dict[str, int] = {}
@@ -218,6 +219,7 @@ def _started(run: Run, event: Event, at: int) -> None:
     run.parent_node = said.get("parentNodeId")
     run.depth = said.get("depth", 0)
     run.forked_from = said.get("forkedFrom")
+    run.memory = remembering.begun(run, said["memory"]) if "memory" in said else None
 
 
 def _ended(run: Run, event: Event, at: int) -> None:
@@ -280,6 +282,7 @@ def _node_started(run: Run, event: Event, at: int) -> None:
             run.attempts[name] = found.attempt
     if "again" in hints:
         run.attempts[node_id] = said.get("attempt", 1) - 1
+    remembering.turned(run, hints)
 
 
 def _node_ended(run: Run, event: Event, at: int) -> None:
