@@ -1,6 +1,7 @@
 """What a run wants remembered: the shape of an entry, of a reference, and of a write."""
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -116,9 +117,13 @@ def check_content(content: Any) -> str:
 
 def check_tags(tags: Any) -> list[str]:
     """Each once, in the order they came, without empty ones."""
-    good = isinstance(tags, (list, tuple)) and all(
-        isinstance(tag, str) and len(tag) <= LONGEST_TAG and not _CONTROLS.search(tag)
-        for tag in tags
+    good = (
+        not isinstance(tags, str)
+        and isinstance(tags, Sequence)
+        and all(
+            isinstance(tag, str) and len(tag) <= LONGEST_TAG and not _CONTROLS.search(tag)
+            for tag in tags
+        )
     )
     if not good or len(tags) > MOST_TAGS:
         raise BadRequest(
@@ -143,7 +148,9 @@ def check_ttl(seconds: Any) -> int | None:
         return None
     number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
     if not number or not 0 < seconds <= LONGEST_TTL:
-        raise BadRequest(f"ttl must be seconds, more than 0 and at most {LONGEST_TTL}.", field="ttl")
+        raise BadRequest(
+            f"ttl must be seconds, more than 0 and at most {LONGEST_TTL}.", field="ttl"
+        )
     return max(1, int(seconds * 1000))
 
 

@@ -55,7 +55,9 @@ def begun(run: "Run", said: Any) -> Memory:
     """The memory of a run that begins, as its first event tells."""
     if not isinstance(said, dict):
         return Memory(default_scope(run.run_id, run.scope_id))
-    inherited = [Inherited(each["run"], each["root"], each["below"]) for each in said.get("inherited", [])]
+    inherited = [
+        Inherited(each["run"], each["root"], each["below"]) for each in said.get("inherited", [])
+    ]
     return Memory(
         said.get("scope", run.run_id),
         said.get("revision"),
@@ -106,9 +108,7 @@ def forked(event: Event, from_seq: int) -> dict[str, Any]:
         return {}
     kept = {key: said[key] for key in ("scope", "revision") if key in said}
     root = (said.get("ancestors") or [event.run_id])[0]
-    before = [
-        {**each, "below": min(each["below"], from_seq)} for each in said.get("inherited", [])
-    ]
+    before = [{**each, "below": min(each["below"], from_seq)} for each in said.get("inherited", [])]
     mine = {"run": event.run_id, "root": root, "below": from_seq}
     return {"memory": {**kept, "inherited": [*before, mine]}}
 

@@ -27,6 +27,7 @@ from moot.core.outcomes import (
 )
 from moot.engine.head import Head
 from moot.engine.ledger import Effect, Ledger
+from moot.engine.nodes.memory import Memory
 
 if TYPE_CHECKING:
     from moot.engine.host import Host
@@ -206,6 +207,14 @@ class Context:
     @property
     def earlier(self) -> int:
         return self._call.earlier
+
+    @property
+    def agent_id(self) -> str | None:
+        return self._call.agent_id
+
+    @cached_property
+    def memory(self) -> Memory:
+        return Memory(self._host, self, self._head, self._node)
 
     # Copies: what a node does to them is its own affair.
 

@@ -16,6 +16,7 @@ from moot.core.pending import pending
 from moot.core.run import Run
 from moot.engine.head import Head
 from moot.engine.host import Host, ReceiptFor
+from moot.engine.recollections import refuse_forgotten
 from moot.engine.turn import Turn
 
 
@@ -27,6 +28,7 @@ async def replay(
     source = await host.view(tenant, run_id)
     host.refuse_newer(source.run)
     log = await host.runs.log(source)
+    await refuse_forgotten(host, source.run, log, from_seq)
     prefix = run_id.partition("_")[0]
     head = Head(Run(host.clock.new_id(f"{prefix}_"), tenant=tenant), source.flow)
     turn = Replay(host.flows, host.clock, host.limits)
