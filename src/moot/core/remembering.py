@@ -2,8 +2,8 @@
 supervisor began, and whose later writes it knows of. No entry is in the state of a run.
 
 Within a run memory stands still at its beginning, apart from what the run itself and its completed
-children write. In the loop of a supervisor it stands still at the beginning of each turn, and what
-a turn writes is seen from the next one on.
+children write. In the loop of a supervisor, and after it, it stands still at the beginning of each
+turn, and what a turn writes is seen from the next one on.
 """
 
 import re
@@ -127,8 +127,7 @@ def view(run: "Run") -> View:
     memory = run.memory
     if memory is None or memory.revision is None:
         return View(None)
-    over = run.orchestrator is not None and run.orchestrator.over
-    if memory.turn and not over:
+    if memory.turn:
         return View(memory.revision)
     roots = [root_of(run), *(each.root for each in memory.inherited)]
     return View(memory.revision, tuple(dict.fromkeys(roots)))
