@@ -11,10 +11,14 @@ from . import test_supervisor_fixtures as supervisors
 from .api import Api
 from .asking import answered, link, of, refused, resolve, say, turns, unchanged
 
-#: what belongs to a host without agents of its own, envelopes, prompts, memory and packs
+#: what belongs to a host without agents of its own, envelopes, prompts and packs
 OURS = {
     *supervisors.OURS,
     "conformance-agent-identity",
+    "conformance-agent-memory-cross-tenant",
+    "conformance-agent-memory-redaction",
+    "conformance-agent-memory-roundtrip",
+    "conformance-agent-memory-ttl",
     "conformance-approval",
     "conformance-cancellable",
     "conformance-cap-breach",

@@ -8,7 +8,7 @@ from moot.api.auth import TEST_PREFIX
 from moot.api.runs import MOST_CANCELS
 from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core import rosters
+from moot.core import notes, rosters
 from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 
@@ -34,6 +34,7 @@ def document(services: Services) -> dict[str, Any]:
         "limits": _limits(services),
         **_asking(),
         **_orchestrating(),
+        "memory": _memory(),
         "configurable": options.advertised(services),
         "runs": {
             "pauseResume": {
@@ -84,7 +85,12 @@ def _asking() -> dict[str, Any]:
 def _orchestrating() -> dict[str, Any]:
     """Supervisors, the handoff to their workers, and how waves of them come together."""
     return {
-        "agents": {"orchestrator": True, "dispatch": True, "dispatchMapping": True},
+        "agents": {
+            "orchestrator": True,
+            "dispatch": True,
+            "dispatchMapping": True,
+            "memoryBackends": ["long-term"],
+        },
         "dispatch": {
             "supported": True,
             "models": ["child-run"],
@@ -94,7 +100,23 @@ def _orchestrating() -> dict[str, Any]:
             "onChildFailureModes": ["collect", "fail-fast", "absorb"],
             "askUserRoutings": ["conversation", "clarification", "auto"],
         },
-        "multiAgent": {"executionModel": {"supported": True, "version": 1}},
+        "multiAgent": {
+            "executionModel": {
+                "supported": True,
+                "version": 1,
+                "crossChildMemoryConcurrency": "strict",
+            }
+        },
+    }
+
+
+def _memory() -> dict[str, Any]:
+    return {
+        "supported": True,
+        "maxEntrySizeBytes": notes.LARGEST,
+        "ttlSupported": True,
+        "attribution": {"supported": True, "emitsWriteEvents": True},
+        "retention": {"ttl": True, "forget": True},
     }
 
 

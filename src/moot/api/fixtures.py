@@ -10,7 +10,7 @@ from moot.core.errors import MootError
 log = logging.getLogger("moot.server")
 
 #: their nodes exist here, but they are about capabilities this host does not have
-OTHER_CAPABILITIES = ("conformance-agent-pack-", "conformance-agent-memory-", "conformance-phase4-")
+OTHER_CAPABILITIES = ("conformance-agent-pack-", "conformance-phase4-")
 
 
 async def seed(services: Services) -> list[str]:

@@ -26,6 +26,7 @@ from moot.engine.nodes import (
     identity,
     interrupt,
     loop,
+    memory_probes,
     merge,
     mock_providers,
     noop,
@@ -65,6 +66,7 @@ CONFORMANCE = (
     call_prompt.TYPE,
     conversation_gate.ON_TRIAL,
     supervisor.ON_TRIAL,
+    memory_probes.IDENTITY,
 )
 
 MOCK_PROVIDERS: tuple[str, ...] = tuple(mock_providers.PROVIDERS)
