@@ -161,8 +161,8 @@ class World:
 def test_each_run_sees_what_the_model_says(taken: list[tuple[Any, ...]]) -> None:
     async def play() -> None:
         world = World()
-        for name, *given in taken:
-            await getattr(world, name)(*given)
+        for name, *told in taken:
+            await getattr(world, name)(*told)
             await world.agree()
 
     asyncio.run(play())

@@ -1,6 +1,7 @@
 """What a run sees of memory: as of its start, its turn, its place in a family, its fork."""
 
 import asyncio
+import itertools
 from typing import Any
 
 import pytest
@@ -129,9 +130,7 @@ async def test_a_child_shares_the_memory_of_its_parent_and_is_seen_when_it_compl
         assert await texts(memory) == ["of the child", "of the parent"]
 
     kid = chain(remembering.scene(child), id="kid")
-    body = chain(
-        remembering.scene(before, "before"), sub("kid"), remembering.scene(after, "after")
-    )
+    body = chain(remembering.scene(before, "before"), sub("kid"), remembering.scene(after, "after"))
     run = await ended(host, await begun(host, kid, body))
     assert run.status is Status.COMPLETED, run.error
 
@@ -216,13 +215,13 @@ def hand(*workers: str) -> dict[str, Any]:
 
 
 def led(
-    plan: list[Any], first: list[Any], last: list[Any], between: list[Any] = [], **config: Any
+    plan: list[Any], first: list[Any], last: list[Any], between: Any = (), **config: Any
 ) -> dict[str, Any]:
     """first → boss → between → hands, round and round, and at the end last."""
     boss = node("boss", SUPERVISOR, config={"plan": plan})
     hands = node("hands", DISPATCH, config=config)
     line = [*first, boss, *between, hands, *last]
-    edges = [edge(a["id"], b["id"]) for a, b in zip(line, line[1:], strict=False)]
+    edges = [edge(a["id"], b["id"]) for a, b in itertools.pairwise(line)]
     return definition(line, [*edges, edge("hands", "boss")])
 
 
@@ -250,6 +249,10 @@ async def test_what_a_turn_writes_is_seen_from_the_next_turn_on(host: Host) -> N
     marks = [e.hints for e in await log(host, run.run_id) if e.type == "node.started"
              and e.node_id == "boss"]  # fmt: skip
     assert [mark["memoryRevision"] for mark in marks] == [0, 2, 4]
+    again = await same(host, run.run_id)
+    told = [e.hints for e in await log(host, again.run_id) if e.type == "node.started"
+            and e.node_id == "boss"]  # fmt: skip
+    assert told == marks
 
 
 async def test_writes_of_a_parallel_wave_are_in_one_order_and_none_is_lost(host: Host) -> None:

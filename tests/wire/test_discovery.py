@@ -11,7 +11,7 @@ import pytest
 from .api import Api, definition
 from .asking import answered, asked, begun, council, gate, of, resolve, say, talk
 from .asking import refused as refused_by_gate
-from .test_memory import remembered
+from .remembering import check_wave, remembered
 
 VALIDATION = "validation_error"
 ROUNDTRIP = "conformance/agent-memory-roundtrip"
@@ -389,13 +389,22 @@ def _dispatch(api: Api, value: Any) -> None:
 
 @claims("multiAgent.executionModel.*")
 def _model(api: Api, value: Any) -> None:
-    assert {key: value[key] for key in ("supported", "version")} == {"supported": True, "version": 1}
+    assert {key: value[key] for key in ("supported", "version")} == {
+        "supported": True,
+        "version": 1,
+    }
     assert value["crossChildMemoryConcurrency"] == "strict"  # probed in test_memory
     found = api.run("conformance-multi-agent-handoff")
     phases = [said["phase"] for said in of(api, found["runId"], "core.workflowChain.event")]
     assert phases == [
         "dispatch.began", "dispatch.succeeded", "child.completed", "output.harvested"
     ]  # fmt: skip
+
+
+@claims("multiAgent.executionModel.crossChildMemoryConcurrency")
+def _serialised(api: Api, value: Any) -> None:
+    assert value == "strict"
+    check_wave(api)
 
 
 @claims("agents.memoryBackends")

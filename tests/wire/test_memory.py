@@ -2,40 +2,16 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from .api import Api, definition
 from .asking import of, refused
+from .remembering import MEMORY, check_wave, fits, kept, remembered
 from .test_forks import check_everywhere, fork
 
-MEMORY = "/v1/host/moot/memory"
 NODES = str(Path(__file__).with_name("nodes_file.py"))
 FIXTURE = "conformance/agent-memory-"
-
-
-def remembered(api: Api, ref: str, **query: Any) -> list[dict[str, Any]]:
-    answer = api.get(MEMORY, params={"ref": ref, **query})
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["ref"] == ref
-    return list(answer.json()["entries"])
-
-
-def fits(api: Api, entry: dict[str, Any]) -> None:
-    api.published._fits("memory-entry", entry)
-
-
-def kept(api: Api, ref: str, content: str, **config: Any) -> dict[str, Any]:
-    """A run of a host under trial that remembers something."""
-    agent = {"agentId": "host:ada", "memoryRef": ref}
-    action = {"memoryAction": "write-then-read", "content": content, **config}
-    node = {"id": "keep", "typeId": "core.identity", "config": action, "agent": agent}
-    api.register(definition("keeps", [node], variables=[{"name": "memoryReadback",
-                                                         "type": "object"}]))  # fmt: skip
-    found = api.run("keeps")
-    assert found["status"] == "completed", found
-    return found
 
 
 # -- the published fixtures --------------------------------------------------------------------
@@ -109,21 +85,7 @@ def test_an_unknown_action_and_an_ordinary_host_refuse_it(
 
 
 def test_the_writes_of_a_wave_are_all_there_one_after_the_other(api: Api) -> None:
-    kept(api, "wave", "first")
-    plan = [{"kind": "next-worker", "nextWorkerIds": ["keeps"] * 4},
-            {"kind": "terminate", "reason": "done"}]  # fmt: skip
-    nodes = [
-        {"id": "boss", "typeId": "core.orchestrator.supervisor", "config": {"plan": plan}},
-        {"id": "hands", "typeId": "core.dispatch", "config": {"fanOutPolicy": "parallel"}},
-    ]
-    api.register(definition("wave", nodes, [("boss", "hands"), ("hands", "boss")]))
-    run = api.run("wave")
-    assert run["status"] == "completed"
-    children = [said["childRunId"] for said in of(api, run["runId"], "node.dispatched")]
-    found = remembered(api, "wave", limit=4)
-    assert {entry["runId"] for entry in found} == set(children) and len(set(children)) == 4
-    times = [entry["createdAt"] for entry in found]
-    assert times == sorted(times, reverse=True)
+    check_wave(api)
 
 
 # -- what people see of it ---------------------------------------------------------------------

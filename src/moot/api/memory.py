@@ -63,9 +63,7 @@ async def forget(request: Request) -> Reply:
     gone = await request.services.host.memory.forget(request.caller.tenant, ref, name)
     if not gone:
         raise NotFound("There is nothing to forget.", memoryRef=ref[: notes.LONGEST_REF])
-    log.info(
-        "Memory was erased", extra={"action": "memory.forgotten", "key_id": request.caller.id}
-    )
+    log.info("Memory was erased", extra={"action": "memory.forgotten", "key_id": request.caller.id})
     return Reply({"ref": ref, "forgotten": gone})
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from moot.core.definition import SUPERVISOR
 from moot.core.events import Event, NewEvent
@@ -98,6 +98,12 @@ def marked(new: NewEvent, flow: "Flow", revision: int) -> None:
     first = new.payload.get("attempt") == 1 or "again" in hints
     if node is not None and node.type.type_id == SUPERVISOR and first:
         new.hints = {**hints, MARK: revision}
+
+
+def carried(was: Event, new: NewEvent) -> None:
+    """A turn that is worked out anew sees what it saw."""
+    if was.hints is not UNSET and MARK in was.hints:
+        new.hints = {**(new.hints or {}), MARK: was.hints[MARK]}
 
 
 def forked(event: Event, from_seq: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from moot.core.events import Event, NewEvent, millis
 from moot.core.masking import sealed_event
 from moot.core.outcomes import Kind
 from moot.core.pending import pending
+from moot.core.remembering import carried
 from moot.core.run import Run
 from moot.engine.head import Head
 from moot.engine.host import Host, ReceiptFor
@@ -172,6 +173,7 @@ class Replay(Turn):
             return  # the source had not come so far
         expected = self._source[self._next]
         if record.same(expected, event):
+            carried(expected, event)
             self._places[expected.sequence] = head.run.next_sequence
             self._next += 1
         else:
