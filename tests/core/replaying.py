@@ -16,7 +16,7 @@ from moot.store.protocol import Batch
 
 FORK = "fork"
 #: what a run is to others, which a replay is not
-OWN = ("forkedFrom", "parentRunId", "parentNodeId", "scopeId")
+OWN = ("forkedFrom", "parentRunId", "parentNodeId", "scopeId", "memory")
 #: what operators did is not said again
 OPERATORS = ("run.paused", "run.resumed", "moot.pause.requested")
 
@@ -120,7 +120,7 @@ def _homeless(source: Life, value: Any) -> Any:
 def _check_beside(found: Retold) -> None:
     """Nothing is caused elsewhere."""
     batch = found.batch
-    assert not (batch.effects or batch.artifacts or batch.unseal)
+    assert not (batch.effects or batch.artifacts or batch.unseal or batch.notes)
     assert not (batch.sealed and found.run.terminal)
     assert {run_id for _, run_id, _, _ in batch.sealed} <= {FORK}
     assert {append.run_id for append in batch.appends} == {FORK}

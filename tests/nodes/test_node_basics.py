@@ -35,8 +35,8 @@ def test_identity_writes_nothing_unless_asked() -> None:
     assert completed("core.identity").writes == ()
 
 
-def test_identity_refuses_memory_at_registration() -> None:
-    assert "not available on this host" in str(problem("core.identity", {"memoryAction": "x"}))
+def test_identity_uses_memory_only_on_a_host_under_trial() -> None:
+    assert "for hosts under trial" in str(problem("core.identity", {"memoryAction": "x"}))
     assert problem("core.identity", {}) is None
 
 

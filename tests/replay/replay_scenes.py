@@ -118,3 +118,19 @@ async def late(story: Story) -> None:
     """A run that is out of time while it waits, and stopped in the middle."""
     body = chain("late", node("nap", "core.delay", config={"ms": 60_000}))
     await story.wait(await story.begin(body, configurable={"runTimeoutMs": 2000}), 500)
+
+
+async def memories(story: Story) -> None:
+    """A worker remembers and deletes, in a memory of its own and in a shared one; the node beside
+    the supervisor is reminded of it a turn later."""
+    shared = {"agentSharing": "shared:team"}
+    worker = chain("worker", node("keep", "acme.mind"), node("share", "acme.mind", config=shared))
+    plan = [{"kind": "next-worker", "nextWorkerIds": ["worker"]}]
+    nodes = [
+        node("boss", "core.orchestrator.supervisor", config={"plan": plan}),
+        node("look", "acme.mind", config=shared),
+        node("hands", "core.dispatch", config={"memoryScopeIsolation": "isolated"}),
+    ]
+    edges = [edge("boss", "look"), edge("look", "hands"), edge("hands", "boss")]
+    run_id = await story.begin(worker, workflow("memories", nodes, edges), scope_id="desk")
+    await story.wait(run_id)

@@ -99,6 +99,15 @@ async def busy(ctx: NodeContext) -> dict[str, Any]:
     return {"done": True}
 
 
+@node_function("acme.mind")
+async def mind(ctx: NodeContext) -> dict[str, int]:
+    seen = len(await ctx.memory.list())
+    kept = await ctx.memory.put("kept", tags=["golden"], ttl=60)
+    await ctx.memory.put("deleted", memory_id=f"{kept.id}-not")
+    await ctx.memory.delete(f"{kept.id}-not")
+    return {"seen": seen}
+
+
 class Story:
     """One host with a clock of its own; a scene is told with it and its logs are kept."""
 
@@ -107,7 +116,7 @@ class Story:
         self.store = MemoryStore()
         self.programs = Programs()
         types = built_in(conformance=True, programs=self.programs)
-        types.update({each.node_type.type_id: each.node_type for each in (flaky, busy)})  # type: ignore[attr-defined]
+        types.update({each.node_type.type_id: each.node_type for each in (flaky, busy, mind)})  # type: ignore[attr-defined]
         self.host = Host(self.store, Flows(self.store, types, self.clock), self.clock)
 
     async def begin(self, *bodies: dict[str, Any], **given: Any) -> str:

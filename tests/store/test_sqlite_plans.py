@@ -7,7 +7,7 @@ import apsw
 import pytest
 from sqlite_doors import meddling
 
-from moot.store.sqlite import SqliteStore, heads, queries, receipts, statements
+from moot.store.sqlite import SqliteStore, heads, notes, queries, receipts, statements
 from moot.store.sqlite.bulk import Bulk
 from moot.store.sqlite.listing import LISTS
 
@@ -31,7 +31,14 @@ WRITES = {
     "REVOKE_KEY": statements.REVOKE_KEY,
     "FORGET_RECEIPTS": statements.FORGET_RECEIPTS,
 }
-HOT = READS | BULKS | WRITES | {f"list by {name}": sql for name, sql in LISTS.items()}
+MEMORY = {
+    f"memory {name}": sql
+    for name, sql in vars(notes).items()
+    if name.isupper() and isinstance(sql, str) and re.match(r"\s*(SELECT|UPDATE|DELETE)", sql)
+    and not name.startswith("_")
+}  # fmt: skip
+LISTS_OF_MEMORY = ("CURRENT", "THEN", "CURRENT_TAGGED", "THEN_TAGGED", "VERSION")
+HOT = MEMORY | READS | BULKS | WRITES | {f"list by {name}": sql for name, sql in LISTS.items()}
 
 #: walks over what the caller handed in, not over a table
 HANDED_IN = re.compile(
@@ -68,7 +75,14 @@ async def test_the_list_comes_in_the_order_of_its_index(path: Path, name: str) -
     assert any(f"INDEX runs_{name}" in step and "created_at" in step for step in steps)
 
 
-@pytest.mark.parametrize("table", ["events", "runs"])
+@pytest.mark.parametrize("name", LISTS_OF_MEMORY)
+async def test_what_is_remembered_comes_in_the_order_of_an_index(path: Path, name: str) -> None:
+    with meddling(path) as db:
+        steps = plan(db, getattr(notes, name))
+    assert not [step for step in steps if "ORDER BY" in step]
+
+
+@pytest.mark.parametrize("table", ["events", "runs", "memory"])
 async def test_the_check_itself_would_see_a_walk(path: Path, table: str) -> None:
     with meddling(path) as db:
         (step,) = plan(db, f"SELECT * FROM {table}")

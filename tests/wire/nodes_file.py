@@ -130,3 +130,9 @@ async def odd_log(ctx: NodeContext) -> None:
 @node("wire.foreign-channel")
 async def foreign_channel(ctx: NodeContext) -> None:
     await ctx.write("c", 1, "no-such-reducer")
+
+
+@node("wire.remember")
+async def remember(ctx: NodeContext, text: str) -> dict[str, list[str]]:
+    await ctx.memory.put(text)
+    return {"seen": [entry.content for entry in await ctx.memory.list()]}

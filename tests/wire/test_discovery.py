@@ -12,8 +12,10 @@ from . import supervisor_claims, test_model_calls as models
 from .api import Api, definition
 from .asking import answered, asked, begun, council, gate, of, resolve, say, talk
 from .asking import refused as refused_by_gate
+from .remembering import check_wave, remembered
 
 VALIDATION = "validation_error"
+ROUNDTRIP = "conformance/agent-memory-roundtrip"
 CLARIFICATION = gate("clarificationGate", questions=[{"id": "q", "question": "Which colour?"}])
 EVENT = gate("interrupt", kind="external-event", data={"eventType": "x", "correlation": {}})
 UNSURE = {
@@ -437,6 +439,50 @@ for _name, _probe in {
     "multiAgent.executionModel.transcriptWindow": supervisor_claims.transcript_window,
 }.items():
     claims(_name)(_probe)
+
+
+@claims("multiAgent.executionModel.crossChildMemoryConcurrency")
+def _serialised(api: Api, value: Any) -> None:
+    assert value == "strict"
+    check_wave(api)
+
+
+@claims("agents.memoryBackends")
+def _backends(api: Api, value: Any) -> None:
+    """Kept across runs, and without secrets."""
+    assert value == ["long-term"]
+    earlier = api.run("conformance-agent-memory-roundtrip")["variables"]["memoryReadback"]
+    api.run("conformance-agent-memory-roundtrip")
+    assert earlier["id"] in [entry["id"] for entry in remembered(api, ROUNDTRIP)]
+    found = api.run("conformance-agent-memory-redaction")["variables"]["memoryReadback"]
+    assert "[REDACTED:conformance-test-secret]" in found["content"]
+
+
+@claims("memory.supported", "memory.attribution.*")
+def _remembers(api: Api, value: Any) -> None:
+    run = api.run("conformance-agent-memory-roundtrip")
+    [said] = of(api, run["runId"], "memory.written")
+    assert said["memoryId"] == run["variables"]["memoryReadback"]["id"]
+    assert "content" not in said
+
+
+@claims("memory.maxEntrySizeBytes")
+def _size(api: Api, value: Any) -> None:
+    for size, status in ((value, "completed"), (value + 1, "failed")):
+        config = {"memoryAction": "write-then-read", "content": "x" * size}
+        node = {"id": "n", "typeId": "core.identity", "config": config}
+        api.register(definition("memory-size", [node]))
+        assert api.run("memory-size")["status"] == status
+
+
+@claims("memory.ttlSupported", "memory.retention.*")
+def _ends(api: Api, value: Any) -> None:
+    assert value in (True, {"ttl": True, "forget": True})
+    listed = api.run("conformance-agent-memory-ttl")["variables"]["memoryList"]
+    assert [entry["id"] for entry in listed] == ["future"]
+    query = {"ref": "conformance/agent-memory-ttl", "id": "future"}
+    assert api.delete("/v1/host/moot/memory", params=query).status_code == 200
+    assert remembered(api, query["ref"]) == []
 
 
 @claims("limits.maxLoopIterations")

@@ -13,11 +13,20 @@ from . import test_supervisor_fixtures as supervisors
 from .api import Api
 from .asking import answered, link, of, refused, resolve, say, turns, unchanged
 
-#: what belongs to a host without agents of its own, envelopes, prompts, memory and packs
+#: tested in test_memory
+MEMORIES = {
+    "conformance-agent-memory-cross-tenant",
+    "conformance-agent-memory-redaction",
+    "conformance-agent-memory-roundtrip",
+    "conformance-agent-memory-ttl",
+}
+
+#: what belongs to a host without agents of its own, envelopes, prompts and packs
 OURS = {
     *supervisors.OURS,
     *agents.OURS,
     *models.OURS,
+    *MEMORIES,
     "conformance-approval",
     "conformance-cancellable",
     "conformance-cap-breach",
@@ -668,5 +677,5 @@ def test_a_replayed_conversation_is_the_same_to_the_byte(api: Api) -> None:
 
 def test_every_listed_fixture_has_a_test(listed: list[str]) -> None:
     source = Path(__file__).read_text().partition("# -- each fixture")[2]
-    rest = set(listed) - {*supervisors.OURS, *agents.OURS, *models.OURS}
+    rest = set(listed) - {*supervisors.OURS, *agents.OURS, *models.OURS, *MEMORIES}
     assert not [name for name in rest if f'"{name}"' not in source]

@@ -25,6 +25,8 @@ SCOPES = {
     "runs:import": "take in runs that were written elsewhere, and with them who said what",
     "artifacts:read": "read artifacts",
     "approvals:respond": "answer what waits for a person",
+    "memory:read": "read what is remembered",
+    "memory:write": "have something forgotten, for good",
     "webhooks:manage": "manage webhooks",
     "audit:read": "verify the log",
     "keys:manage": "create and revoke keys",
@@ -34,7 +36,7 @@ SCOPES = {
 #: what a new key may do unless told otherwise
 USUAL_SCOPES = (
     "manifest:read", "manifest:write", "runs:create", "runs:read", "runs:cancel", "artifacts:read",
-    "approvals:respond",
+    "approvals:respond", "memory:read",
 )  # fmt: skip
 
 

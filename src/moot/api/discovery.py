@@ -8,7 +8,7 @@ from moot.api.auth import TEST_PREFIX
 from moot.api.runs import MOST_CANCELS
 from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core import agent_events, escalations, rosters, turn_inputs
+from moot.core import agent_events, escalations, notes, rosters, turn_inputs
 from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 
@@ -34,6 +34,7 @@ def document(services: Services) -> dict[str, Any]:
         "limits": _limits(services),
         **_asking(),
         **_orchestrating(),
+        "memory": _memory(),
         "configurable": options.advertised(services),
         "runs": {
             "pauseResume": {
@@ -96,6 +97,7 @@ def _orchestrating() -> dict[str, Any]:
                 "streaming": True,
             },
             "subRunAttestation": True,
+            "memoryBackends": ["long-term"],
         },
         "dispatch": {
             "supported": True,
@@ -119,8 +121,19 @@ def _orchestrating() -> dict[str, Any]:
                 "confidenceEscalationInterruptKind": escalations.INTERRUPT,
                 "statefulResume": True,
                 "transcriptWindow": turn_inputs.WINDOW,
+                "crossChildMemoryConcurrency": "strict",
             }
         },
+    }
+
+
+def _memory() -> dict[str, Any]:
+    return {
+        "supported": True,
+        "maxEntrySizeBytes": notes.LARGEST,
+        "ttlSupported": True,
+        "attribution": {"supported": True, "emitsWriteEvents": True},
+        "retention": {"ttl": True, "forget": True},
     }
 
 

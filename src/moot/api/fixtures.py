@@ -12,7 +12,6 @@ log = logging.getLogger("moot.server")
 #: their nodes exist here, but they are about capabilities this host does not have
 OTHER_CAPABILITIES = (
     "conformance-agent-pack-",
-    "conformance-agent-memory-",
     "conformance-envelope-nl-to-format",
     "conformance-envelope-recovery",
 )

@@ -13,6 +13,7 @@ from moot.core.ids import derived_id
 from moot.core.masking import is_secret
 from moot.core.nodework import finish, variable_events
 from moot.core.outcomes import ChildSpec, Failed, NodeError
+from moot.core.remembering import ancestors_of, scope_of
 from moot.core.run import NodeState, Run
 from moot.core.starting import Limits, StartRun
 from moot.core.status import GOING, NodeStatus
@@ -125,6 +126,8 @@ def spawn(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], limits: Lim
         rights=_narrowed(run, spec),
         depth=run.depth + 1,
         tree=_lent(state),
+        memory_scope=None if spec.isolated else scope_of(run),
+        ancestors=(*ancestors_of(run), run.run_id),
         cause=event_id(run.run_id, run.next_sequence - 1),
     )
 

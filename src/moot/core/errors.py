@@ -43,6 +43,7 @@ MootError
 ├── BodyTooLarge                413  payload_too_large
 ├── Unprocessable               422  validation_error
 │   ├── UnknownChildWorkflow         unknown_child_workflow
+│   ├── MemorySnapshotUnavailable    replay_memory_snapshot_unavailable
 │   ├── InterruptCancelled           interrupt_cancelled
 │   ├── SecretGone                   fork_secret_gone
 │   ├── CorrelationMismatch          correlation_mismatch
@@ -298,6 +299,12 @@ class Unprocessable(MootError):
 
 class UnknownChildWorkflow(Unprocessable):
     code = "unknown_child_workflow"
+
+
+class MemorySnapshotUnavailable(Unprocessable):
+    """What the run remembered then was forgotten since."""
+
+    code = "replay_memory_snapshot_unavailable"
 
 
 class InterruptCancelled(Unprocessable):

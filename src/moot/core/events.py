@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from moot.core.notes import Write
+
 ENGINE_VERSION = 1
 LOG_SCHEMA_VERSION = 2
 
@@ -21,7 +23,8 @@ class NewEvent(Struct):
 
     ``cause`` is the sequence of the causing event in the same run, or a whole event id of another
     one; left out, it is the event just before. ``hints`` is what the fold needs and a closed
-    payload has no room for. ``sealed`` and ``artifact`` travel beside the log, never in it.
+    payload has no room for. ``sealed``, ``artifact`` and ``note`` travel beside the log, never in
+    it.
     """
 
     type: str
@@ -31,6 +34,7 @@ class NewEvent(Struct):
     hints: Payload | None = None
     sealed: dict[str, Any] | None = None
     artifact: Payload | None = None
+    note: Write | None = None
 
 
 class Event(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -118,6 +122,8 @@ CATALOGUE = (
     EventType("variable.changed", "a workflow variable has a new value"),
     EventType("channel.written", "a value was written to a channel; readers fold it"),
     EventType("artifact.created", "a node left an artifact behind", True),
+    EventType("memory.written", "something was remembered, or deleted; names it only", True),
+    EventType("moot.memory.read", "a node looked at what is remembered", True),
     EventType("output.chunk", "a piece of streamed output", messages=True),
     EventType("log.appended", "a node wrote a log line"),
     EventType("cap.breached", "a limit of the run was reached"),

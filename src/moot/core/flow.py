@@ -198,7 +198,8 @@ def _first(retries: int | None, flow: WorkflowDef) -> int:
 def _type_of(node: NodeDef, types: Mapping[str, NodeType]) -> NodeType:
     found = types.get(node.type_id)
     if found is not None:
-        return found
+        other = found.instead(node.config) if found.instead is not None else None
+        return other or found
     if node.type_id in GATED:
         raise _lacking(node)
     meant = nearest(node.type_id, types)

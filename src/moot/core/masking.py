@@ -17,10 +17,10 @@ RECORD = frozenset({
     "agentId", "argsHash", "artifactId", "artifactType", "attempt", "attempts", "callId",
     "channel", "childRunId", "childStatus", "childWorkflowId", "confidence", "createdAt",
     "delayMs", "drainPolicy", "dueAt", "durationMs", "failedNodeId", "forkRunId", "fromAgentId",
-    "invocationId", "isLast", "kind", "level", "limit", "maxSize", "name", "nodeId", "observed",
-    "ordinal", "parentRunId", "providerKey", "reducer", "runId", "schemaVersion", "sequence",
-    "threshold", "toAgentId", "tokenCount", "toolId", "toolName", "ttlMs", "typeId", "verbosity",
-    "writtenAt",
+    "invocationId", "isLast", "kind", "level", "limit", "maxSize", "memoryId", "memoryRef",
+    "memoryRevision", "name", "nodeId", "observed", "ordinal", "parentRunId", "providerKey",
+    "reducer", "runId", "schemaVersion", "sequence", "threshold", "toAgentId", "tokenCount",
+    "toolId", "toolName", "ttlMs", "typeId", "verbosity", "writtenAt",
 })  # fmt: skip
 
 #: shorter texts and plain numbers are too common to be looked for

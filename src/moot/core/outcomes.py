@@ -163,6 +163,8 @@ class ChildSpec(Struct, frozen=True):
     absorb: bool = False
     detach_on_cancel: bool = False
     attest: Attest | None = None
+    #: it does not share its parent's memory
+    isolated: bool = False
 
 
 class ConversationSpec(Struct, frozen=True, kw_only=True):
@@ -227,6 +229,8 @@ class NodeType(Struct, frozen=True, kw_only=True):
     timeout_ms: int = 0
     requires: tuple[str, ...] = ()
     requires_model: tuple[str, ...] = ()
+    #: another way to carry out nodes with such a config, if there is one
+    instead: "Callable[[dict[str, Any]], NodeType | None] | None" = None
     #: outgoing edges are chosen by which output port the node filled
     routes: bool = False
     #: what the model of a node, told so by a test, says a second time: (tenant, node) -> answer

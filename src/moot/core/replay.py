@@ -13,6 +13,7 @@ from moot.core.events import Event, NewEvent
 from moot.core.flow import Flow
 from moot.core.lineage import PLACE
 from moot.core.outcomes import Kind, NodeError
+from moot.core.remembering import forked
 from moot.core.run import Run
 from moot.core.status import NodeStatus, Status
 
@@ -163,7 +164,8 @@ def started(event: Event, from_seq: int) -> Event:
     """The beginning of the source, as that of its replay: nobody's child, in nobody's place."""
     said = {key: value for key, value in event.payload.items() if key not in PLACE}
     fork = {"sourceRunId": event.run_id, "fromSeq": from_seq, "mode": "replay"}
-    return replace(event, payload={**said, "forkedFrom": fork}, causation_id=UNSET)
+    kept = forked(event, from_seq)
+    return replace(event, payload={**said, **kept, "forkedFrom": fork}, causation_id=UNSET)
 
 
 def diverged(source_run: str, sequence: int, kind: str, new: NewEvent | None) -> NewEvent:

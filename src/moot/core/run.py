@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import agency, lineage, supervision, values, waiting
+from moot.core import agency, lineage, remembering, supervision, values, waiting
 from moot.core.events import Event, millis
 from moot.core.status import (
     GOING,
@@ -112,6 +112,7 @@ class Run(Struct):
     depth: int = 0
     #: the run this one was made from, where and how
     forked_from: dict[str, Any] | None = None
+    memory: remembering.Memory | None = None
     orchestrator: supervision.Orchestrator | None = None
     #: the agent that has the work in hand
     agent: dict[str, Any] | None = None
@@ -254,6 +255,7 @@ def _started(run: Run, event: Event, at: int) -> None:
     run.rights = said.get("rights")
     run.depth = said.get("depth", 0)
     run.forked_from = said.get("forkedFrom")
+    run.memory = remembering.begun(run, said["memory"]) if "memory" in said else None
 
 
 def _ended(run: Run, event: Event, at: int) -> None:
@@ -318,6 +320,7 @@ def _node_started(run: Run, event: Event, at: int) -> None:
             run.attempts[name] = found.attempt
     if "again" in hints:
         run.attempts[node_id] = said.get("attempt", 1) - 1
+    remembering.turned(run, hints)
 
 
 def _node_ended(run: Run, event: Event, at: int) -> None:

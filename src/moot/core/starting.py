@@ -9,6 +9,7 @@ from moot.core.errors import BadRequest
 from moot.core.events import ENGINE_VERSION, NewEvent
 from moot.core.flow import Flow
 from moot.core.masking import masked
+from moot.core.remembering import default_scope
 from moot.core.run import Run
 
 
@@ -49,6 +50,9 @@ class StartRun(Struct, frozen=True, kw_only=True):
     #: what the run may do of what its principal may; None is all of it
     rights: list[str] | None = None
     depth: int = 0
+    #: the memory it inherits, and the runs it comes from; without one it has its own
+    memory_scope: str | None = None
+    ancestors: tuple[str, ...] = ()
     #: runs this one may lead to, itself among them; None is the host's ceiling
     tree: int | None = None
     cause: str | None = None
@@ -67,6 +71,7 @@ def start(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
         "engineVersion": str(command.engine_version),
         "owner": {"tenant": command.tenant, "principal": command.principal},
         "limits": limits_of(flow, command.configurable, command.limits, command.tree),
+        "memory": _memory(run, command),
         **_options(flow, command),
     }
     return [NewEvent("run.started", payload, cause=command.cause, sealed=sealed or None)]
@@ -141,6 +146,15 @@ def limits_of(
     if "maxLoopIterations" in asked:
         caps["loopIterations"] = min(int(asked["maxLoopIterations"]), ceilings.loops)
     return caps
+
+
+def _memory(run: Run, command: StartRun) -> dict[str, Any]:
+    """Where the run's memory is. How far it has come is written down beside it."""
+    own = default_scope(run.run_id, command.scope_id)
+    found: dict[str, Any] = {"scope": command.memory_scope or own}
+    if command.ancestors:
+        found["ancestors"] = list(command.ancestors)
+    return found
 
 
 def _options(flow: Flow, command: StartRun) -> dict[str, Any]:

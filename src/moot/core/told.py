@@ -11,12 +11,13 @@ from msgspec import UNSET, Struct
 from moot.core import approvals, conversation, orchestration, schemas, talking
 from moot.core.advance import failed
 from moot.core.children import ChildEnded, ChildWaits, next_child
-from moot.core.commands import WorkerRefused, decide
+from moot.core.commands import decide
 from moot.core.conversation import Speaker
 from moot.core.events import Event, NewEvent
 from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem
 from moot.core.nodework import failure
+from moot.core.orchestration import WorkerRefused
 from moot.core.outcomes import Decided, Failed, Kind, NodeError
 from moot.core.resolving import Answer, completed, ended
 from moot.core.run import NodeState, Run

@@ -33,6 +33,7 @@ from moot.engine.agent_voice import AgentVoice, DecisionRejected
 from moot.engine.head import Head
 from moot.engine.ledger import Effect, Ledger
 from moot.engine.nodes import supervisor
+from moot.engine.nodes.memory import Memory
 
 if TYPE_CHECKING:
     from moot.engine.host import Host
@@ -221,6 +222,14 @@ class Context:
     @property
     def inherited(self) -> int:
         return self._head.run.inherited
+
+    @property
+    def agent_id(self) -> str | None:
+        return self._call.agent_id
+
+    @cached_property
+    def memory(self) -> Memory:
+        return Memory(self._host, self, self._head, self._node)
 
     # Copies: what a node does to them is its own affair.
 

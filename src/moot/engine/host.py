@@ -31,6 +31,7 @@ from moot.engine.flows import Flows
 from moot.engine.head import Head
 from moot.engine.hub import Hub, inbox_of
 from moot.engine.metrics import Metrics
+from moot.engine.recollections import Recollections, Revisions
 from moot.engine.runs import Runs, complete
 from moot.engine.speech import Speeches
 from moot.engine.tasks import Tasks
@@ -70,6 +71,8 @@ class Host:
         self.activities = Activities(self, activities)
         self.timers = Timers(clock, self._ring)
         self.runs = Runs(store, flows, heads)
+        self.revisions = Revisions(store)
+        self.memory = Recollections(store, clock, self.revisions)
         self._scopes: dict[tuple[str, str], str] = {}
         self._looking: set[tuple[str, str]] = set()
         self._stopping = False
@@ -81,6 +84,8 @@ class Host:
     ) -> Run:
         """Begin a run. Answers when its first events are on disk."""
         self.refuse_when_stopping()
+        if command.tenant not in self.revisions:
+            await self.revisions.learn(command.tenant)
         scope = (command.tenant, command.scope_id) if command.scope_id else None
         if dedup and scope:
             await self._refuse_second(*scope)
@@ -99,6 +104,8 @@ class Host:
         self, tenant: str, run_id: str, command: Command, receipt: ReceiptFor | None = None
     ) -> Run:
         """Decide a command on the run's head; a lost race is decided again on fresh state."""
+        if tenant not in self.revisions:
+            await self.revisions.learn(tenant)
         for _ in range(MOST_ATTEMPTS):
             head = await self.runs.head(tenant, run_id)
             self.refuse_newer(head.run)
@@ -144,7 +151,7 @@ class Host:
         self, head: Head, command: Command, family: dict[str, Head], receipt: ReceiptFor | None
     ) -> None:
         """From decide to the queue nothing awaits."""
-        turn = Turn(self.flows, self.clock, self.limits)
+        turn = Turn(self.flows, self.clock, self.limits, self.revisions)
         if not head.run.next_sequence:
             turn.born.append(head)
         try:
@@ -186,6 +193,7 @@ class Host:
         except BaseException as failure:
             self._failed(turn, failure)
             raise
+        self.revisions.keep(turn.batch.notes)
         self.faults.at(FaultPoint.AFTER_APPEND)
         for run_id, head in turn.heads.items():
             head.settle()

@@ -13,10 +13,12 @@ from moot.core.events import Event, NewEvent, millis
 from moot.core.masking import sealed_event
 from moot.core.outcomes import Kind
 from moot.core.pending import pending
+from moot.core.remembering import carried
 from moot.core.run import Run
 from moot.engine import rehearsal
 from moot.engine.head import Head
 from moot.engine.host import Host, ReceiptFor
+from moot.engine.recollections import refuse_forgotten
 from moot.engine.turn import Turn
 
 
@@ -28,6 +30,7 @@ async def replay(
     source = await host.view(tenant, run_id)
     host.refuse_newer(source.run)
     log = await host.runs.log(source)
+    await refuse_forgotten(host, source.run, log, from_seq)
     prefix = run_id.partition("_")[0]
     head = Head(Run(host.clock.new_id(f"{prefix}_"), tenant=tenant), source.flow)
     turn = Replay(host.flows, host.clock, host.limits)
@@ -180,6 +183,7 @@ class Replay(Turn):
             return  # the source had not come so far
         expected = self._source[self._next]
         if record.same(expected, event):
+            carried(expected, event)
             self._places[expected.sequence] = head.run.next_sequence
             self._next += 1
         else:

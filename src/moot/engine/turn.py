@@ -30,6 +30,7 @@ from moot.core.orchestration import WorkerRefused
 from moot.core.origins import origin
 from moot.core.outcomes import Failed, NodeError
 from moot.core.pending import Owed, pending
+from moot.core.remembering import BEGINNINGS, marked
 from moot.core.replay import NO_RECORD
 from moot.core.resolving import Answer
 from moot.core.run import FOLD_VERSION, NODE_ENDS, Run, apply
@@ -39,6 +40,7 @@ from moot.engine.flows import Flows
 from moot.engine.head import Head
 from moot.engine.hub import Published
 from moot.engine.kin import children_of
+from moot.engine.recollections import Revisions, note_of
 from moot.store.protocol import Append, ArtifactRow, Batch, EffectRow, InboxRow, RunRow
 
 #: a decision that causes more events than this is cut; the rest follows in the next commit
@@ -46,7 +48,9 @@ MOST_EVENTS = 512
 SNAPSHOT_EVERY = 1000
 
 #: events that cause something outside of their own log
-REACHING = TERMINAL_TYPES | {"node.dispatched", "moot.effect.started", "moot.effect.finished"}
+REACHING = TERMINAL_TYPES | {
+    "node.dispatched", "moot.effect.started", "moot.effect.finished", "memory.written"
+}  # fmt: skip
 
 #: what nodes report and people answer: only the end of a node lets others begin
 WORDS = (Emit, Answer)
@@ -61,8 +65,12 @@ _state = msgspec.json.Encoder()
 class Turn:
     """The batch of one command, over as many runs as it reaches."""
 
-    def __init__(self, flows: Flows, clock: Clock, limits: Limits) -> None:
+    def __init__(
+        self, flows: Flows, clock: Clock, limits: Limits, revisions: Revisions | None = None
+    ) -> None:
         self._flows, self._clock, self._limits = flows, clock, limits
+        #: of the journal of memory; a record that is said again has its own
+        self._revisions = revisions
         self.batch = Batch()
         self.heads: dict[str, Head] = {}
         self.born: list[Head] = []
@@ -187,6 +195,8 @@ class Turn:
             if new.type == "variable.changed":
                 self._unseal(head, new)
         run_id, type_, now = run.run_id, new.type, self._now
+        if type_ in BEGINNINGS and self._revisions is not None:
+            marked(new, head.flow, self._revisions.now(run.tenant))
         event = _stamped(run, new, now)
         body = encode(event)
         append = self._appends.get(run_id) or self._begin(head)
@@ -230,7 +240,10 @@ class Turn:
                     body=_json.encode(new.artifact),
                 )
             )
-        if new.type.startswith("moot.effect."):
+        if new.note is not None and self._revisions is not None:
+            revision = self._revisions.next(run.tenant)
+            self.batch.notes.append(note_of(run, new.note, event, revision, self._now // 1000))
+        elif new.type.startswith("moot.effect."):
             self.batch.effects += effect_rows(run, event)
         elif new.type == "node.dispatched" and "childStatus" not in new.payload:
             self._spawn(head, str(new.node_id), str(new.payload["childRunId"]))

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from moot.core.errors import Conflict, NotProvided, RunNotFound, SequenceConflict
 from moot.store import cursor
 from moot.store.integrity import altered, misplaced
+from moot.store.notes import Journal
 from moot.store.protocol import (
     IMPORTED,
     Append,
@@ -33,10 +34,11 @@ class Log(Struct):
     events: list[bytes] = []
 
 
-class MemoryStore:
+class MemoryStore(Journal):
     """Nothing outlives the process; everything else is as the protocol promises."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._logs: dict[str, Log] = {}
         self._receipts: dict[tuple[str, str, str], Receipt] = {}
         self._artifacts: dict[tuple[str, str, str], bytes] = {}
@@ -71,6 +73,8 @@ class MemoryStore:
             where = artifact.tenant, artifact.run_id, artifact.artifact_id
             self._artifacts[where] = artifact.body
         self._seal(batch)
+        for note in batch.notes:
+            self._keep(note)
 
     def _check(self, batch: Batch) -> None:
         seen: set[str] = set()

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 
 class RunRow(Struct, frozen=True, kw_only=True):
@@ -99,6 +100,52 @@ class EffectRow(Struct, frozen=True, kw_only=True):
     finished: bool
 
 
+class Note(Struct, frozen=True, kw_only=True):
+    """One row of the journal of memory (primary): a version of an entry, or its end.
+
+    Revisions grow within a tenant, in the order in which batches are committed. ``erases`` takes
+    the content of every earlier version away for good; those are then ``forgotten``.
+    """
+
+    tenant: str
+    revision: int
+    scope: str
+    memory_id: str
+    #: None ends the entry
+    content: str | None = None
+    tags: list[str] = []
+    #: where the write stands; a run without a name is nobody's: the host's own doing
+    run_id: str = ""
+    sequence: int = -1
+    #: the runs its run comes from
+    ancestors: list[str] = []
+    agent_id: str | None = None
+    #: the write of a node, the same in every attempt
+    write_id: str | None = None
+    written_at: int = 0
+    #: when the entry began; a version that goes on with one keeps what that one says
+    created_at: int = 0
+    expires_at: int | None = None
+    erases: bool = False
+    forgotten: bool = False
+
+    @property
+    def root(self) -> str:
+        return (self.ancestors or [self.run_id])[0]
+
+    def lives(self, now: int) -> bool:
+        return self.content is not None and (self.expires_at is None or self.expires_at > now)
+
+
+def continued(note: Note, before: Note | None) -> Note:
+    """The note as the next version of an entry that lives: its beginning stays, and its end is
+    never put off."""
+    if note.content is None or before is None or not before.lives(note.written_at):
+        return note
+    ends = [end for end in (note.expires_at, before.expires_at) if end is not None]
+    return replace(note, created_at=before.created_at, expires_at=min(ends, default=None))
+
+
 class Batch(Struct, kw_only=True):
     """All of it is written, synced, or nothing is."""
 
@@ -110,6 +157,7 @@ class Batch(Struct, kw_only=True):
     sealed: list[tuple[str, str, str, bytes | None]] = []
     #: runs whose sealed values are no longer needed
     unseal: list[tuple[str, str]] = []
+    notes: list[Note] = []
 
 
 #: source of a definition that came with a run: only that run uses it
@@ -269,7 +317,40 @@ class RecordStore(Protocol):
         """The host's secret of this name; the first caller's ``fresh`` one becomes it."""
 
 
-class Store(LogStore, IndexStore, RecordStore, Protocol):
+class NoteStore(Protocol):
+    """The journal of memory. ``at`` is a revision: what is asked for is as it was then; None is
+    now. ``now`` is the time (ms) by which entries have come to their end."""
+
+    async def memory_revision(self, tenant: str) -> int:
+        """The newest; 0 when nothing was ever written."""
+
+    async def notes(
+        self, tenant: str, scope: str, at: int | None, now: int, tag: str | None, limit: int
+    ) -> list[Note]:
+        """Living entries, newest first."""
+
+    async def note(self, tenant: str, scope: str, memory_id: str, at: int | None) -> Note | None:
+        """The version of an entry, also one that ends it."""
+
+    async def late_notes(
+        self, tenant: str, scope: str, after: int, roots: tuple[str, ...]
+    ) -> list[Note]:
+        """What runs of these families have written after a revision, oldest first."""
+
+    async def written(self, tenant: str, write_id: str) -> Note | None:
+        """The row that a node's write became."""
+
+    async def forgotten(self, tenant: str, scope: str, at: int) -> bool:
+        """Whether anything that was remembered at a revision has been erased since."""
+
+    async def memory_ids(self, tenant: str, scope: str) -> list[str]:
+        """Every entry that has anything to erase."""
+
+    async def memory_refs(self, tenant: str, now: int, limit: int) -> list[tuple[str, int]]:
+        """Scopes in alphabetical order, each with the number of its living entries."""
+
+
+class Store(LogStore, IndexStore, RecordStore, NoteStore, Protocol):
     """What a host needs of its store."""
 
     async def verify(self) -> list[Problem]:

@@ -1,8 +1,9 @@
 """What a node that touches the world is given. The engine supplies the implementation."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
+from moot.core.notes import Entry
 from moot.core.turn_inputs import TurnInputs
 
 
@@ -62,6 +63,43 @@ class Agent(Protocol):
         is less sure than the run wants. Rejected, it fails the node."""
 
 
+class NodeMemory(Protocol):
+    """What is remembered, beyond the run. ``ref`` names a memory; left out, it is the node's own:
+    that of its agent's ``memoryRef``, of ``config.agentSharing``, else of the run's scope.
+
+    A node sees memory as it was when its run began (in the loop of a supervisor: the turn), and
+    what the run and its completed children have written since. A ``ref`` that cannot name anything
+    has nothing in it.
+    """
+
+    async def list(
+        self, ref: str | None = None, *, tag: str | None = None, limit: int | None = None
+    ) -> "list[Entry]":
+        """Entries, newest first: the usual hundred, or as many as asked for."""
+
+    async def get(self, memory_id: str, *, ref: str | None = None) -> Entry | None: ...
+
+    async def put(
+        self,
+        content: str,
+        *,
+        tags: Sequence[str] = (),
+        memory_id: str | None = None,
+        ttl: float | None = None,
+        expires_at: str | None = None,
+        ref: str | None = None,
+    ) -> Entry:
+        """Remembers a text; on disk when it returns. A later attempt does not write again: it is
+        given what the first one wrote.
+
+        It ends ``ttl`` seconds after the write, or at ``expires_at`` (ISO 8601). With the id of an
+        entry that is there it is a new version of it. Values of secrets are taken out.
+        """
+
+    async def delete(self, memory_id: str, *, ref: str | None = None) -> bool:
+        """Whether there was such an entry; nobody is reminded of it any more."""
+
+
 class NodeContext(Protocol):
     """One attempt of one node. Reading is free; everything awaited here is recorded."""
 
@@ -93,6 +131,9 @@ class NodeContext(Protocol):
 
     @property
     def agent(self) -> Agent: ...
+
+    @property
+    def memory(self) -> NodeMemory: ...
 
     def now(self) -> int:
         """Milliseconds since the epoch, by the host's clock."""

@@ -41,7 +41,8 @@ def _worker(call: Call, number: int) -> ChildSpec | None:
     known = call.variables
     seed = {mine: known[theirs] for mine, theirs in wanted.items() if theirs in known}
     unset = tuple(mine for mine in wanted if mine not in seed)
-    return ChildSpec(workflow_id=worker, seed=seed, unset=unset, absorb=True)
+    isolated = config.get("memoryScopeIsolation") == "isolated"
+    return ChildSpec(workflow_id=worker, seed=seed, unset=unset, absorb=True, isolated=isolated)
 
 
 def _check(config: dict[str, Any]) -> str | None:

@@ -25,7 +25,7 @@ def _message(call: Call, content: str) -> ChannelWrite:
 
 def _check(config: dict[str, Any]) -> str | None:
     if "memoryAction" in config:
-        return "config.memoryAction needs agent memory, which is not available on this host"
+        return "config.memoryAction is for hosts under trial; a @node function has ctx.memory"
     return None
 
 

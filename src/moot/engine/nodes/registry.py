@@ -26,6 +26,7 @@ from moot.engine.nodes import (
     identity,
     interrupt,
     loop,
+    memory_probes,
     merge,
     mock_agent,
     mock_providers,
@@ -69,6 +70,7 @@ CONFORMANCE = (
     mock_agent.TYPE,
     conversation_gate.ON_TRIAL,
     supervisor.ON_TRIAL,
+    memory_probes.IDENTITY,
 )
 
 MOCK_PROVIDERS: tuple[str, ...] = tuple(mock_providers.PROVIDERS)

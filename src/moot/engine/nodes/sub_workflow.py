@@ -25,6 +25,7 @@ def child_spec(call: Call, extra: dict[str, Any]) -> ChildSpec:
         collect=config.get("outputMapping", {}),
         absorb=config.get("onChildFailure") == "absorb",
         detach_on_cancel=config.get("propagateCancellation") is False,
+        isolated=config.get("memoryScopeIsolation") == "isolated",
     )
 
 
@@ -49,6 +50,8 @@ def _waiting_problem(config: dict[str, Any]) -> str | None:
         return f"config.onChildFailure must be one of {', '.join(ON_FAILURE)}"
     if not isinstance(config.get("propagateCancellation", True), bool):
         return "config.propagateCancellation must be true or false"
+    if config.get("memoryScopeIsolation", "isolated") != "isolated":
+        return "config.memoryScopeIsolation must be isolated, or left out to share the memory"
     return None
 
 

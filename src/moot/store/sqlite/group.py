@@ -9,7 +9,8 @@ from msgspec.structs import astuple
 
 from moot.core.errors import SequenceConflict
 from moot.store.integrity import link, place
-from moot.store.protocol import Append, Batch, EffectRow, InboxRow, Receipt, RunRow
+from moot.store.protocol import Append, Batch, EffectRow, InboxRow, Note, Receipt, RunRow
+from moot.store.sqlite import notes
 from moot.store.sqlite import statements as sql
 from moot.store.sqlite.heads import Head, Heads
 
@@ -40,6 +41,7 @@ class Group:
         self._artifacts: dict[tuple[str, str, str], bytes] = {}
         self._unsealed: dict[tuple[str, str], None] = {}
         self._sealed: dict[tuple[str, str], dict[str, bytes | None]] = {}
+        self._notes: list[Note] = []
 
     def add(self, batch: Batch) -> SequenceConflict | None:
         """Takes all of the batch, or says why none of it."""
@@ -57,6 +59,7 @@ class Group:
             self._artifacts[where] = artifact.body
         if batch.sealed or batch.unseal:
             self._seal(batch)
+        self._notes += batch.notes
         return None
 
     def _conflict(self, batch: Batch) -> str | None:
@@ -182,6 +185,8 @@ class Group:
             artifacts += (*where, body)
         sql.PUT_ARTIFACTS.run(db, artifacts)
         self._write_sealed(db)
+        for note in self._notes:
+            notes.keep(db, note)
 
     def _write_sealed(self, db: apsw.Connection) -> None:
         put: list[Any] = []

@@ -18,6 +18,7 @@ from moot.store.protocol import (
     EffectRow,
     InboxRow,
     Key,
+    Note,
     Problem,
     Receipt,
     RunFilter,
@@ -26,7 +27,7 @@ from moot.store.protocol import (
     Store,
     WorkRow,
 )
-from moot.store.sqlite import queries, statements, upkeep
+from moot.store.sqlite import notes, queries, statements, upkeep
 from moot.store.sqlite.files import check_driver, open_to_read, open_to_write
 from moot.store.sqlite.heads import Heads
 from moot.store.sqlite.listing import list_runs
@@ -205,6 +206,36 @@ class SqliteStore:
             return bytes(db.execute(statements.SECRET, (name,)).get)
 
         return await self._write(keep)
+
+    # the journal of memory
+
+    async def memory_revision(self, tenant: str) -> int:
+        return await self._readers.run(notes.revision, tenant)
+
+    async def notes(
+        self, tenant: str, scope: str, at: int | None, now: int, tag: str | None, limit: int
+    ) -> list[Note]:
+        return await self._readers.run(notes.newest, tenant, scope, at, now, tag, limit)
+
+    async def note(self, tenant: str, scope: str, memory_id: str, at: int | None) -> Note | None:
+        return await self._readers.run(notes.version, tenant, scope, memory_id, at)
+
+    async def late_notes(
+        self, tenant: str, scope: str, after: int, roots: tuple[str, ...]
+    ) -> list[Note]:
+        return await self._readers.run(notes.late, tenant, scope, after, roots)
+
+    async def written(self, tenant: str, write_id: str) -> Note | None:
+        return await self._readers.run(notes.written, tenant, write_id)
+
+    async def forgotten(self, tenant: str, scope: str, at: int) -> bool:
+        return await self._readers.run(notes.forgotten, tenant, scope, at)
+
+    async def memory_ids(self, tenant: str, scope: str) -> list[str]:
+        return await self._readers.run(notes.ids, tenant, scope)
+
+    async def memory_refs(self, tenant: str, now: int, limit: int) -> list[tuple[str, int]]:
+        return await self._readers.run(notes.refs, tenant, now, limit)
 
     # the whole
 

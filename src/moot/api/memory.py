@@ -1,0 +1,94 @@
+"""What is remembered, for people to look at and to have forgotten."""
+
+import logging
+from typing import Any
+
+from msgspec import to_builtins
+
+from moot.api.wire import Endpoint, Reply, Request
+from moot.core import notes
+from moot.core.errors import BadRequest, NotFound
+from moot.core.run import Run
+from moot.engine.recollections import entry_of
+from moot.store.protocol import Note
+
+log = logging.getLogger("moot.server")
+
+MOST_REFS = 1000
+
+
+async def show(request: Request) -> Reply:
+    """The entries of a memory, one of them, or without a reference the memories there are."""
+    services, tenant = request.services, request.caller.tenant
+    ref = request.query.get("ref")
+    if ref is None:
+        found = await services.store.memory_refs(tenant, services.clock.millis(), MOST_REFS)
+        return Reply({"memories": [{"ref": name, "entries": count} for name, count in found]})
+    run, memory = await _run(request), services.host.memory
+    name, tag = request.query.get("id"), request.query.get("tag")
+    if name is not None:
+        one = await memory.get(tenant, ref, run, name)
+        return Reply({"ref": ref, "entries": [] if one is None else [_shown(one)]})
+    if tag is not None and not 1 <= len(tag) <= notes.LONGEST_TAG:
+        raise BadRequest(f"tag has 1 to {notes.LONGEST_TAG} characters.", field="tag")
+    limit = request.integer("limit", 0, 0, notes.MOST)
+    listed = await memory.list(tenant, ref, run, tag, limit)
+    return Reply({"ref": ref, "entries": [_shown(note) for note in listed]})
+
+
+async def _run(request: Request) -> Run | None:
+    """The run through whose eyes memory is looked at, as it was before one of its events."""
+    host, run_id = request.services.host, request.query.get("runId")
+    if run_id is None:
+        return None
+    run = (await host.view(request.caller.tenant, run_id)).run
+    if "at" not in request.query:
+        return run
+    at = request.integer("at", 0, 1, run.next_sequence)
+    return (await host.at(run.tenant, run_id, at - 1)).run
+
+
+def _shown(note: Note) -> dict[str, Any]:
+    """With where it was written: the protocol's entry has no place for that."""
+    found: dict[str, Any] = {**to_builtins(entry_of(note)), "runId": note.run_id}
+    if note.agent_id is not None:
+        found["agentId"] = note.agent_id
+    return found
+
+
+async def forget(request: Request) -> Reply:
+    ref, name = request.query.get("ref"), request.query.get("id")
+    if ref is None:
+        raise BadRequest("Say which memory: ref.", field="ref")
+    gone = await request.services.host.memory.forget(request.caller.tenant, ref, name)
+    if not gone:
+        raise NotFound("There is nothing to forget.", memoryRef=ref[: notes.LONGEST_REF])
+    log.info("Memory was erased", extra={"action": "memory.forgotten", "key_id": request.caller.id})
+    return Reply({"ref": ref, "forgotten": gone})
+
+
+REF = ({"type": "string", "minLength": 1, "maxLength": notes.LONGEST_REF}, "which memory")
+ID = ({"type": "string", "minLength": 1, "maxLength": notes.LONGEST_ID}, "which entry")
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET", path="/v1/host/moot/memory", call=show, scope="memory:read",
+        summary="What is remembered: the memories there are, or the entries of one",
+        errors=(404,),
+        query={
+            "ref": REF,
+            "id": ID,
+            "tag": ({"type": "string", "minLength": 1, "maxLength": notes.LONGEST_TAG},
+                    "only entries with this tag"),
+            "limit": ({"type": "integer", "minimum": 0, "maximum": notes.MOST},
+                      "at most so many; 0 is the usual hundred"),
+            "runId": ({"type": "string"}, "as this run sees it"),
+            "at": ({"type": "integer", "minimum": 1}, "as the run saw it before this event"),
+        },
+    ),
+    Endpoint(
+        method="DELETE", path="/v1/host/moot/memory", call=forget, scope="memory:write",
+        summary="Forget an entry, or all of a memory, for good", errors=(404,),
+        query={"ref": REF, "id": ID},
+    ),
+)  # fmt: skip

@@ -1,0 +1,189 @@
+"""The journal of memory on disk. Each write closes the version before it; nothing else changes a
+row, except that an erasing one takes contents away."""
+
+from typing import Any
+
+import apsw
+import msgspec
+
+from moot.store.protocol import Note, continued
+
+COLUMNS = """
+m.tenant, m.revision, m.scope, m.memory_id, m.content, m.tags, m.run_id, m.sequence, m.ancestors,
+m.agent_id, m.write_id, m.written_at, m.created_at, m.expires_at, m.erases, m.forgotten
+"""
+#: a version as of a revision
+_THEN = "m.revision <= :at AND (m.superseded IS NULL OR m.superseded > :at)"
+_LIVES = "m.content IS NOT NULL AND (m.expires_at IS NULL OR m.expires_at > :now)"
+_NEWEST = "ORDER BY m.created_at DESC, m.revision DESC LIMIT :limit"
+_TAGGED = f"""
+SELECT {COLUMNS} FROM memory_tags AS t CROSS JOIN memory AS m
+ON m.tenant = t.tenant AND m.revision = t.revision
+WHERE t.tenant = :tenant AND t.scope = :scope AND t.tag = :tag
+"""
+_BY_TAG = "ORDER BY t.created_at DESC, t.revision DESC LIMIT :limit"
+
+REVISION = "SELECT max(revision) FROM memory WHERE tenant = :tenant"
+CURRENT = f"""
+SELECT {COLUMNS} FROM memory AS m INDEXED BY memory_current
+WHERE m.tenant = :tenant AND m.scope = :scope AND m.superseded IS NULL AND {_LIVES} {_NEWEST}
+"""
+THEN = f"""
+SELECT {COLUMNS} FROM memory AS m INDEXED BY memory_newest
+WHERE m.tenant = :tenant AND m.scope = :scope AND {_THEN} AND {_LIVES} {_NEWEST}
+"""
+CURRENT_TAGGED = f"{_TAGGED} AND m.superseded IS NULL AND {_LIVES} {_BY_TAG}"
+THEN_TAGGED = f"{_TAGGED} AND {_THEN} AND {_LIVES} {_BY_TAG}"
+VERSION = f"""
+SELECT {COLUMNS} FROM memory AS m INDEXED BY memory_version
+WHERE m.tenant = :tenant AND m.scope = :scope AND m.memory_id = :id AND m.revision <= :at
+ORDER BY m.revision DESC LIMIT 1
+"""
+LATE = f"""
+SELECT {COLUMNS} FROM json_each(:roots) AS asked CROSS JOIN memory AS m INDEXED BY memory_family
+ON m.tenant = :tenant AND m.scope = :scope AND m.root = asked.value AND m.revision > :after
+WHERE m.run_id <> ''
+"""
+WRITTEN = f"SELECT {COLUMNS} FROM memory AS m WHERE m.tenant = :tenant AND m.write_id = :id"
+FORGOTTEN = f"""
+SELECT EXISTS (
+  SELECT 1 FROM memory AS m INDEXED BY memory_lost
+  WHERE m.tenant = :tenant AND m.scope = :scope AND m.forgotten = 1 AND {_THEN}
+)
+"""
+IDS = """
+SELECT memory_id FROM memory INDEXED BY memory_version
+WHERE tenant = :tenant AND scope = :scope AND superseded IS NULL AND erases = 0
+ORDER BY memory_id
+"""
+REFS = f"""
+SELECT m.scope, count(*) FROM memory AS m INDEXED BY memory_current
+WHERE m.tenant = :tenant AND m.superseded IS NULL AND {_LIVES}
+GROUP BY m.scope ORDER BY m.scope LIMIT :limit
+"""
+
+CLOSE = """
+UPDATE memory SET superseded = :revision
+WHERE tenant = :tenant AND scope = :scope AND memory_id = :id AND superseded IS NULL
+"""
+ADD = """
+INSERT INTO memory (tenant, revision, scope, memory_id, content, tags, run_id, sequence, root,
+                    ancestors, agent_id, write_id, written_at, created_at, expires_at, erases,
+                    forgotten)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+"""
+ADD_TAG = """
+INSERT INTO memory_tags (tenant, scope, tag, created_at, revision) VALUES (?, ?, ?, ?, ?)
+"""
+ERASE_TAGS = """
+DELETE FROM memory_tags WHERE (tenant, scope, tag, created_at, revision) IN (
+  SELECT m.tenant, m.scope, asked.value, m.created_at, m.revision
+  FROM memory AS m INDEXED BY memory_version CROSS JOIN json_each(m.tags) AS asked
+  WHERE m.tenant = :tenant AND m.scope = :scope AND m.memory_id = :id
+)
+"""
+ERASE = """
+UPDATE memory INDEXED BY memory_version SET content = NULL, tags = '[]', forgotten = 1
+WHERE tenant = :tenant AND scope = :scope AND memory_id = :id AND content IS NOT NULL
+"""
+
+#: later than any
+NOW = 2**62
+
+_texts = msgspec.json.Decoder(list[str]).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def keep(db: apsw.Connection, note: Note) -> None:
+    """Must run inside a transaction."""
+    entry = {"tenant": note.tenant, "scope": note.scope, "id": note.memory_id}
+    note = continued(note, version(db, note.tenant, note.scope, note.memory_id, None))
+    if note.erases:
+        _erase(db, entry)
+    db.execute(CLOSE, {**entry, "revision": note.revision})
+    db.execute(ADD, _columns(note))
+    for tag in note.tags:
+        db.execute(ADD_TAG, (note.tenant, note.scope, tag, note.created_at, note.revision))
+
+
+def _erase(db: apsw.Connection, entry: dict[str, Any]) -> None:
+    """What was there is overwritten with zeros, so that it cannot be read from the file."""
+    db.pragma("secure_delete", 1)
+    try:
+        db.execute(ERASE_TAGS, entry)
+        db.execute(ERASE, entry)
+    finally:
+        db.pragma("secure_delete", 0)
+
+
+def _columns(note: Note) -> tuple[Any, ...]:
+    return (
+        note.tenant, note.revision, note.scope, note.memory_id, note.content,
+        _encode(note.tags).decode(), note.run_id, note.sequence, note.root,
+        _encode(note.ancestors).decode(), note.agent_id, note.write_id, note.written_at,
+        note.created_at, note.expires_at, int(note.erases),
+    )  # fmt: skip
+
+
+def _note(row: tuple[Any, ...]) -> Note:
+    fields = dict(zip(Note.__struct_fields__, row, strict=True))
+    texts = {key: _texts(fields[key]) for key in ("tags", "ancestors")}
+    flags = {key: bool(fields[key]) for key in ("erases", "forgotten")}
+    return Note(**fields | texts | flags)
+
+
+def _found(db: apsw.Connection, sql: str, values: dict[str, Any]) -> list[Note]:
+    return [_note(row) for row in db.execute(sql, values).fetchall()]
+
+
+def revision(db: apsw.Connection, tenant: str) -> int:
+    return int(db.execute(REVISION, {"tenant": tenant}).get or 0)
+
+
+def newest(
+    db: apsw.Connection,
+    tenant: str,
+    scope: str,
+    at: int | None,
+    now: int,
+    tag: str | None,
+    limit: int,
+) -> list[Note]:
+    if tag is None:
+        sql = CURRENT if at is None else THEN
+    else:
+        sql = CURRENT_TAGGED if at is None else THEN_TAGGED
+    values = {"tenant": tenant, "scope": scope, "at": at, "now": now, "tag": tag, "limit": limit}
+    return _found(db, sql, values)
+
+
+def version(
+    db: apsw.Connection, tenant: str, scope: str, memory_id: str, at: int | None
+) -> Note | None:
+    at = NOW if at is None else at
+    values = {"tenant": tenant, "scope": scope, "id": memory_id, "at": at}
+    return next(iter(_found(db, VERSION, values)), None)
+
+
+def late(
+    db: apsw.Connection, tenant: str, scope: str, after: int, roots: tuple[str, ...]
+) -> list[Note]:
+    asked = _encode(list(dict.fromkeys(roots))).decode()
+    values = {"tenant": tenant, "scope": scope, "after": after, "roots": asked}
+    return sorted(_found(db, LATE, values), key=lambda note: note.revision)
+
+
+def written(db: apsw.Connection, tenant: str, write_id: str) -> Note | None:
+    return next(iter(_found(db, WRITTEN, {"tenant": tenant, "id": write_id})), None)
+
+
+def forgotten(db: apsw.Connection, tenant: str, scope: str, at: int) -> bool:
+    return bool(db.execute(FORGOTTEN, {"tenant": tenant, "scope": scope, "at": at}).get)
+
+
+def ids(db: apsw.Connection, tenant: str, scope: str) -> list[str]:
+    return [row[0] for row in db.execute(IDS, {"tenant": tenant, "scope": scope})]
+
+
+def refs(db: apsw.Connection, tenant: str, now: int, limit: int) -> list[tuple[str, int]]:
+    return list(db.execute(REFS, {"tenant": tenant, "now": now, "limit": limit}))
