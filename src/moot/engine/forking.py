@@ -16,6 +16,7 @@ from moot.core.pending import pending
 from moot.core.run import Run
 from moot.engine.head import Head
 from moot.engine.host import Host, ReceiptFor
+from moot.engine.runs import refuse_newer
 from moot.engine.turn import Turn
 
 
@@ -25,7 +26,7 @@ async def replay(
     """A new run that says this one again."""
     host.refuse_when_stopping()
     source = await host.view(tenant, run_id)
-    host.refuse_newer(source.run)
+    refuse_newer(source.run)
     log = await host.runs.log(source)
     prefix = run_id.partition("_")[0]
     head = Head(Run(host.clock.new_id(f"{prefix}_"), tenant=tenant), source.flow)

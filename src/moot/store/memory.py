@@ -72,6 +72,9 @@ class MemoryStore:
             self._artifacts[where] = artifact.body
         self._seal(batch)
 
+    async def settled(self) -> None:
+        """Nothing is ever on its way."""
+
     def _check(self, batch: Batch) -> None:
         seen: set[str] = set()
         for append in batch.appends:
