@@ -92,6 +92,26 @@ def test_a_file_that_was_chosen_is_never_replaced_by_another_server(
         Client(options.place(asked)).call("GET", "/")
 
 
+def test_a_file_that_lies_here_is_never_replaced_by_another_server(
+    left_behind: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from click.testing import CliRunner
+
+    from moot.cli import moot
+    from moot.cli.client import Client, Unreachable
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("another server was asked")
+
+    monkeypatch.setattr(Client, "_connection", refuse)
+    monkeypatch.chdir(left_behind.folder)
+    done = CliRunner().invoke(moot, ["run", "list"])
+    assert done.exit_code == 0, done.output
+    assert "mails\tcompleted" in done.stdout
+    with pytest.raises(Unreachable, match=r"no server runs on moot\.db"):
+        CliRunner().invoke(moot, ["run", "hello"], catch_exceptions=False)
+
+
 def test_a_chosen_file_that_is_not_there_exits_5(alone: Cli) -> None:
     for done in (
         alone("run", "list", "--database", "x.db"),
@@ -101,11 +121,19 @@ def test_a_chosen_file_that_is_not_there_exits_5(alone: Cli) -> None:
     assert alone("run", "hello", "--database", "x.db").code == 6
 
 
-def test_without_server_and_file_the_way_out_is_named(alone: Cli) -> None:
-    done = alone("run", "list")
-    assert done.code == 6
-    assert "no file moot.db" in done.err
-    assert "moot serve" in done.err
+def test_without_server_and_file_the_way_out_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from click.testing import CliRunner
+
+    from moot.cli import moot, options
+    from moot.cli.trouble import Exit, Trouble
+
+    monkeypatch.setattr(options, "USUAL_URL", "http://127.0.0.1:1")  # nobody listens there
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Trouble, match=r"no file moot\.db .* moot serve") as refused:
+        CliRunner().invoke(moot, ["run", "list"], catch_exceptions=False)
+    assert refused.value.exit_code is Exit.UNREACHABLE
 
 
 def test_a_file_that_is_no_database_is_refused_in_a_sentence(alone: Cli) -> None:

@@ -52,6 +52,15 @@ async def test_a_read_starts_after_a_sequence_and_stops_at_the_limit(store: Stor
     assert await store.read("acme", "r1", limit=0) == []
 
 
+async def test_once_settled_a_batch_is_there_though_its_caller_is_gone(store: Store) -> None:
+    waiting = asyncio.ensure_future(store.commit(batch(append("r1", 0, 2))))
+    await asyncio.sleep(0)  # handed over
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    await store.settled()
+    assert await store.read("acme", "r1") == events("r1", 0, 2)
+
+
 async def test_an_unknown_run_reads_as_empty_and_has_no_head(store: Store) -> None:
     assert await store.read("acme", "r1") == []
     assert await store.head("acme", "r1") is None

@@ -28,7 +28,7 @@ class Place(NamedTuple):
     named: bool
     #: the user chose the file
     chosen: bool = False
-    #: no server runs on the file that was chosen; one at the usual address keeps another
+    #: no server runs on the file, chosen or lying here; one at the usual address keeps another
     alone: bool = False
 
 
@@ -80,7 +80,7 @@ def place(options: Options) -> Place:
     url = found or USUAL_URL
     url = url if "://" in url else f"http://{url}"
     key = options.token or environ.get("MOOT_KEY") or _line_of(key_file(database))
-    alone = bool(chosen) and not found
+    alone = not found and (bool(chosen) or database.is_file())
     return Place(url.rstrip("/"), key, database, bool(named), bool(chosen), alone)
 
 

@@ -16,6 +16,7 @@ from moot.core.run import Run, apply
 from moot.core.waiting import thread_id
 from moot.engine.host import Host
 from moot.engine.rebuild import EFFECT_TYPES, Messages
+from moot.engine.runs import refuse_newer
 from moot.engine.turn import due_of, effect_rows, inbox_rows, message_ids, row_of
 from moot.store.protocol import Append, Batch, EffectRow
 
@@ -44,7 +45,7 @@ async def adopt(host: Host, tenant: str, brought: Brought) -> Run:
     host.refuse_when_stopping()
     # in a thread: a long log keeps nobody else waiting
     run, effects, messages = await asyncio.to_thread(_folded, tenant, brought)
-    host.refuse_newer(run)
+    refuse_newer(run)
     flow = _checked(host, run, brought)
     append = Append(tenant=tenant, run_id=run.run_id, first=0, events=brought.rows)
     append.row, append.inbox, append.messages = row_of(run), inbox_rows(run), messages

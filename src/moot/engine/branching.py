@@ -25,6 +25,7 @@ from moot.core.starting import limits_of
 from moot.engine.ancestry import ancestors
 from moot.engine.head import Head
 from moot.engine.host import Host, ReceiptFor
+from moot.engine.runs import refuse_newer
 from moot.engine.turn import Turn
 
 #: events of a branch and of the children forked with it: they are one commit
@@ -91,7 +92,7 @@ async def _plan(host: Host, tenant: str, run_id: str, until: Wanted | str) -> Pl
     What is sealed is read before the log: a secret that changes meanwhile is seen to have."""
     held = await host.store.sealed(tenant, run_id)
     source = await host.view(tenant, run_id)
-    host.refuse_newer(source.run)
+    refuse_newer(source.run)
     log = await host.runs.log(source)
     if isinstance(until, str):
         cut = lineage.child_cut(log, until)

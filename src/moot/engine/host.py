@@ -9,22 +9,14 @@ import logging
 from collections.abc import Callable
 
 from moot.clock import Clock
-from moot.core.children import ChildEnded, ChildWaits
 from moot.core.commands import ENDING, Advance, Command, ResumeRun, Wake
-from moot.core.errors import (
-    EngineVersionMismatch,
-    MootError,
-    RunAlreadyActive,
-    RunNotFound,
-    SequenceConflict,
-    Unavailable,
-)
-from moot.core.events import ENGINE_VERSION
+from moot.core.errors import MootError, RunNotFound, SequenceConflict, Unavailable
 from moot.core.flow import Flow
 from moot.core.pending import Owed, pending
 from moot.core.run import Run
 from moot.core.starting import Limits, StartRun
 from moot.core.waiting import THREAD
+from moot.engine import tidings
 from moot.engine.activities import Activities
 from moot.engine.faults import FaultPoint, Faults
 from moot.engine.flows import Flows
@@ -32,7 +24,8 @@ from moot.engine.head import Head
 from moot.engine.hub import Hub, inbox_of
 from moot.engine.metrics import Metrics
 from moot.engine.recollections import Recollections, Revisions
-from moot.engine.runs import Runs, complete
+from moot.engine.runs import Runs, complete, refuse_newer
+from moot.engine.scopes import Scopes
 from moot.engine.speech import Speeches
 from moot.engine.tasks import Tasks
 from moot.engine.timers import Timers
@@ -73,7 +66,7 @@ class Host:
         self.runs = Runs(store, flows, heads)
         self.revisions = Revisions(store)
         self.memory = Recollections(store, clock, self.revisions)
-        self._scopes: dict[tuple[str, str], str] = {}
+        self._scopes = Scopes(store)
         self._looking: set[tuple[str, str]] = set()
         self._stopping = False
 
@@ -86,17 +79,15 @@ class Host:
         self.refuse_when_stopping()
         if command.tenant not in self.revisions:
             await self.revisions.learn(command.tenant)
-        scope = (command.tenant, command.scope_id) if command.scope_id else None
-        if dedup and scope:
-            await self._refuse_second(*scope)
+        if dedup and command.scope_id:
+            await self._scopes.refuse_second(command.tenant, command.scope_id)
         prefix = "th_" if flow.definition.id == THREAD else "run_"
         head = Head(Run(self.clock.new_id(prefix), tenant=command.tenant), flow)
-        if scope:
-            self._scopes[scope] = head.run.run_id
+        self._scopes.hold(command.tenant, command.scope_id, head.run.run_id)
         try:
             await self._act(head, command, {}, receipt)
         except BaseException:
-            self._release(command.tenant, command.scope_id, head.run.run_id)
+            self._scopes.release(command.tenant, command.scope_id, head.run.run_id)
             raise
         return head.run
 
@@ -108,7 +99,7 @@ class Host:
             await self.revisions.learn(tenant)
         for _ in range(MOST_ATTEMPTS):
             head = await self.runs.head(tenant, run_id)
-            self.refuse_newer(head.run)
+            refuse_newer(head.run)
             if not head.run.children:
                 taken = await self._try(head, command, {}, receipt)
             else:
@@ -160,7 +151,7 @@ class Host:
             turn.batch.receipt = receipt(head.run) if receipt is not None else None
         except BaseException:
             for touched in turn.heads.values():
-                self.runs.break_off(touched)
+                self._drop(touched, touched.inflight > 0)  # what is on its way is owed something
             raise
         for wanted in turn.wanted:
             self.tasks.start(self._fetch(*wanted))
@@ -205,13 +196,31 @@ class Host:
             self._tend(head, owed[run_id], run_id in turn.unfinished)
 
     def _failed(self, turn: Turn, failure: BaseException) -> None:
-        """What was owed before is still owed, and what a cancelled wait has led to is not known."""
-        certain = isinstance(failure, MootError)
+        """What was owed before is still owed, and a refused write has led to nothing more."""
         for head in turn.heads.values():
-            head.settle()
-            self.runs.break_off(head)
-            if not certain or head not in turn.born:
-                self.look_again(head.run.tenant, head.run.run_id)
+            head.broken = True
+        if isinstance(failure, MootError) or self._stopping:
+            for head in turn.heads.values():
+                head.settle()
+                self._drop(head, head not in turn.born)
+        else:
+            self.tasks.start(self._find_out(list(turn.heads.values())))
+
+    async def _find_out(self, heads: list[Head]) -> None:
+        """A wait that was cut short does not tell whether there was a write. Until the store has
+        come past it these runs are still in flight: nobody may decide on less than there is."""
+        try:
+            await self.store.settled()
+        finally:
+            for head in heads:
+                head.settle()
+                self._drop(head, look=True)
+
+    def _drop(self, head: Head, look: bool) -> None:
+        """The next command reads the log; so does the host itself, when something may be owed."""
+        self.runs.break_off(head)
+        if look:
+            self.look_again(head.run.tenant, head.run.run_id)
 
     # -- what is owed ------------------------------------------------------------------------
 
@@ -238,7 +247,7 @@ class Host:
     def _finished(self, run: Run) -> None:
         self.timers.set(run.tenant, run.run_id, None)
         self.activities.keep(run.run_id, [])
-        self._release(run.tenant, run.scope_id, run.run_id)
+        self._scopes.release(run.tenant, run.scope_id, run.run_id)
         if run.parent_run is not None:
             self.tasks.start(self._harvest(run.tenant, run.parent_run, run.run_id))
 
@@ -270,12 +279,7 @@ class Host:
     async def _mirror(self, child: Run) -> None:
         """Let a parent show how its child waits."""
         if child.parent_run is not None and child.parent_node is not None and child.going:
-            command = ChildWaits(
-                node_id=child.parent_node,
-                child_run=child.run_id,
-                workflow_id=child.workflow_id,
-                status=child.status.value,
-            )
+            command = tidings.waits(child, child.parent_node)
             await self._quietly(child.tenant, child.parent_run, command)
 
     async def _harvest(self, tenant: str, parent_run: str, child_run: str) -> None:
@@ -292,21 +296,15 @@ class Host:
             await self._mirror(child)
         elif child.parent_node is not None:
             parent = await self.runs.head(tenant, parent_run)
-            command = ChildEnded(
-                node_id=child.parent_node,
-                child_run=child_run,
-                status=child.status.value,
-                at=self.clock.millis(),
-                variables={**child.variables, **child.channels, **head.messages},
-                outputs=child.outputs or {},
-                error=child.error,
-                sealed=parent.sealed,
-                runs=1 + child.spent,
-            )
+            command = tidings.end(head, child.parent_node, parent.sealed, self.clock.millis())
             await self._quietly(tenant, parent_run, command)
 
     async def recover(self) -> int:
-        """Take up every run that is owed something: the same path as normal running."""
+        """Take up every run that is owed something: the same path as normal running.
+
+        What a host before this one has left in the store's queue comes first.
+        """
+        await self.store.settled()
         found = await self.store.work(2**62, 2**31)
         now = self.clock.millis()
         ready = [row for row in found if row.due_at <= now]
@@ -364,26 +362,6 @@ class Host:
         return await self.runs.at(tenant, run_id, sequence)
 
     # -- limits ------------------------------------------------------------------------------
-
-    async def _refuse_second(self, tenant: str, scope_id: str) -> None:
-        stored = await self.store.active_run(tenant, scope_id)
-        active = self._scopes.get((tenant, scope_id)) or stored
-        if active is not None:
-            raise RunAlreadyActive(active)
-
-    def _release(self, tenant: str, scope_id: str | None, run_id: str) -> None:
-        """The run holds its scope no longer: it has ended, or never began."""
-        if scope_id and self._scopes.get((tenant, scope_id)) == run_id:
-            del self._scopes[tenant, scope_id]
-
-    def refuse_newer(self, run: Run) -> None:
-        if run.engine_version.isdigit() and int(run.engine_version) > ENGINE_VERSION:
-            raise EngineVersionMismatch(
-                "The run was written by a newer engine; update this host.",
-                runId=run.run_id,
-                persistedVersion=run.engine_version,
-                currentVersion=str(ENGINE_VERSION),
-            )
 
     def refuse_when_stopping(self) -> None:
         if self._stopping:

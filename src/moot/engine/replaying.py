@@ -19,6 +19,7 @@ from moot.engine import rehearsal
 from moot.engine.head import Head
 from moot.engine.host import Host, ReceiptFor
 from moot.engine.recollections import refuse_forgotten
+from moot.engine.runs import refuse_newer
 from moot.engine.turn import Turn
 
 
@@ -28,7 +29,7 @@ async def replay(
     """A new run that says this one again."""
     host.refuse_when_stopping()
     source = await host.view(tenant, run_id)
-    host.refuse_newer(source.run)
+    refuse_newer(source.run)
     log = await host.runs.log(source)
     await refuse_forgotten(host, source.run, log, from_seq)
     prefix = run_id.partition("_")[0]

@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 
 from moot.core import events
-from moot.core.errors import RunNotFound
-from moot.core.events import Event
+from moot.core.errors import EngineVersionMismatch, RunNotFound
+from moot.core.events import ENGINE_VERSION, Event
 from moot.core.run import FOLD_VERSION, Run, apply
 from moot.engine.flows import Flows
 from moot.engine.head import Head, Heads
@@ -233,3 +233,14 @@ def complete(head: Head, family: dict[str, Head]) -> bool:
         for child, status in member.run.children.items()
         if not member.run.terminal
     )
+
+
+def refuse_newer(run: Run) -> None:
+    """What a newer engine has written, this one may show but not continue."""
+    if run.engine_version.isdigit() and int(run.engine_version) > ENGINE_VERSION:
+        raise EngineVersionMismatch(
+            "The run was written by a newer engine; update this host.",
+            runId=run.run_id,
+            persistedVersion=run.engine_version,
+            currentVersion=str(ENGINE_VERSION),
+        )

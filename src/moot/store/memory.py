@@ -76,6 +76,9 @@ class MemoryStore(Journal):
         for note in batch.notes:
             self._keep(note)
 
+    async def settled(self) -> None:
+        """Nothing is ever on its way."""
+
     def _check(self, batch: Batch) -> None:
         seen: set[str] = set()
         for append in batch.appends:

@@ -234,8 +234,12 @@ class LogStore(Protocol):
         Raises SequenceConflict when an append does not continue its run's log (a new run
         continues at 0; a run id that exists under another tenant is a conflict too) or when the
         receipt's key is taken; other batches of the same group are not harmed. Raises Unavailable
-        when too many batches wait, StorageFailed when the disk refuses.
+        when too many batches wait, StorageFailed when the disk refuses. Who is cancelled while he
+        waits takes nothing back: the batch may be written later.
         """
+
+    async def settled(self) -> None:
+        """Until every batch handed over before is written or refused, whoever waits for it."""
 
     async def read(
         self, tenant: str, run_id: str, after: int = -1, limit: int = 1000

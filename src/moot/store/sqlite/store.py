@@ -96,6 +96,9 @@ class SqliteStore:
     async def commit(self, batch: Batch) -> None:
         await self._writer.commit(batch)
 
+    async def settled(self) -> None:
+        await self._writer.call(lambda db, heads: None)
+
     async def read(
         self, tenant: str, run_id: str, after: int = -1, limit: int = 1000
     ) -> list[bytes]:
