@@ -17,14 +17,15 @@ from moot.cli.doctor import doctor
 from moot.cli.flow import flow
 from moot.cli.inbox import inbox
 from moot.cli.key import key
+from moot.cli.models import models
 from moot.cli.run import run
 from moot.cli.serve import serve
 from moot.cli.thread import thread
 from moot.cli.trouble import Exit, Trouble
 
 COMMANDS = (
-    demo, serve, dev, run, inbox, approve, reject, answer, thread, flow, key, db, doctor, api,
-    openapi, version,
+    demo, serve, dev, run, inbox, approve, reject, answer, thread, flow, models, key, db, doctor,
+    api, openapi, version,
 )  # fmt: skip
 
 

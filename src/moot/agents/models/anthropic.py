@@ -64,17 +64,18 @@ def _body(request: ModelRequest) -> dict[str, Any]:
     said = [_message(message) for message in request.messages if message.role != "system"]
     if not said or said[0]["role"] != "user":
         said.insert(0, BEGIN)
+    # the SDK has no words for these any more, the API has them for the models that take them
+    sampling = {"temperature": request.temperature, "top_p": request.top_p}
+    more = {name: value for name, value in sampling.items() if value is not None}
     body: dict[str, Any] = {
         "model": request.model,
         "messages": said,
         "max_tokens": request.max_output_tokens or OUTPUT_TOKENS,
         "stream": True,
         "system": "\n\n".join(system) or None,
-        "temperature": request.temperature,
-        "top_p": request.top_p,
         "stop_sequences": list(request.stop) or None,
         "tools": [_tool(tool) for tool in request.tools] or None,
-        "extra_body": request.options or None,
+        "extra_body": {**more, **request.options} or None,
     }
     if request.response_format is not None:
         asked = {"type": "json_schema", "schema": request.response_format.schema}
@@ -149,6 +150,8 @@ class _Reading:
                 self._count(event.usage)
             case "message_stop":
                 self._over = True
+            case _:
+                pass
         return []
 
     def _delta(self, index: int, delta: Any) -> list[Piece]:

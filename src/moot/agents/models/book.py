@@ -129,21 +129,16 @@ class Book:
             )
         return Reference(name, model, entry)
 
-    def choose(self, reference: str, told: Told | None = None) -> Chosen:
+    def choose(
+        self, reference: str, told: Told | None = None, attempts: int | None = None
+    ) -> Chosen:
         """A model to ask; ``told`` hears of every attempt. Nothing is called yet."""
         found = self.look_up(reference)
         entry = found.entry
         if self._ways.mode == "replay" and entry.provider != "demo":
             replaying = Replaying(entry.provider, self._tape())
             return Chosen(found, replaying, self._prices)
-        limits = msgspec.structs.replace(
-            Limits(),
-            **{
-                name: getattr(entry, name)
-                for name in ("attempts", "first_token_s", "total_s")
-                if getattr(entry, name) is not None
-            },
-        )
+        limits = _limits(entry, attempts)
         model: Model = Retrying(self._opened(found), self._clock, limits, told, self._wait)
         if self._ways.mode == "record" and entry.provider != "demo":
             model = Recording(model, self._tape())
@@ -199,3 +194,12 @@ class Book:
     async def aclose(self) -> None:
         for name in list(self._open):
             await self._open.pop(name).aclose()
+
+
+def _limits(entry: ModelEntry, attempts: int | None) -> Limits:
+    usual = Limits()
+    return Limits(
+        attempts=attempts or entry.attempts or usual.attempts,
+        first_token_s=entry.first_token_s or usual.first_token_s,
+        total_s=entry.total_s or usual.total_s,
+    )

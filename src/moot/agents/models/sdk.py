@@ -108,7 +108,7 @@ class Connection:
         if isinstance(error, sdk.APIConnectionError | http.TransportError):
             if begun:
                 return ModelDisconnected(f"{where.name}: the answer broke off in the middle.")
-            cause = str(error.__cause__ or error).rstrip(".")
+            cause = _cause(error)
             return ModelUnavailable(
                 f"{where.name}: {where.url} cannot be reached: {cause}. Is it running, and is the"
                 " address right?",
@@ -118,7 +118,8 @@ class Connection:
             return self._by_status(error, said)
         if isinstance(error, sdk.APIError):
             return _in_the_middle(where.name, error, said)
-        if isinstance(error, ValueError | TypeError | AttributeError | LookupError):
+        unread = (ValueError, AttributeError, LookupError, *([TypeError] if begun else []))
+        if isinstance(error, unread):
             return ModelAnswerInvalid(f"{where.name}: what came is not an answer: {said}")
         return ModelError(f"{where.name}: {type(error).__name__}: {said}")
 
@@ -222,6 +223,18 @@ def _in_the_middle(name: str, error: Any, said: str) -> ModelError:
     if kind == "invalid_request_error":
         return ModelBadRequest(f"{name} does not take this: {said}", providerSays=said)
     return ModelUnavailable(f"{name} failed in the middle of its answer: {said}", providerSays=said)
+
+
+def _cause(error: BaseException) -> str:
+    """What the operating system said, if it was asked."""
+    found: BaseException | None = error
+    said = str(error)
+    for _ in range(8):
+        if found is None:
+            break
+        said = getattr(found, "strerror", None) or str(found) or said
+        found = found.__cause__ or found.__context__
+    return said.rstrip(".")
 
 
 def load(package: str) -> Any:
