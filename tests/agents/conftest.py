@@ -4,24 +4,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from agents_helpers import KEY, Waits
 from stand_in import StandIn, stand_in
 
 from moot.agents.models.book import Book, Ways
 from moot.agents.models.entries import ModelEntry
 from moot.clock import SystemClock
-
-KEY = "sk-very-secret-0123456789"
-REAL = ("openai", "anthropic")
-
-
-class Waits:
-    """Waiting that takes no time and is remembered."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-
-    async def __call__(self, seconds: float) -> None:
-        self.seconds.append(seconds)
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
+from agents_helpers import HELLO, KEY, REAL
 from stand_in import Reply, StandIn
 
-from conftest import KEY, REAL
 from moot.agents.models import (
     Begun,
     Context,
@@ -37,7 +37,6 @@ from moot.core.model_errors import (
     ModelUnavailable,
 )
 
-HELLO = ModelRequest(model="", messages=(Message(role="user", content="Hello?"),))
 VOTE = ResponseFormat(
     schema={
         "type": "object",

@@ -49,7 +49,7 @@ class AnthropicModel(SdkModel):
         super().__init__(Connection("anthropic", "AsyncAnthropic", endpoint, clock))
 
     async def pieces(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
-        client = self.connection.client()
+        client = await self.connection.client()
         reading = _Reading()
         async with await client.messages.create(**_body(request)) as events:
             async for event in events:

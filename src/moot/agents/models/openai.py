@@ -49,7 +49,7 @@ class OpenAIModel(SdkModel):
         self._official = urlsplit(endpoint.url).hostname == urlsplit(URL).hostname
 
     async def pieces(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
-        client = self.connection.client()
+        client = await self.connection.client()
         # the SDK takes these from the environment; they are for one host, and this is any host
         client.organization = client.project = None
         reading = _Reading()

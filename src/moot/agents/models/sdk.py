@@ -1,5 +1,6 @@
 """What both official SDKs have in common: loading them late, one client, their errors as ours."""
 
+import asyncio
 import importlib
 import json
 from abc import ABC, abstractmethod
@@ -65,10 +66,10 @@ class Connection:
         self._package, self._class, self._clock = package, client, clock
         self._client: Any = None
 
-    def client(self) -> Any:
-        """Made at the first call: importing an SDK takes seconds."""
+    async def client(self) -> Any:
+        """Made at the first call, beside the loop: importing an SDK takes seconds."""
+        sdk = await asyncio.to_thread(load, self._package)
         if self._client is None:
-            sdk = load(self._package)
             http = importlib.import_module("httpx2")
             self._client = getattr(sdk, self._class)(
                 api_key=self.endpoint.key or "none",
