@@ -47,7 +47,8 @@ class Scene(Struct, frozen=True, kw_only=True):
         return list(dict.fromkeys(found))
 
     def was_said(self, sentence: str) -> bool:
-        return any(sentence in said.text for said in self.heard)
+        wanted = sentence.casefold()
+        return any(wanted in said.text.casefold() for said in self.heard)
 
 
 def scene_of(request: ModelRequest) -> Scene:

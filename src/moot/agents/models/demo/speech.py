@@ -141,7 +141,8 @@ def _asked(scene: Scene, said: list[str]) -> str | None:
     others = scene.others()
     if not others or said[-1].endswith("?") or not scene.draw.chance(3):
         return None
-    return _fresh(scene, scene.stance.asks, "ask", other=others[0])
+    question = _fresh(scene, scene.stance.asks, "ask", other=others[0])
+    return None if scene.was_said(question) else question
 
 
 def _fresh(scene: Scene, bank: Sequence[str], purpose: str, **names: str) -> str:
@@ -151,7 +152,7 @@ def _fresh(scene: Scene, bank: Sequence[str], purpose: str, **names: str) -> str
     topic = scene.topic
     slots = {"do": topic.do, "doing": topic.doing, "thing": topic.thing, **names}
     filled = [sentence.format_map(slots) for sentence in order]
-    return next((one for one in filled if not scene.was_said(capital(one))), filled[0])
+    return next((one for one in filled if not scene.was_said(one)), filled[0])
 
 
 def _lower(sentence: str) -> str:
