@@ -17,7 +17,7 @@ class NotEditable(ValueError):
 def with_table(text: str, path: tuple[str, ...], values: dict[str, Any]) -> str:
     """The file with one more table at its end."""
     lines = [f"[{'.'.join(_key(part) for part in path)}]"]
-    lines += [f"{_key(name)} = {json.dumps(value)}" for name, value in values.items()]
+    lines += [f"{_key(name)} = {_value(value)}" for name, value in values.items()]
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
     edited = text + gap + "\n".join(lines) + "\n"
     wanted = tomllib.loads(text)
@@ -81,6 +81,11 @@ def _bare(value: Any) -> Any:
         return value
     inner = {name: _bare(part) for name, part in value.items()}
     return {name: part for name, part in inner.items() if part != {}}
+
+
+def _value(value: Any) -> str:
+    """JSON is TOML here, but for one character."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _key(name: str) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -233,7 +234,8 @@ def _cause(error: BaseException) -> str:
     for _ in range(8):
         if found is None:
             break
-        said = getattr(found, "strerror", None) or str(found) or said
+        number = getattr(found, "errno", None)
+        said = os.strerror(number) if isinstance(number, int) else str(found) or said
         found = found.__cause__ or found.__context__
     return said.rstrip(".")
 
