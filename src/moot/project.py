@@ -2,15 +2,20 @@
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from moot.agents.models.entries import ModelEntry, Price
+from moot.clock import Clock
 from moot.core.definition import nearest
+
+if TYPE_CHECKING:
+    from moot.agents.models.book import Book
+    from moot.config import Settings
 
 SECTIONS = ("server", "limits", "models", "prices")
 #: settings that bound something; all others stand under [server]
@@ -31,6 +36,17 @@ class Project(Struct, frozen=True, kw_only=True):
 
 class ProjectError(ValueError):
     """A mistake in the file, and where it is."""
+
+
+def book_of(
+    found: Project | None, settings: "Settings", secret: Callable[[str], str | None], clock: Clock
+) -> "Book":
+    """The models of the project, spoken to as the settings say."""
+    from moot.agents.models.book import Book, Ways
+
+    ways = Ways(mode=settings.models_mode, cassette=settings.cassette, demo_wps=settings.demo_wps)
+    project = found or Project()
+    return Book(project.models, secret, clock, ways, project.prices)
 
 
 def read(file: Path, settings: type[Struct]) -> Project:

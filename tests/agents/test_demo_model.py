@@ -232,6 +232,33 @@ async def test_any_plain_schema_gets_a_value_that_fits(schema: dict[str, Any]) -
     structured(asked, await ask(DemoModel(), asked))
 
 
+TREE = {
+    "$ref": "#/$defs/tree",
+    "$defs": {
+        "tree": {
+            "type": "object",
+            "properties": {name: {"$ref": "#/$defs/tree"} for name in "abcdef"},
+            "required": list("abcdef"),
+        }
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        TREE,
+        {"oneOf": [{"$ref": "#"}, {"$ref": "#"}]},
+        {"type": "array", "minItems": 10**9, "items": {"type": "array", "minItems": 10**9}},
+        {"type": "object", "properties": 3},
+        {"type": "string", "maxLength": "x"},
+    ],
+)
+async def test_a_schema_that_asks_for_too_much_or_is_none_is_refused(schema: Any) -> None:
+    with pytest.raises(ModelBadRequest):
+        await says(Context(), response_format=ResponseFormat(schema=schema))
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=120), st.text(max_size=12), st.text(max_size=30), st.text(max_size=30))
 async def test_whatever_is_asked_something_is_said(

@@ -134,18 +134,15 @@ def test(options: Options, reference: str, full: bool) -> Exit:
 
 
 def _book() -> "Book":
-    from moot.agents.models.book import Book, Ways
     from moot.clock import SystemClock
     from moot.config import load, secret
+    from moot.project import book_of
 
     found = _project()
     try:
-        settings = load()
+        return book_of(found, load(), secret, SystemClock())
     except ValueError as error:
         raise Trouble(str(error), Exit.USAGE) from None
-    ways = Ways(mode=settings.models_mode, cassette=settings.cassette, demo_wps=settings.demo_wps)
-    entries, prices = (found.models, found.prices) if found else ({}, {})
-    return Book(entries, secret, SystemClock(), ways, prices)
 
 
 def _project() -> "Project | None":

@@ -1,8 +1,8 @@
 """The models there are, by name: what a reference means, and a model ready to be asked."""
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import Literal
 
@@ -32,7 +32,6 @@ PRESETS: dict[str, ModelEntry] = {
     "anthropic": ModelEntry(provider="anthropic", url=anthropic.URL, key_env="ANTHROPIC_API_KEY"),
     "ollama": ModelEntry(url=OLLAMA_URL),
 }
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 
 Secret = Callable[[str], str | None]
 
@@ -68,8 +67,9 @@ class Chosen:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         """The request's own values win over the entry's; the model is always the chosen one."""
-        async for piece in self._model.stream(self.completed(request)):
-            yield piece
+        async with aclosing(self._model.stream(self.completed(request))) as pieces:
+            async for piece in pieces:
+                yield piece
 
     def completed(self, request: ModelRequest) -> ModelRequest:
         entry = self.reference.entry

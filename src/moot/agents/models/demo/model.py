@@ -145,7 +145,7 @@ def _written(line: Line) -> Line:
 
 def _cut(text: str, request: ModelRequest) -> tuple[str, Reason]:
     """The text up to where it has to end, and why it ends."""
-    for word in request.stop:
+    for word in filter(None, request.stop):
         text = text.partition(word)[0]
     most = request.max_output_tokens
     found = list(_TOKENS.finditer(text))

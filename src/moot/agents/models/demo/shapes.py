@@ -5,9 +5,15 @@ from typing import Any
 from moot.agents.models.demo import closing
 from moot.agents.models.demo.scene import Scene
 from moot.agents.models.demo.speech import turn
+from moot.core.model_errors import ModelBadRequest
 
 DEEPEST = 12
+#: deeper than this only what is required is given
+USUAL_DEPTH = 4
 MOST_ITEMS = 2
+#: a schema can ask for more than anybody wants to read
+MOST_VALUES = 2000
+LONGEST = 10_000
 
 REASONS = ("reason", "rationale", "why", "explanation", "comment", "justification")
 WORDS = ("text", "content", "answer", "message", "statement", "turn", "say", "prompt", "question")
@@ -17,13 +23,20 @@ LATER_CHOICES = ("terminate", "yes", "approve", "accept")
 
 
 def shaped(schema: dict[str, Any], scene: Scene) -> Any:
-    """A value that most likely fits; who asks checks it like any other model's answer."""
-    return _Shaping(schema, scene).value(schema, "", 0)
+    """A value that most likely fits; who asks checks it like any other model's answer.
+
+    Raises ModelBadRequest for a schema that is none, or asks for too much.
+    """
+    try:
+        return _Shaping(schema, scene).value(schema, "", 0)
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        raise ModelBadRequest(f"demo does not understand this schema: {error}") from None
 
 
 class _Shaping:
     def __init__(self, root: dict[str, Any], scene: Scene) -> None:
         self._root, self._scene = root, scene
+        self._left = MOST_VALUES
 
     def value(self, schema: Any, name: str, depth: int) -> Any:
         schema = self._resolved(schema, depth)
@@ -52,6 +65,11 @@ class _Shaping:
 
     def _resolved(self, schema: Any, depth: int) -> dict[str, Any]:
         """References followed, and of several ways the first one taken."""
+        self._left -= 1
+        if self._left < 0:
+            raise ModelBadRequest(f"demo makes no value with more than {MOST_VALUES} parts.")
+        if depth > DEEPEST:
+            return {}
         for _ in range(DEEPEST):
             if not isinstance(schema, dict):
                 return {}
@@ -91,15 +109,20 @@ class _Shaping:
         return found
 
     def _object(self, schema: dict[str, Any], depth: int) -> dict[str, Any]:
-        properties = schema.get("properties", {})
-        found = {name: self.value(part, name, depth + 1) for name, part in properties.items()}
-        for name in schema.get("required", ()):
+        required = schema.get("required", ())
+        found = {
+            name: self.value(part, name, depth + 1)
+            for name, part in schema.get("properties", {}).items()
+            if depth < USUAL_DEPTH or name in required
+        }
+        for name in required:
             found.setdefault(name, self._text({}, name))
         return found
 
     def _array(self, schema: dict[str, Any], name: str, depth: int) -> list[Any]:
         items = self._resolved(schema.get("items", {}), depth)
-        least, most = schema.get("minItems", 0), schema.get("maxItems", MOST_ITEMS)
+        least = min(MOST_VALUES, schema.get("minItems", 0))
+        most = schema.get("maxItems", max(least, MOST_ITEMS))
         found = closing.wishes(self._scene.heard, self._scene.me)
         if "disagree" in name.lower() or "dissent" in name.lower():
             rows: list[Any] = closing.disagreements(found)
@@ -159,7 +182,7 @@ class _Shaping:
         else:
             text = scene.topic.thing
         text = text[: schema.get("maxLength", len(text))]
-        return text.ljust(schema.get("minLength", 0), ".")
+        return text.ljust(min(LONGEST, schema.get("minLength", 0)), ".")
 
 
 def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
