@@ -2,12 +2,16 @@
 
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+if TYPE_CHECKING:
+    from moot.project import Project
 
 PREFIX = "MOOT_"
+USUAL_FILE = "moot.toml"
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,14 +37,18 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     keepalive_s: int = 15  #: MOOT_KEEPALIVE_S - seconds between comments on a quiet stream
     council_error_codes: Literal["v1", "0239"] = "v1"  #: MOOT_COUNCIL_ERROR_CODES - see errors
     receipt_hours: int = 24  #: MOOT_RECEIPT_HOURS - how long Idempotency-Key answers are kept
+    demo_wps: Annotated[float, Meta(ge=0)] = 40  #: MOOT_DEMO_WPS - words a second; 0 is at once
+    models_mode: Literal["live", "record", "replay"] = "live"  #: MOOT_MODELS_MODE - see models
+    cassette: str = "models.jsonl"  #: MOOT_CASSETTE - the file of recorded answers
 
 
 def load(
     flags: dict[str, Any] | None = None, environment: dict[str, str] | None = None
 ) -> Settings:
-    """Flags over environment over defaults. Raises ValueError naming the setting."""
+    """Flags over environment over file over defaults. Raises ValueError naming the setting."""
     environ = dict(os.environ) if environment is None else environment
-    given: dict[str, Any] = {}
+    file = project(environ)
+    given: dict[str, Any] = dict(file.settings) if file else {}
     for field in Settings.__struct_fields__:
         value = environ.get(PREFIX + field.upper())
         if value not in (None, ""):
@@ -50,6 +58,30 @@ def load(
         return msgspec.convert(given, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise ValueError(f"A setting is wrong: {error}") from None
+
+
+def project(environment: dict[str, str] | None = None) -> "Project | None":
+    """What moot.toml says, if there is one. Raises ValueError with file and line."""
+    file = project_file(environment)
+    if not file.is_file():
+        return None
+    from moot.project import read
+
+    return read(file, Settings)
+
+
+def project_file(environment: dict[str, str] | None = None) -> Path:
+    """What MOOT_CONFIG names, which must be there, or moot.toml here, which need not."""
+    environ = os.environ if environment is None else environment
+    chosen = environ.get("MOOT_CONFIG")
+    if chosen and not Path(chosen).is_file():
+        raise ValueError(f"MOOT_CONFIG names {chosen}, and there is no such file.")
+    return Path(chosen or USUAL_FILE)
+
+
+def secret(name: str) -> str | None:
+    """What a ``key_env`` names. It is read when it is needed and kept nowhere."""
+    return os.environ.get(name) or None
 
 
 def bootstrap_key() -> str | None:

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 import moot
+from moot.agents.models.entries import ModelEntry
 from moot.cli import moot as command_line
 from moot.config import Settings
 from moot.core.errors import MootError
@@ -20,6 +21,7 @@ from moot.core.flow import compile_flow, digest
 from moot.core.friendly import compile_yaml
 from moot.core.friendly.steps import WORDS
 from moot.engine.nodes import registry
+from moot.project import parse
 from real_server import ROOT
 
 DOCS = ROOT / "docs"
@@ -63,8 +65,20 @@ def test_every_setting_is_on_its_page_with_its_default() -> None:
     for field in msgspec.structs.fields(Settings):
         default = {None: "none", False: "false"}.get(field.default, str(field.default))
         assert listed.get(f"MOOT_{field.name.upper()}") == default, field.name
-    client = {"MOOT_URL", "MOOT_KEY", "MOOT_DEBUG"}
+    client = {"MOOT_URL", "MOOT_KEY", "MOOT_DEBUG", "MOOT_CONFIG"}
     assert set(listed) - client == {f"MOOT_{name.upper()}" for name in Settings.__struct_fields__}
+
+
+def test_the_project_files_of_the_pages_are_read() -> None:
+    found = [parse(text, Path("moot.toml"), Settings) for page in ("models.md", "settings.md")
+             for text in blocks(DOCS / page, "toml")]  # fmt: skip
+    assert sorted(name for one in found for name in one.models) == ["rude", "work"]
+    assert {"port": 7700, "database": "office.db", "max_depth": 8} in [o.settings for o in found]
+
+
+def test_every_word_of_a_model_is_on_the_page_of_models() -> None:
+    cells = {word.strip("` ") for row in rows(DOCS / "models.md") for word in row[0].split(",")}
+    assert set(ModelEntry.__struct_fields__) <= cells
 
 
 def commands(command: click.Command, path: str = "moot") -> Iterator[tuple[str, click.Command]]:

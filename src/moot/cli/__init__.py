@@ -20,6 +20,7 @@ from moot.cli.fork import fork
 from moot.cli.inbox import inbox
 from moot.cli.key import key
 from moot.cli.memory import memory
+from moot.cli.models import models
 from moot.cli.replay import replay
 from moot.cli.run import run
 from moot.cli.serve import serve
@@ -30,7 +31,7 @@ from moot.cli.why import why
 
 COMMANDS = (
     demo, serve, dev, run, fork, replay, diff, tree, why, inbox, approve, reject, answer, thread,
-    flow, memory, key, db, doctor, api, openapi, version,
+    flow, memory, models, key, db, doctor, api, openapi, version,
 )  # fmt: skip
 
 

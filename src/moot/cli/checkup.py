@@ -2,23 +2,28 @@
 
 import os
 import platform
+import socket
 import statistics
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from moot.cli.client import Client, Unreachable
 from moot.cli.options import Place, key_file
 
 if TYPE_CHECKING:
+    from moot.agents.models.entries import ModelEntry
     from moot.config import Settings
 
 Finding = tuple[str, str]
 
 OLDEST_PYTHON = (3, 11)
 SYNCS = 20
+#: seconds a provider has to open its door
+KNOCK_S = 3.0
 #: milliseconds: a disk that syncs faster than this may only say that it does
 TOO_QUICK, TOO_SLOW = 0.03, 50.0
 #: 2025-01-01 in ms: before that, Moot did not exist
@@ -164,6 +169,42 @@ def discovery(where: Place, settings: "Settings") -> Finding:
     return "ok", f"protocol {document['protocolVersion']}, {claims} claims, well formed{checked}"
 
 
+def models(where: Place, settings: "Settings") -> Finding:
+    """Whether each model has its key, its package and somebody at its address; nobody is asked."""
+    from moot.config import project
+
+    found = project()
+    entries = found.models if found else {}
+    wrong = [f"{name} {said}" for name, entry in entries.items() if (said := _missing(name, entry))]
+    if wrong:
+        return "problem", "; ".join(wrong)
+    return "ok", ", ".join(["demo (offline, no key)", *entries])
+
+
+def _missing(name: str, entry: "ModelEntry") -> str | None:
+    """What a model lacks, and the way out."""
+    from importlib.util import find_spec
+
+    from moot.agents.models.book import URLS
+    from moot.config import secret
+
+    if entry.provider == "demo":
+        return None
+    if find_spec(entry.provider) is None:
+        return f"needs a package: pip install 'moot[{entry.provider}]'"
+    if entry.key_env and not secret(entry.key_env):
+        return f"has no key: set {entry.key_env}"
+    url = entry.url or URLS[entry.provider]
+    place = urlsplit(url)
+    port = place.port or (443 if place.scheme == "https" else 80)
+    try:
+        socket.create_connection((place.hostname or "", port), timeout=KNOCK_S).close()
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        return f"{url}: {why} → start it, or: moot models remove {name}"
+    return None
+
+
 def _against_schema(document: Any, settings: "Settings") -> list[str] | None:
     """None when the published schemas are not at hand."""
     import json
@@ -185,4 +226,4 @@ def _against_schema(document: Any, settings: "Settings") -> list[str] | None:
     return [error.message for error in validator.iter_errors(document)]
 
 
-CHECKS = (python, sqlite, store, key, disk, clock, port, discovery)
+CHECKS = (python, sqlite, store, key, disk, clock, port, models, discovery)

@@ -7,7 +7,7 @@ import click
 
 from moot.cli import output
 from moot.cli.options import Options, Place, place, talks
-from moot.cli.trouble import Exit
+from moot.cli.trouble import Exit, Trouble
 
 MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
 
@@ -20,7 +20,10 @@ def doctor(options: Options) -> Exit:
     from moot.config import load
 
     where = place(options)
-    settings = load({"database": str(where.database)})
+    try:
+        settings = load({"database": str(where.database)})
+    except ValueError as error:
+        raise Trouble(str(error), Exit.USAGE) from None
     found = [_checked(check, where, settings) for check in checkup.CHECKS]
     shown = {name: getattr(settings, name) for name in settings.__struct_fields__}
     if options.json:

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from moot.cli.trouble import Exit, Trouble
+
 USUAL_URL = "http://127.0.0.1:7666"
 USUAL_DATABASE = "moot.db"
 
@@ -73,7 +75,7 @@ def place(options: Options) -> Place:
     from moot.config import client_environment
 
     environ = client_environment()
-    chosen = options.database or environ.get("MOOT_DATABASE")
+    chosen = options.database or environ.get("MOOT_DATABASE") or _of_the_project()
     database = Path(chosen or USUAL_DATABASE)
     named = options.server or environ.get("MOOT_URL")
     found = named or _line_of(url_file(database))
@@ -82,6 +84,17 @@ def place(options: Options) -> Place:
     key = options.token or environ.get("MOOT_KEY") or _line_of(key_file(database))
     alone = not found and (bool(chosen) or database.is_file())
     return Place(url.rstrip("/"), key, database, bool(named), bool(chosen), alone)
+
+
+def _of_the_project() -> str | None:
+    """The database moot.toml names, so that every command means the server's file."""
+    from moot.config import project
+
+    try:
+        found = project()
+        return found.settings.get("database") if found else None
+    except ValueError as error:
+        raise Trouble(str(error), Exit.USAGE) from None
 
 
 def key_file(database: Path) -> Path:

@@ -1,0 +1,154 @@
+"""What a question is about, in words that can be put into a sentence."""
+
+import re
+
+from msgspec import Struct
+
+LONGEST = 80
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+VERBS = _words(
+    "abandon accept acquire add adopt allow approve ask automate ban begin bet borrow build buy"
+    " cancel change charge choose close cut delay delete deploy drop end enter expand extend"
+    " fire fix found fund give go grow hire improve increase invest join keep launch leave let"
+    " license limit lower make merge migrate move offer open order outsource pay pick plan"
+    " postpone publish pull push put raise rebuild redesign reduce refuse release remove rename"
+    " renew rent reorganise replace require rewrite run save sell send set ship sign simplify"
+    " split spend standardise start stop support switch take teach test train trust try upgrade"
+    " use wait"
+)
+HELPERS = r"(?:should|shall|do|does|did|can|could|would|will|must|may|might|ought)"
+PRONOUN = r"(?:we|i|you|they|one|it|he|she)"
+DETERMINERS = _words("its the our their his her my your this that these those a an")
+STOPS = _words(
+    "in on at for to from by with within without before after during until because if when while"
+    " and or but instead than as now next this who which that so"
+)
+THEMES = {
+    "software": _words(
+        "rewrite software service code system app api database migrate deploy release"
+        " legacy platform feature website cloud server framework refactor tool bug"
+    ),
+    "money": _words(
+        "price prices pricing budget cost costs raise pay salary invest money revenue sell"
+        " discount buy fund churn spend rent margin"
+    ),
+    "people": _words(
+        "hire hiring team teams office remote people staff fire manager employee employees"
+        " culture meeting meetings week train contractor"
+    ),
+}
+
+
+class Topic(Struct, frozen=True):
+    """``do``: rewrite the billing service; ``doing``: rewriting it; ``thing``: the service."""
+
+    do: str
+    doing: str
+    thing: str
+    theme: str
+
+
+UNKNOWN = Topic("go ahead with this", "going ahead with this", "the question", "general")
+
+
+def topic_of(question: str) -> Topic:
+    """Found by plain rules; where they find nothing, words that always fit."""
+    line = _first_question(question)
+    theme = _theme(line)
+    action = _action(line)
+    if not action:
+        thing = _subject(line)
+        if thing is None:
+            return Topic(UNKNOWN.do, UNKNOWN.doing, UNKNOWN.thing, theme)
+        return Topic(f"decide about {thing}", f"deciding about {thing}", thing, theme)
+    verb, *rest = action
+    return Topic(" ".join(action), " ".join([gerund(verb), *rest]), _thing(rest) or "this", theme)
+
+
+def _first_question(text: str) -> str:
+    sentences = re.split(r"(?<=[.?!])\s+|\n", text.strip())
+    asked = [sentence for sentence in sentences if sentence.endswith("?")]
+    chosen = asked[0] if asked else (sentences[0] if sentences else "")
+    return " ".join(re.sub(r"[^\w\s'%&/+.-]", " ", chosen).split())[:200].strip(" .")
+
+
+def _theme(line: str) -> str:
+    words = set(line.lower().split())
+    counts = {theme: len(words & known) for theme, known in THEMES.items()}
+    best = max(counts, key=lambda theme: counts[theme])
+    return best if counts[best] else "general"
+
+
+def _action(line: str) -> list[str]:
+    """From the verb on: ``rewrite the billing service``."""
+    asked = re.match(rf"(?:\w+\s+)?{HELPERS}\s+(.*)", line, re.I)
+    if asked is None:
+        return []
+    words = asked[1].split()
+    if words and re.fullmatch(PRONOUN, words[0], re.I):
+        words = words[1:]
+        if not words or words[0].lower() not in VERBS:
+            return []
+    start = next((at for at, word in enumerate(words) if word.lower() in VERBS), None)
+    if start is None:
+        return []
+    found = [word if at else word.lower() for at, word in enumerate(words[start:])]
+    return _shortened([_ours(word) for word in found])
+
+
+def _ours(word: str) -> str:
+    """What is theirs in the question is simply it in the answer."""
+    return "the" if word.lower() in ("its", "their", "our", "his", "her", "my", "your") else word
+
+
+def _shortened(words: list[str]) -> list[str]:
+    while len(" ".join(words)) > LONGEST:
+        words = words[:-1]
+    while len(words) > 1 and words[-1].lower() in (*STOPS, *DETERMINERS):
+        words = words[:-1]
+    return words
+
+
+def _thing(words: list[str]) -> str:
+    """The object of the verb, up to the next preposition."""
+    found: list[str] = []
+    for word in words:
+        if word.lower() in STOPS:
+            break
+        found.append(word)
+    if len(found) > 1 and found[0].lower() in ("a", "an"):
+        found[0] = "the"
+    return " ".join(found[:6])
+
+
+def _subject(line: str) -> str | None:
+    """``Which tea for the office`` is about tea."""
+    named = re.search(r"\babout\s+(.*)", line, re.I)
+    if named and (thing := _thing([_ours(word) for word in named[1].split()])):
+        return thing
+    asked = re.match(r"(?:which|what|whose|how many|how much)\s+(.*)", line, re.I)
+    words = asked[1].split() if asked else line.split()
+    found = _thing([_ours(word) for word in words])
+    known = {"is", "are", "do", "does", "would", "should", "can", *HELPERS.split("|")}
+    kept = [word for word in found.split() if word.lower() not in known]
+    if not kept or kept[0].lower() in ("you", "we", "i", "they", "it"):
+        return None
+    if kept[0].lower() in DETERMINERS:
+        return " ".join(kept[:5]) if len(kept) > 1 else None
+    return "the " + " ".join(kept[:4]) if asked else None
+
+
+def gerund(verb: str) -> str:
+    """``rewrite`` is rewriting, ``ship`` is shipping."""
+    if verb.endswith("ie"):
+        return verb[:-2] + "ying"
+    if verb.endswith("e") and not verb.endswith(("ee", "oe")):
+        return verb[:-1] + "ing"
+    if len(verb) <= 4 and re.fullmatch(r"[^aeiou]*[aeiou][bdgklmnprt]", verb):
+        return verb + verb[-1] + "ing"
+    return verb + "ing"

@@ -1,0 +1,67 @@
+"""What a model can answer with besides words. A refusal to answer is not here: it is an answer.
+
+ModelError                      502  model_error
+├── ModelNotConfigured          422  model_not_configured (nothing was called)
+├── ModelBadRequest                  model_bad_request (the provider does not take this request)
+├── ModelAuth                        model_auth (the provider does not take the key)
+├── ModelAnswerInvalid               model_answer_invalid (it answered, but not what was asked for)
+├── ModelNotRecorded                 model_not_recorded (replaying, and nobody asked this before)
+├── ModelRateLimited            503  model_rate_limited
+├── ModelUnavailable            503  model_unavailable
+├── ModelDisconnected                model_disconnected (in the middle of an answer)
+└── ModelTimeout                504  model_timeout
+"""
+
+import math
+from typing import Any
+
+from moot.core.errors import MootError
+
+
+class ModelError(MootError):
+    """A call of a model that gave no answer; ``passing`` says whether trying again may help."""
+
+    code, status = "model_error", 502
+
+    def __init__(self, message: str, wait_s: float | None = None, **details: Any) -> None:
+        super().__init__(message, **details)
+        #: how long the provider asks to be left alone
+        self.wait_s = wait_s
+        if wait_s is not None:
+            self.retry_after = max(1, math.ceil(wait_s))
+
+
+class ModelNotConfigured(ModelError):
+    code, status = "model_not_configured", 422
+
+
+class ModelBadRequest(ModelError):
+    code = "model_bad_request"
+
+
+class ModelAuth(ModelError):
+    code = "model_auth"
+
+
+class ModelAnswerInvalid(ModelError):
+    code = "model_answer_invalid"
+
+
+class ModelNotRecorded(ModelError):
+    code = "model_not_recorded"
+
+
+class ModelRateLimited(ModelError):
+    code, status, passing = "model_rate_limited", 503, True
+
+
+class ModelUnavailable(ModelError):
+    code, status, passing = "model_unavailable", 503, True
+
+
+class ModelDisconnected(ModelError):
+    code, passing = "model_disconnected", True
+
+
+class ModelTimeout(ModelError):
+    code, status, passing = "model_timeout", 504, True

@@ -1,0 +1,17 @@
+"""What the tests of models share."""
+
+from moot.agents.models import Message, ModelRequest
+
+KEY = "sk-very-secret-0123456789"
+REAL = ("openai", "anthropic")
+HELLO = ModelRequest(model="", messages=(Message(role="user", content="Hello?"),))
+
+
+class Waits:
+    """Waiting that takes no time and is remembered."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)

@@ -1,0 +1,44 @@
+"""Models of every kind, behind a provider that is really spoken to."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from agents_helpers import KEY, Waits
+from stand_in import StandIn, stand_in
+
+from moot.agents.models.book import Book, Ways
+from moot.agents.models.entries import ModelEntry
+from moot.clock import SystemClock
+
+
+@pytest.fixture
+async def provider() -> AsyncIterator[StandIn]:
+    async with stand_in() as running:
+        yield running
+
+
+@pytest.fixture
+def waits() -> Waits:
+    return Waits()
+
+
+@pytest.fixture
+async def book_of(provider: StandIn, waits: Waits) -> AsyncIterator[Any]:
+    """``book_of("openai", attempts=2)``: a book with one entry, 'it', that the stand-in answers."""
+    made: list[Book] = []
+
+    def make(kind: str, ways: Ways | None = None, prices: Any = None, **entry: Any) -> Book:
+        where = {"url": provider.url + ("/v1" if kind == "openai" else "")}
+        given = {} if kind == "demo" else {**where, "model": "big", "key_env": "IT_KEY"}
+        one = ModelEntry(provider=kind, **{**given, **entry})  # type: ignore[arg-type]
+        secrets = {"IT_KEY": KEY}
+        book = Book(
+            {"it": one}, secrets.get, SystemClock(), ways or Ways(demo_wps=0), prices, waits
+        )
+        made.append(book)
+        return book
+
+    yield make
+    for book in made:
+        await book.aclose()
