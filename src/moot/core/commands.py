@@ -11,6 +11,7 @@ from moot.core import (
     interrupts,
     nodework,
     orchestration,
+    participating,
     starting,
     threads,
     waves,
@@ -22,6 +23,7 @@ from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow
 from moot.core.nodework import Emit
 from moot.core.outcomes import Decided, Kind, NodeError, Outcome
+from moot.core.participating import Participate, WakeEnded, WakeReport
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.starting import StartRun
@@ -111,6 +113,7 @@ class SetVariables(Struct, frozen=True):
 Command = (
     StartRun | Advance | Compute | Dispatch | FinishNode | Wake | Emit | ChildEnded | CancelRun
     | PauseRun | ResumeRun | SetVariables | Answer | ChildWaits | Control | WorkerRefused
+    | Participate | WakeEnded | WakeReport
 )  # fmt: skip
 
 
@@ -155,6 +158,12 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
             return children.child_waits(run, command)
         case Control():
             return threads.control(run, flow, command)
+        case Participate(node_id=node_id, at=at):
+            return participating.participate(run, flow, node_id, at)
+        case WakeEnded():
+            return participating.wake_ended(run, flow, command)
+        case WakeReport():
+            return participating.report(run, flow, command)
 
 
 def _compute(run: Run, flow: Flow, command: Compute) -> list[NewEvent]:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from moot.agents.desk import Invoke, nobody
 from moot.clock import Clock
 from moot.core.children import ChildEnded, ChildWaits
 from moot.core.commands import Advance, Command, ResumeRun, Wake
@@ -32,6 +33,7 @@ from moot.engine.head import Head
 from moot.engine.hub import Hub, inbox_of
 from moot.engine.metrics import Metrics
 from moot.engine.runs import Runs, complete
+from moot.engine.speakers import Speakers
 from moot.engine.speech import Speeches
 from moot.engine.tasks import Tasks
 from moot.engine.timers import Timers
@@ -59,6 +61,7 @@ class Host:
         limits: Limits | None = None,
         heads: int = 4096,
         activities: int = 256,
+        speaks: Invoke | None = None,
     ) -> None:
         self.store, self.flows, self.clock = store, flows, clock
         self.limits = limits or Limits()
@@ -68,6 +71,7 @@ class Host:
         self.metrics = Metrics()
         self.tasks = Tasks()
         self.activities = Activities(self, activities)
+        self.speakers = Speakers(self, speaks or nobody, activities)
         self.timers = Timers(clock, self._ring)
         self.runs = Runs(store, flows, heads)
         self._scopes: dict[tuple[str, str], str] = {}
@@ -222,12 +226,16 @@ class Host:
         self.activities.keep(run.run_id, owed.activities)
         for node_id, attempt in owed.activities:
             self.activities.start(head, node_id, attempt)
-        if unfinished or owed.instant or owed.dispatches:
+        self.speakers.keep(run.run_id, owed.speakers)
+        for node_id, wake_id in owed.speakers:
+            self.speakers.start(head, node_id, wake_id)
+        if unfinished or owed.instant or owed.dispatches or owed.talks:
             self.tasks.start(self._go_on(run.tenant, run.run_id))
 
     def _finished(self, run: Run) -> None:
         self.timers.set(run.tenant, run.run_id, None)
         self.activities.keep(run.run_id, [])
+        self.speakers.keep(run.run_id, [])
         self._release(run.tenant, run.scope_id, run.run_id)
         if run.parent_run is not None:
             self.tasks.start(self._harvest(run.tenant, run.parent_run, run.run_id))
@@ -384,5 +392,6 @@ class Host:
         self.timers.close()
         self.hub.close()
         await self.activities.aclose()
+        await self.speakers.aclose()
         await self.tasks.aclose()
         await self.store.aclose()
