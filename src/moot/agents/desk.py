@@ -72,6 +72,8 @@ class Done(Struct, frozen=True, kw_only=True):
     meta: dict[str, Any] | None = None
     #: which model produced it, as the turn carries it
     agent: dict[str, Any] | None = None
+    #: what is recorded with it
+    facts: tuple[NewEvent, ...] = ()
 
 
 class Desk(Protocol):
@@ -87,6 +89,9 @@ class Desk(Protocol):
 
     async def report(self, *events: NewEvent) -> None:
         """Facts about the work."""
+
+    async def agreed(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
+        """Whether a person lets this agent use a dangerous tool so. Waits for the answer."""
 
     def say(self, delta: str) -> None:
         """Words as they come, for whoever listens now; they are not kept."""

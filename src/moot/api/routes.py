@@ -3,6 +3,7 @@
 import re
 
 from moot.api import (
+    agents,
     bundle,
     conformance,
     discovery,
@@ -28,6 +29,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *speech.ENDPOINTS,
     *transfer.ENDPOINTS,
     *workflows.ENDPOINTS,
+    *agents.ENDPOINTS,
     *bundle.ENDPOINTS,
     *keys.ENDPOINTS,
     *discovery.ENDPOINTS,

@@ -1,5 +1,6 @@
 """What the handlers work with, made once when the server starts."""
 
+from moot.agents.registry import Agents
 from moot.api.auth import Keyring
 from moot.api.limits import RateLimit
 from moot.api.turns import Turns
@@ -10,8 +11,11 @@ from moot.store.protocol import Store
 
 
 class Services:
-    def __init__(self, settings: Settings, host: Host, store: Store, clock: Clock) -> None:
+    def __init__(
+        self, settings: Settings, host: Host, store: Store, clock: Clock, agents: Agents
+    ) -> None:
         self.settings, self.host, self.store, self.clock = settings, host, store, clock
+        self.agents = agents
         self.keyring = Keyring(store, clock)
         self.rate = RateLimit(settings.rate_limit, clock)
         self.turns = Turns()

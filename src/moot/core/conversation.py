@@ -123,7 +123,10 @@ def led(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
         "members": [
             {
                 "agentId": member["agentId"],
-                "profile": {key: value for key, value in member.items() if key != "agentId"},
+                "profile": {
+                    **{key: value for key, value in member.items() if key != "agentId"},
+                    **spec.profiles.get(member["agentId"], {}),
+                },
             }
             for member in members
         ],

@@ -160,6 +160,8 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
     group_id: str | None = None
     #: how the host leads it: a policy; None leaves it to those who speak
     participation: dict[str, Any] | None = None
+    #: what is known of those who speak: role and the like
+    profiles: dict[str, dict[str, Any]] = {}
     #: what a test host says by itself: so many pairs of a user's and an agent's turn
     mock_turns: int | None = None
 

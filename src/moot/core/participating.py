@@ -47,6 +47,8 @@ class WakeEnded(Struct, frozen=True, kw_only=True):
     #: what is told about the turn beside its words
     meta: dict[str, Any] | None = None
     agent: dict[str, Any] | None = None
+    #: what else is recorded with it
+    facts: tuple[NewEvent, ...] = ()
 
 
 class WakeReport(Struct, frozen=True):
@@ -155,6 +157,12 @@ def wake_ended(run: Run, flow: Flow, given: WakeEnded) -> list[NewEvent]:
     if talk is None or wake is None:
         return []
     node = flow.nodes[given.node_id]
+    return [*given.facts, *_ending(run, flow, node, talk, wake, given)]
+
+
+def _ending(
+    run: Run, flow: Flow, node: FlowNode, talk: Conversation, wake: Wake, given: WakeEnded
+) -> list[NewEvent]:
     if given.outcome != "spoke" or wake.task not in SPOKEN:
         return _without_turn(node, talk, wake, given)
     said: dict[str, Any] = {
@@ -259,7 +267,15 @@ def report(run: Run, flow: Flow, given: WakeReport) -> list[NewEvent]:
         if given.required:
             raise Conflict("The member no longer has the floor.", runId=run.run_id)
         return []
-    return list(given.events)
+    return [event for event in given.events if not _known(talk, given, event)]
+
+
+def _known(talk: Conversation | None, given: WakeReport, event: NewEvent) -> bool:
+    """Work that was begun before a crash begins once."""
+    if event.type != "agent.invocation.started" or talk is None or talk.floor is None:
+        return False
+    event.hints = {"wake": given.wake_id}
+    return talk.floor.wakes[given.wake_id].begun
 
 
 def silent(node: FlowNode, talk: Conversation, at: int) -> list[NewEvent]:

@@ -83,6 +83,8 @@ class Wake(Struct, omit_defaults=True):
     due: int
     #: hears nothing that was said after this turn by the others
     blind: int | None = None
+    #: the host has begun to work on it
+    begun: bool = False
 
 
 class Spent(Struct, omit_defaults=True):

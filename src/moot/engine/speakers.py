@@ -192,7 +192,13 @@ def ended(node_id: str, wake_id: str, done: Done, at: int) -> WakeEnded:
         error=done.error,
         meta=done.meta,
         agent=done.agent,
+        facts=tuple(_at(node_id, fact) for fact in done.facts),
     )
+
+
+def _at(node_id: str, fact: NewEvent) -> NewEvent:
+    fact.node_id = node_id
+    return fact
 
 
 class WakeDesk:

@@ -35,6 +35,7 @@ def _asks(call: Call, mock_turns: int | None) -> GateSpec:
         owner=config.get("agentId"),
         group_id=config.get("groupId"),
         participation=_policy(call),
+        profiles=_profiles(call),
         mock_turns=mock_turns,
     )
     data: dict[str, Any] = {
@@ -62,6 +63,14 @@ def _policy(call: Call) -> dict[str, Any] | None:
     except msgspec.ValidationError as error:
         raise BadRequest(f"participation does not fit: {error}", field="participation") from None
     return dict(said)
+
+
+def _profiles(call: Call) -> dict[str, dict[str, Any]]:
+    found = _given(call, "profiles")
+    try:
+        return msgspec.convert(found or {}, dict[str, dict[str, str]])  # type: ignore[return-value]
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"profiles does not fit: {error}", field="profiles") from None
 
 
 def _given(call: Call, name: str, in_config: str | None = None) -> Any:
