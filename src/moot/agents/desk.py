@@ -26,6 +26,8 @@ class Assignment(Struct, frozen=True, kw_only=True):
     run_id: str
     node_id: str
     agent: str
+    #: which of the run's invocations this is
+    invocation: str
     task: Task
     why: str = ""
     #: where it takes place, for what is said in the same place to be alike

@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 
 #: marks that do not show or turn the reading order around
-_UNSEEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f]")
+_UNSEEN = re.compile(
+    "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f]"
+)
 #: ends of lines that are not written as such
 _BREAKS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f]")
@@ -54,8 +56,8 @@ def fenced(content: Any, names: tuple[str, ...] = ()) -> tuple[str, list[str]]:
 
     text = _BREAKS.sub("\n", text)
     text = note("hidden-characters", _CONTROLS.sub("", _UNSEEN.sub("", text)))
-    text = note("markup", _DOUBLE.sub("‹‹", text))
-    text = note("markup", _ANGLE.sub("‹", text))
+    text = note("markup", _DOUBLE.sub("\u2039\u2039", text))
+    text = note("markup", _ANGLE.sub("\u2039", text))
     text = note("markup", _SQUARE.sub("⁅", text))
     text = note("speaker-tag", _SPEAKER.sub(lambda found: _tag(found, names), text))
     if len(text) > LONGEST:
@@ -74,7 +76,7 @@ def _tag(found: re.Match[str], names: tuple[str, ...]) -> str:
     blank, mark, name, close, colon = found.groups()
     if not _imitates(name, names):
         return found.group()
-    return f"{blank}(quoting) {mark}{name}{close}{colon.replace(':', '：')}"
+    return f"{blank}(quoting) {mark}{name}{close}{colon.replace(':', ' -')}"
 
 
 def _imitates(name: str, names: tuple[str, ...]) -> bool:

@@ -66,7 +66,7 @@ class _Work:
         self._model: Chosen = book.choose(str(reference))
         self._usage = Usage(model=self._model.reference.text)
         self._began = desk.now()
-        self._invocation = f"{assignment.run_id}:{assignment.node_id}:{assignment.turn}"
+        self._invocation = assignment.invocation
 
     async def done(self) -> Done:
         prompt = prompt_of(self._agent, self._assignment)
@@ -91,8 +91,9 @@ class _Work:
             messages.append(
                 Message(role="assistant", content=answer.text, tool_calls=answer.tool_calls)
             )
-            for call in answer.tool_calls:
-                messages.append(await self._toolbox.use(call, self._agent, self._desk))
+            messages += [
+                await self._toolbox.use(call, self._agent, self._desk) for call in answer.tool_calls
+            ]
         raise AssertionError("the last round has no tools")
 
     async def _ask(self, prompt: Prompt, messages: list[Message], without_tools: bool) -> Answer:

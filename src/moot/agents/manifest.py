@@ -88,7 +88,9 @@ def from_markdown(text: str, name: str) -> Agent:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = line + (mark.line if mark is not None else 0)
-        raise ManifestProblem(f"this is no YAML: {getattr(error, 'problem', error)}", place) from None
+        raise ManifestProblem(
+            f"this is no YAML: {getattr(error, 'problem', error)}", place
+        ) from None
     if not isinstance(said, dict):
         raise ManifestProblem("the front matter must be 'key: value' lines", line)
     fields = {field.encode_name: field.name for field in msgspec.structs.fields(Agent)}
@@ -97,7 +99,9 @@ def from_markdown(text: str, name: str) -> Agent:
         if str(key) not in known:
             meant = nearest(str(key), list(fields))
             hint = f"; did you mean '{meant}'?" if meant else ""
-            raise ManifestProblem(f"'{key}' is not known here{hint}", line + _line_of(head, str(key)))
+            raise ManifestProblem(
+                f"'{key}' is not known here{hint}", line + _line_of(head, str(key))
+            )
     body = {**_camel(said, fields), "name": str(said.get("name", name)), "prompt": prompt.strip()}
     if said.get("prompt"):
         raise ManifestProblem("the prompt is the text below the front matter", line)
@@ -128,6 +132,9 @@ def _split(text: str) -> tuple[str, int, str]:
 
 def _line_of(head: str, key: str) -> int:
     for number, line in enumerate(head.splitlines()):
-        if line.split(":", 1)[0].strip().replace("_", "").casefold() == key.replace("_", "").casefold():
+        if (
+            line.split(":", 1)[0].strip().replace("_", "").casefold()
+            == key.replace("_", "").casefold()
+        ):
             return number
     return 0

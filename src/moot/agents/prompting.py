@@ -39,8 +39,7 @@ def prompt_of(agent: Agent, assignment: Assignment) -> Prompt:
     flagged: dict[int, list[str]] = {}
     names = tuple(called(assignment, name) for name in assignment.members)
     messages = [Message(role="system", content=_who_you_are(agent, assignment))]
-    for heard in assignment.transcript:
-        messages.append(_turn(heard, assignment, names, flagged))
+    messages += [_turn(heard, assignment, names, flagged) for heard in assignment.transcript]
     messages.append(Message(role="user", name="host", content=_wanted(assignment)))
     return Prompt(tuple(messages), _format(assignment), _context(agent, assignment), flagged)
 
@@ -107,7 +106,7 @@ def _wanted(assignment: Assignment) -> str:
 def _format(assignment: Assignment) -> ResponseFormat | None:
     match assignment.task:
         case "hand":
-            shape = {"raised": {"type": "boolean"}, "urgency": {"type": "number"}}
+            shape: dict[str, Any] = {"raised": {"type": "boolean"}, "urgency": {"type": "number"}}
             return _object("hand", shape)
         case "choose":
             others = [name for name in assignment.members if name != assignment.agent]
@@ -179,8 +178,10 @@ def told(assignment: Assignment, answer: dict[str, Any]) -> str:
     lines = []
     if answer.get("agreements"):
         lines.append("Agreed: " + "; ".join(map(str, answer["agreements"])))
-    for item in answer.get("disagreements") or []:
-        if isinstance(item, dict):
-            lines.append(f"{item.get('by', 'Somebody')} disagrees: {item.get('text', '')}")
+    lines += [
+        f"{item.get('by', 'Somebody')} disagrees: {item.get('text', '')}"
+        for item in answer.get("disagreements") or []
+        if isinstance(item, dict)
+    ]
     lines.append(f"Proposed: {answer.get('decision', '')}")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Tools in an agent's hands: only those it was given, each call recorded before its result is used."""
+"""Tools in an agent's hands: only those it was given, each call recorded before it is used."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,7 +25,7 @@ class Usable(Struct, frozen=True, kw_only=True):
     name: str
     call: Callable[[dict[str, Any], str], Awaitable[Any]]
     description: str = ""
-    parameters: dict[str, Any] = {"type": "object", "properties": {}}
+    parameters: dict[str, Any] = msgspec.field(default_factory=lambda: {"type": "object"})
     #: a person must agree to each call
     dangerous: bool = False
     #: may be made again when a crash left it unknown whether it was
@@ -53,7 +53,8 @@ class Toolbox:
         if problem is not None:
             return _message(call, {"error": {"code": "validation_error", "message": problem}})
         if tool.dangerous and not await desk.agreed(agent.agent_id, tool.name, arguments):
-            return _message(call, {"error": {"code": "not_approved", "message": "A person said no."}})
+            error = {"code": "not_approved", "message": "A person said no."}
+            return _message(call, {"error": error})
         try:
             outcome = await desk.effect(
                 f"tool:{tool.name}",
@@ -70,6 +71,13 @@ class Toolbox:
         returned = {**_names(call, agent), "status": "forbidden", "error": error}
         await desk.report(called, NewEvent("agent.toolReturned", returned))
         return _message(call, {"error": error})
+
+
+class NoTools:
+    """A host that has none."""
+
+    def for_agent(self, agent: Agent) -> Toolbox:
+        return Toolbox({})
 
 
 def _arguments(call: ToolCall, tool: Usable) -> tuple[dict[str, Any], str | None]:

@@ -110,10 +110,8 @@ async def convene(request: Request) -> Reply:
     return request.made
 
 
-async def _led(
-    request: Request, asked: Convene, members: list[dict[str, Any]]
-) -> dict[str, Any]:
-    """Nothing for a council that nobody leads; else its policy, and what is known of the members."""
+async def _led(request: Request, asked: Convene, members: list[dict[str, Any]]) -> dict[str, Any]:
+    """Nothing for a council that nobody leads; else its policy, and who the members are."""
     if asked.policy is None and asked.moderator is None and asked.budget is None:
         return {}
     policy, budget = asked.policy or Policy(), asked.budget or Budget()

@@ -101,9 +101,40 @@ def drop(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
     return [_event("moot.turn.dropped", dropped, given, talk)]
 
 
+def agree(
+    run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
+) -> list[NewEvent]:
+    """``allow`` and ``deny`` name what was asked."""
+    events = []
+    for word in ("allow", "deny"):
+        if word not in given.content:
+            continue
+        name = str(given.content[word])
+        found = talk.floor.asks.get(name) if talk.floor is not None else None
+        if found is None or found.allowed is not None:
+            raise NotFound("Nobody asks that here any more.", askId=name[:64])
+        payload = {
+            "askId": name,
+            "allowed": word == "allow",
+            "by": sender,
+            "via": given.who.principal,
+        }
+        events.append(
+            NewEvent(
+                "moot.tool.answered",
+                {"conversationId": talk.conversation_id, **payload},
+                given.node_id,
+                cause=found.seq,
+            )
+        )
+    return events
+
+
 LEADING: dict[str, Callable[..., list[NewEvent]]] = {
     "continue": go_on,
     "participation": lead,
     "admit": admit,
     "drop": drop,
+    "allow": agree,
+    "deny": agree,
 }

@@ -157,7 +157,8 @@ def wake_ended(run: Run, flow: Flow, given: WakeEnded) -> list[NewEvent]:
     if talk is None or wake is None:
         return []
     node = flow.nodes[given.node_id]
-    return [*given.facts, *_ending(run, flow, node, talk, wake, given)]
+    facts = [_caused(fact, wake) for fact in given.facts]
+    return [*facts, *_ending(run, flow, node, talk, wake, given)]
 
 
 def _ending(
@@ -263,16 +264,29 @@ def _held(
 
 def report(run: Run, flow: Flow, given: WakeReport) -> list[NewEvent]:
     talk = run.conversations.get(given.node_id)
-    if _open_wake(run, talk, given.wake_id) is None:
+    wake = _open_wake(run, talk, given.wake_id)
+    if wake is None:
         if given.required:
             raise Conflict("The member no longer has the floor.", runId=run.run_id)
         return []
-    return [event for event in given.events if not _known(talk, given, event)]
+    return [_caused(event, wake) for event in given.events if not _known(talk, given, event)]
+
+
+def _caused(event: NewEvent, wake: Wake) -> NewEvent:
+    """What a member does is caused by its having the floor, unless it says otherwise."""
+    if event.cause is None:
+        event.cause = wake.seq
+    return event
 
 
 def _known(talk: Conversation | None, given: WakeReport, event: NewEvent) -> bool:
-    """Work that was begun before a crash begins once."""
-    if event.type != "agent.invocation.started" or talk is None or talk.floor is None:
+    """Work that was begun before a crash begins once; so does a question."""
+    if talk is None or talk.floor is None:
+        return False
+    if event.type == "moot.tool.asked":
+        event.payload = {"conversationId": talk.conversation_id, **event.payload}
+        return event.payload.get("askId") in talk.floor.asks
+    if event.type != "agent.invocation.started":
         return False
     event.hints = {"wake": given.wake_id}
     return talk.floor.wakes[given.wake_id].begun

@@ -25,6 +25,9 @@ NATURAL = frozenset({"rounds", "consensus", "moderator"})
 #: turns that wait for a person to let them in
 MOST_HELD = 32
 
+#: the end of the year 9999
+NEVER = 253_402_300_799_999
+
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 
 
@@ -87,6 +90,17 @@ class Wake(Struct, omit_defaults=True):
     begun: bool = False
 
 
+class ToolAsk(Struct, omit_defaults=True):
+    """A member wants to use a tool that needs a person's word."""
+
+    agent: str
+    tool: str
+    wake: str
+    since: int
+    seq: int
+    allowed: bool | None = None
+
+
 class Spent(Struct, omit_defaults=True):
     calls: int = 0
     tokens: int = 0
@@ -125,6 +139,8 @@ class Floor(Struct, omit_defaults=True):
     stopped: str | None = None
     #: the first turn of a blind round
     opened_turn: int = 0
+    #: dangerous tools that members want to use: number -> what, and whether a person agrees
+    asks: dict[str, ToolAsk] = {}
     #: turns that were finished while their speaker might not speak: place in the log -> turn
     held: dict[str, dict[str, Any]] = {}
 
@@ -193,7 +209,9 @@ def _settled(floor: Floor, name: str) -> None:
 
 def answered(floor: Floor, said: dict[str, Any]) -> None:
     """``moot.participation.answered``: a wake is over."""
-    wake = floor.wakes.pop(str(said.get("wakeId", "")), None)
+    wake_id = str(said.get("wakeId", ""))
+    wake = floor.wakes.pop(wake_id, None)
+    floor.asks = {name: ask for name, ask in floor.asks.items() if ask.wake != wake_id}
     _spend(floor, said)
     if wake is None:
         return
@@ -273,6 +291,28 @@ def continued(floor: Floor, said: dict[str, Any], at: int) -> None:
         floor.phase, floor.votes, floor.proposal = "talk", {}, None
         if floor.round < floor.policy.rounds:
             floor.round, floor.had, floor.hands = floor.round + 1, {}, None
+
+
+def tool_asked(floor: Floor, said: dict[str, Any], sequence: int, at: int) -> None:
+    """``moot.tool.asked``: the member waits, and its silence does not count."""
+    wake_id = str(said.get("wakeId", ""))
+    wake = floor.wakes.get(wake_id)
+    if wake is not None and len(floor.asks) < MOST_HELD:
+        name = str(said.get("askId", ""))
+        floor.asks[name] = ToolAsk(
+            agent=wake.agent, tool=str(said.get("toolName", "")), wake=wake_id, since=at,
+            seq=sequence,
+        )  # fmt: skip
+        wake.due = NEVER
+
+
+def tool_answered(floor: Floor, said: dict[str, Any], at: int) -> None:
+    """``moot.tool.answered``"""
+    asked = floor.asks.get(str(said.get("askId", "")))
+    if asked is not None:
+        asked.allowed = said.get("allowed") is True
+        if asked.wake in floor.wakes:
+            floor.wakes[asked.wake].due = at + floor.policy.limits.silence * 1000
 
 
 def held(floor: Floor, said: dict[str, Any], sequence: int) -> None:

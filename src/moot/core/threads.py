@@ -25,7 +25,7 @@ from moot.core.waiting import Conversation
 #: controls that only a person may use; the others are open to every participant
 HUMAN_ONLY = frozenset(
     {"mute", "unmute", "pause", "prod", "ttl_seconds", "discussion", "invited_auto"}
-    | {"continue", "admit", "drop", "participation"}
+    | {"continue", "admit", "drop", "allow", "deny", "participation"}
 )
 KNOWN = HUMAN_ONLY | {"done", "invite", "uninvite"}
 
@@ -61,9 +61,8 @@ def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
         events.append(_join(talk, given, sender))
     if "uninvite" in given.content:
         events += _leave(talk, given, sender)
-    for word, lead in LEADING.items():
-        if word in given.content:
-            events += lead(run, flow, talk, given, sender)
+    for lead in dict.fromkeys(LEADING[word] for word in LEADING if word in given.content):
+        events += lead(run, flow, talk, given, sender)
     apart = ("invite", "uninvite", *LEADING)
     rest = {key: value for key, value in given.content.items() if key not in apart}
     if rest:

@@ -186,7 +186,7 @@ def _closed(run: "Run", event: Event, at: int) -> None:
         found.open = False
         found.asked = {}
         if found.floor is not None:
-            found.floor.wakes, found.floor.held = {}, {}
+            found.floor.wakes, found.floor.held, found.floor.asks = {}, {}, {}
 
 
 def _controlled(run: "Run", event: Event, at: int) -> None:
@@ -248,6 +248,12 @@ LED: dict[str, Callable[[participation.Floor, Event, int], None]] = {
     ),
     "moot.turn.held": lambda floor, event, at: participation.held(
         floor, event.payload, event.sequence
+    ),
+    "moot.tool.asked": lambda floor, event, at: participation.tool_asked(
+        floor, event.payload, event.sequence, at
+    ),
+    "moot.tool.answered": lambda floor, event, at: participation.tool_answered(
+        floor, event.payload, at
     ),
     "moot.turn.admitted": lambda floor, event, at: participation.settled(floor, event.payload),
     "moot.turn.dropped": lambda floor, event, at: participation.settled(floor, event.payload),

@@ -227,6 +227,7 @@ class Host:
         for node_id, attempt in owed.activities:
             self.activities.start(head, node_id, attempt)
         self.speakers.keep(run.run_id, owed.speakers)
+        self.speakers.tell(run.run_id)
         for node_id, wake_id in owed.speakers:
             self.speakers.start(head, node_id, wake_id)
         if unfinished or owed.instant or owed.dispatches or owed.talks:

@@ -46,6 +46,8 @@ class Speakers:
         self._host, self._invoke = host, invoke
         self._slots = asyncio.Semaphore(limit)
         self._running: dict[str, dict[tuple[str, str], asyncio.Task[None]]] = {}
+        #: run -> who waits for a word in it
+        self._heard: dict[str, asyncio.Event] = {}
 
     def start(self, head: Head, node_id: str, wake_id: str) -> None:
         """Begin unless it is already under way."""
@@ -64,6 +66,22 @@ class Speakers:
                 mine.pop(key).cancel()
             if not mine:
                 del self._running[run_id]
+
+    async def answer_to(self, head: Head, node_id: str, ask_id: str) -> bool:
+        """A person's word on the use of a tool; it may take days."""
+        while True:
+            talk = self._host.runs.current(head).run.conversations[node_id]
+            asked = talk.floor.asks.get(ask_id) if talk.floor is not None else None
+            if asked is None or asked.allowed is not None:
+                return asked is not None and asked.allowed is True
+            heard = self._heard.setdefault(head.run.run_id, asyncio.Event())
+            await heard.wait()
+
+    def tell(self, run_id: str) -> None:
+        """Something has happened in the run."""
+        heard = self._heard.pop(run_id, None)
+        if heard is not None:
+            heard.set()
 
     def __len__(self) -> int:
         return sum(len(mine) for mine in self._running.values())
@@ -107,7 +125,7 @@ class Speakers:
         wake = talk.floor.wakes[wake_id]
         desk = WakeDesk(self._host, head, node_id, wake_id, wake)
         try:
-            assignment = await self._assignment(head, node_id, talk, wake)
+            assignment = await self._assignment(head, node_id, talk, wake_id)
             return await self._invoke(assignment, desk)
         except (Unavailable, Conflict):
             raise
@@ -120,10 +138,11 @@ class Speakers:
             desk.fall_silent()
 
     async def _assignment(
-        self, head: Head, node_id: str, talk: Conversation, wake: Wake
+        self, head: Head, node_id: str, talk: Conversation, wake_id: str
     ) -> Assignment:
         floor, run = talk.floor, head.run
         assert floor is not None
+        wake = floor.wakes[wake_id]
         heard = await self._transcript(head, node_id, wake)
         limits = floor.policy.limits
         left = max(1, (limits.calls - floor.spent.calls) // max(1, len(floor.wakes)))
@@ -132,6 +151,7 @@ class Speakers:
             run_id=run.run_id,
             node_id=node_id,
             agent=wake.agent,
+            invocation=f"{run.run_id}:{node_id}:{wake_id}",
             task=wake.task,
             place=talk.conversation_id,
             turn=wake.turn + 1,
@@ -210,7 +230,7 @@ class WakeDesk:
         self.attempt, self.earlier = 1, 0
         seq, _, index = wake_id.partition(".")
         self._first = int(seq) * 10_000 + int(index or 0) * 100
-        self._calls = 0
+        self._calls = self._asks = 0
         self._speech: Speech | None = None
 
     def now(self) -> int:
@@ -238,6 +258,19 @@ class WakeDesk:
         command = WakeReport(self.node_id, self._wake_id, facts, self.now(), required)
         task = self._host.tasks.start(self._host.handle(self.tenant, self.run_id, command))
         await asyncio.shield(task)
+
+    async def agreed(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
+        self._asks += 1
+        name = f"{self._wake_id}.{self._asks}"
+        asked = {
+            "wakeId": self._wake_id,
+            "askId": name,
+            "agentId": agent,
+            "toolName": tool,
+            "inputs": arguments,
+        }
+        await self.recorded(NewEvent("moot.tool.asked", asked))
+        return await self._host.speakers.answer_to(self._head, self.node_id, name)
 
     def say(self, delta: str) -> None:
         if self._wake.task not in SPOKEN or not delta:

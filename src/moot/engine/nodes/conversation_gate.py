@@ -66,9 +66,12 @@ def _policy(call: Call) -> dict[str, Any] | None:
 
 
 def _profiles(call: Call) -> dict[str, dict[str, Any]]:
-    found = _given(call, "profiles")
+    found = _given(call, "profiles") or {}
     try:
-        return msgspec.convert(found or {}, dict[str, dict[str, str]])  # type: ignore[return-value]
+        return {
+            name: dict(said)
+            for name, said in msgspec.convert(found, dict[str, dict[str, str]]).items()
+        }
     except msgspec.ValidationError as error:
         raise BadRequest(f"profiles does not fit: {error}", field="profiles") from None
 

@@ -9,14 +9,14 @@ from moot.store.protocol import Record
 COLUMNS = "tenant, kind, name, version, body, created_at, by, gone"
 HISTORY = f"""
 SELECT {COLUMNS} FROM records WHERE tenant = ? AND kind = ? AND name = ? ORDER BY id DESC
-"""  # noqa: S608 - the columns are ours
+"""
 NEWEST = f"{HISTORY} LIMIT 1"
 ALL_NEWEST = f"""
 SELECT {COLUMNS} FROM records
 WHERE id IN (SELECT max(id) FROM records WHERE tenant = ? AND kind = ? GROUP BY name)
   AND NOT gone
 ORDER BY name
-"""  # noqa: S608 - the columns are ours
+"""
 
 
 def _record(columns: tuple[Any, ...]) -> Record:

@@ -173,7 +173,7 @@ class SqliteStore:
         return await self._readers.run(queries.definitions, tenant)
 
     async def put_record(self, record: Record) -> None:
-        await self._write(lambda db: db.execute(statements.PUT_RECORD, astuple(record)) and None)
+        await self._write(lambda db: _changes(db, statements.PUT_RECORD, astuple(record)))
 
     async def record(self, tenant: str, kind: str, name: str) -> Record | None:
         return await self._readers.run(records.newest, tenant, kind, name)
