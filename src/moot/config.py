@@ -21,6 +21,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host: str = "127.0.0.1"  #: MOOT_HOST - the address to listen on
     port: int = 7666  #: MOOT_PORT - 0 takes a free one
     workflows: str | None = None  #: MOOT_WORKFLOWS - a folder of definitions to register
+    agents: str | None = None  #: MOOT_AGENTS - a folder of agents, one Markdown file each
     nodes: str | None = None  #: MOOT_NODES - a Python file of @node functions
     conformance: bool = False  #: MOOT_CONFORMANCE - test nodes, mock providers and seams
     openwop_dir: str | None = None  #: MOOT_OPENWOP_DIR - published fixtures for --conformance

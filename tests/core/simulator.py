@@ -41,6 +41,7 @@ from moot.core.graph import PortProblem
 from moot.core.masking import sealed_event
 from moot.core.orchestration import WorkerRefused
 from moot.core.outcomes import Call, Completed, Failed, Kind, NodeError, NodeType
+from moot.core.participating import Participate
 from moot.core.pending import Owed, pending
 from moot.core.resolving import Answer
 from moot.core.run import NODE_ENDS, Run, apply, fold
@@ -278,6 +279,8 @@ class World:
                 self._decide(life, Compute(owed.instant[0], self.at, life.sealed))
             elif owed.dispatches:
                 self._dispatch(life, owed.dispatches[0])
+            elif owed.talks:
+                assert self._decide(life, Participate(owed.talks[0], self.at)), "a step was owed"
             else:
                 self.unfinished.discard(run_id)
                 return

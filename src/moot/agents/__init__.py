@@ -1,1 +1,1 @@
-"""Agents: what they are and the models that speak for them. No rule of a run lives here."""
+"""Agents that speak: who they are, what they are told, which model and which tools they use."""

@@ -3,6 +3,7 @@
 import re
 
 from moot.api import (
+    agents,
     bundle,
     conformance,
     diffs,
@@ -33,6 +34,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *supervising.ENDPOINTS,
     *transfer.ENDPOINTS,
     *workflows.ENDPOINTS,
+    *agents.ENDPOINTS,
     *bundle.ENDPOINTS,
     *memory.ENDPOINTS,
     *keys.ENDPOINTS,

@@ -13,6 +13,9 @@ from typing import Any
 
 import uvicorn
 
+from moot.agents.invoke import Invoker
+from moot.agents.registry import Agents
+from moot.agents.tools import NoTools
 from moot.api import tokens
 from moot.api.app import App
 from moot.api.auth import DEFAULT_TENANT, LIVE_PREFIX, hash_of, new_key
@@ -21,7 +24,7 @@ from moot.api.folder import register_folder
 from moot.api.http import Http
 from moot.api.services import Services
 from moot.clock import Clock, SystemClock
-from moot.config import Settings, bootstrap_key
+from moot.config import Settings, bootstrap_key, project, secret
 from moot.core.errors import MootError
 from moot.core.outcomes import NodeType
 from moot.core.starting import Limits
@@ -29,6 +32,7 @@ from moot.engine.flows import Flows
 from moot.engine.host import Host
 from moot.engine.nodes import registry
 from moot.engine.nodes.mock_ai import Programs
+from moot.project import book_of
 from moot.store.protocol import Store
 from moot.store.sqlite import SqliteStore
 
@@ -49,13 +53,19 @@ async def build(settings: Settings, store: Store, clock: Clock) -> Services:
         depth=settings.max_depth,
         tree=settings.max_tree_runs,
     )
-    host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities)
-    services = Services(settings, host, store, clock, programs)
+    agents = Agents(store, clock)
+    book = book_of(project(), settings, secret, clock)
+    invoker = Invoker(book, agents.find, NoTools())
+    host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities, invoker)
+    services = Services(settings, host, store, clock, agents, programs)
     fresh = clock.new_secret("").encode()
     services.token_secret = await store.secret(tokens.SECRET_NAME, fresh)
     await first_key(services)
     if settings.conformance:
         services.fixtures = await seed(services)
+    if settings.agents:
+        for problem in await agents.load(DEFAULT_TENANT, Path(settings.agents)):
+            log.warning("An agent's file was left out: %s", problem)
     if settings.workflows:
         for problem in await register_folder(services, Path(settings.workflows)):
             log.warning("A workflow file was left out: %s", problem)

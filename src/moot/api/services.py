@@ -1,5 +1,6 @@
 """What the handlers work with, made once when the server starts."""
 
+from moot.agents.registry import Agents
 from moot.api.auth import Keyring
 from moot.api.limits import RateLimit
 from moot.api.turns import Turns
@@ -17,9 +18,11 @@ class Services:
         host: Host,
         store: Store,
         clock: Clock,
+        agents: Agents,
         programs: Programs | None = None,
     ) -> None:
         self.settings, self.host, self.store, self.clock = settings, host, store, clock
+        self.agents = agents
         self.keyring = Keyring(store, clock)
         self.rate = RateLimit(settings.rate_limit, clock)
         self.turns = Turns()

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from moot.api import interrupts
 from moot.api.auth import LIVE_PREFIX, new_key
@@ -20,6 +21,7 @@ from moot.core.errors import (
     RunNotFound,
 )
 from moot.core.events import iso
+from moot.core.participation import Floor, Policy
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.starting import StartRun
@@ -36,6 +38,15 @@ Text = Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)]
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
+class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a led council stops at the latest."""
+
+    turns: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    tokens: Annotated[int, Meta(ge=1)] | None = None
+    money: Annotated[float, Meta(gt=0)] | None = None
+    minutes: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+
+
 class Convene(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A council: a question to a closed roster, or with ``open`` to whoever is invited."""
 
@@ -43,6 +54,10 @@ class Convene(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     participants: list[Name | dict[str, Any]] = []
     title: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
     open: bool = False
+    #: who leads it; with any of these the host gives the floor to its agents
+    moderator: Name | None = None
+    policy: Policy | None = None
+    budget: Budget | None = None
 
 
 class Close(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,6 +96,7 @@ async def convene(request: Request) -> Reply:
         rosters.check_roster(members)
         inputs["participants"] = members
     services, caller = request.services, request.caller
+    inputs |= await _led(request, asked, members)
     flow = await services.host.flows.newest(caller.tenant, THREAD)
     command = StartRun(
         tenant=caller.tenant,
@@ -92,6 +108,36 @@ async def convene(request: Request) -> Reply:
     )
     await services.host.create(flow, command, request.recording(_convened))
     return request.made
+
+
+async def _led(request: Request, asked: Convene, members: list[dict[str, Any]]) -> dict[str, Any]:
+    """Nothing for a council that nobody leads; else its policy, and who the members are."""
+    if asked.policy is None and asked.moderator is None and asked.budget is None:
+        return {}
+    policy, budget = asked.policy or Policy(), asked.budget or Budget()
+    names = [str(member["agentId"]) for member in members]
+    limits, most = policy.limits, policy.rounds * len(names) + len(names)
+    limits = replace(
+        limits,
+        consecutive=budget.turns or max(limits.consecutive, min(most, 1000)),
+        tokens=budget.tokens or limits.tokens,
+        money=budget.money or limits.money,
+        minutes=budget.minutes or limits.minutes,
+    )
+    moderator = asked.moderator or policy.moderator
+    if moderator is not None:
+        moderator = full_name(moderator)
+        if moderator not in names:
+            raise BadRequest(
+                "The moderator must be among the participants.", field="moderator", roster=names
+            )
+    profiles = {}
+    for name in names:
+        agent = await request.services.agents.find(request.caller.tenant, name[5:])
+        if agent is not None:
+            profiles[name] = {"name": agent.called, "role": agent.role, "model": agent.model}
+    led = replace(policy, limits=limits, moderator=moderator)
+    return {"participation": msgspec.to_builtins(led), "profiles": profiles}
 
 
 def _convened(run: Run) -> Reply:
@@ -150,7 +196,36 @@ def shown(run: Run, talk: Conversation) -> dict[str, Any]:
     }
     if talk.roster is not None:
         body["participants"] = [{"agentId": name} for name in talk.roster]
+    if talk.floor is not None:
+        body["floor"] = floor_of(talk.floor)
     return body
+
+
+def floor_of(floor: Floor) -> dict[str, Any]:
+    """Who is next, how far it is, what it has cost."""
+    return {
+        "mode": floor.policy.mode,
+        "phase": floor.phase,
+        "round": min(floor.round, floor.policy.rounds),
+        "rounds": floor.policy.rounds,
+        "moderator": floor.policy.moderator,
+        "members": {name: member.profile for name, member in floor.members.items()},
+        "speaking": [
+            {
+                "wakeId": wake_id,
+                "agentId": wake.agent,
+                "task": wake.task,
+                "since": iso(wake.since * 1000),
+            }
+            for wake_id, wake in floor.wakes.items()
+        ],
+        "stopped": floor.stopped,
+        "spent": msgspec.to_builtins(floor.spent),
+        "limits": msgspec.to_builtins(floor.policy.limits),
+        "proposal": floor.proposal,
+        "votes": floor.votes,
+        "held": [{"held": name, "turn": turn} for name, turn in floor.held.items()],
+    }
 
 
 def state_of(state: ThreadState) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The commands, and what each may cause. decide returns facts or refuses; it never does."""
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from moot.core import (
     interrupts,
     nodework,
     orchestration,
+    participating,
     starting,
     threads,
     waves,
@@ -25,6 +27,7 @@ from moot.core.flow import Flow
 from moot.core.nodework import Emit
 from moot.core.orchestration import WorkerRefused
 from moot.core.outcomes import Decided, Kind, Outcome
+from moot.core.participating import Participate, WakeEnded, WakeReport
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.starting import StartRun
@@ -112,63 +115,56 @@ class SetVariables(Struct, frozen=True):
 Command = (
     StartRun | Advance | Compute | Dispatch | FinishNode | Wake | Emit | ChildEnded | CancelRun
     | PauseRun | ResumeRun | SetVariables | Answer | ChildWaits | Control | WorkerRefused
+    | Participate | WakeEnded | WakeReport
 )  # fmt: skip
 
 
 def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:
     """What the command causes now. No event: nothing to do (a repeat, or too late)."""
-    events = _decide(run, flow, command)
+    events = DECIDED_BY[type(command)](run, flow, command)
     return agent_work.attributed(run, flow, events) if flow.agents and events else events
 
 
-def _decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C901, PLR0912 - one line each
-    match command:  # the frequent ones first
-        case Answer():
-            return interrupts.answer(run, flow, command)
-        case Emit():
-            return agent_work.emit(run, flow, command)
-        case StartRun():
-            return starting.start(run, flow, command)
-        case Advance(at=at, after=after):
-            return advance.advance(run, flow, at, after)
-        case Compute(node_id=node_id, at=at, sealed=sealed):
-            if flow.nodes[node_id].type.kind is Kind.GATE:
-                return interrupts.begin(run, flow, node_id, at, sealed)
-            return _compute(run, flow, command)
-        case Dispatch(node_id=node_id, at=at, sealed=sealed):
-            if flow.nodes[node_id].type.dispatches:
-                return orchestration.dispatch(run, flow, node_id, at)
-            if run.nodes[node_id].held is not None:
-                return attestation.settle(run, flow, node_id, at, sealed)
-            return children.dispatch(run, flow, node_id, at, sealed)
-        case FinishNode():
-            return _finish(run, flow, command)
-        case Wake(at=at, seen=seen):
-            return waking.wake(run, flow, at, seen)
-        case ChildEnded():
-            if flow.nodes[command.node_id].type.dispatches:
-                return waves.child_ended(run, flow, command)
-            if attestation.attests(flow.nodes[command.node_id]):
-                return attestation.child_ended(run, flow, command)
-            return children.child_ended(run, flow, command)
-        case WorkerRefused():
-            return orchestration.refused(run, flow, command)
-        case CancelRun():
-            return _cancel(run, command)
-        case PauseRun():
-            return _pause(run, flow, command)
-        case ResumeRun():
-            return _resume(run, command)
-        case SetVariables(variables=variables, at=at):
-            return nodework.set_variables(run, flow, variables)
-        case ChildWaits():
-            return children.child_waits(run, command)
-        case Control():
-            return threads.control(run, flow, command)
+def _advance(run: Run, flow: Flow, command: Advance) -> list[NewEvent]:
+    return advance.advance(run, flow, command.at, command.after)
+
+
+def _wake(run: Run, flow: Flow, command: Wake) -> list[NewEvent]:
+    return waking.wake(run, flow, command.at, command.seen)
+
+
+def _dispatch(run: Run, flow: Flow, command: Dispatch) -> list[NewEvent]:
+    if flow.nodes[command.node_id].type.dispatches:
+        return orchestration.dispatch(run, flow, command.node_id, command.at)
+    if run.nodes[command.node_id].held is not None:
+        return attestation.settle(run, flow, command.node_id, command.at, command.sealed)
+    return children.dispatch(run, flow, command.node_id, command.at, command.sealed)
+
+
+def _child_ended(run: Run, flow: Flow, command: ChildEnded) -> list[NewEvent]:
+    if flow.nodes[command.node_id].type.dispatches:
+        return waves.child_ended(run, flow, command)
+    if attestation.attests(flow.nodes[command.node_id]):
+        return attestation.child_ended(run, flow, command)
+    return children.child_ended(run, flow, command)
+
+
+def _child_waits(run: Run, flow: Flow, command: ChildWaits) -> list[NewEvent]:
+    return children.child_waits(run, command)
+
+
+def _set_variables(run: Run, flow: Flow, command: SetVariables) -> list[NewEvent]:
+    return nodework.set_variables(run, flow, command.variables)
+
+
+def _participate(run: Run, flow: Flow, command: Participate) -> list[NewEvent]:
+    return participating.participate(run, flow, command.node_id, command.at)
 
 
 def _compute(run: Run, flow: Flow, command: Compute) -> list[NewEvent]:
     node_id, at = command.node_id, command.at
+    if flow.nodes[node_id].type.kind is Kind.GATE:
+        return interrupts.begin(run, flow, node_id, at, command.sealed)
     outcome = nodework.computed(run, flow, node_id, at, command.sealed)
     if outcome is None:
         return []
@@ -181,7 +177,7 @@ def _finish(run: Run, flow: Flow, done: FinishNode) -> list[NewEvent]:
     return nodework.finish(run, flow, done.node_id, done.attempt, done.outcome, done.at)
 
 
-def _cancel(run: Run, command: CancelRun) -> list[NewEvent]:
+def _cancel(run: Run, flow: Flow, command: CancelRun) -> list[NewEvent]:
     if run.terminal:
         return []
     payload: dict[str, Any] = {"durationMs": max(0, command.at - run.started_at)}
@@ -223,7 +219,7 @@ def _pause(run: Run, flow: Flow, command: PauseRun) -> list[NewEvent]:
     return [NewEvent("run.paused", payload)]
 
 
-def _resume(run: Run, command: ResumeRun) -> list[NewEvent]:
+def _resume(run: Run, flow: Flow, command: ResumeRun) -> list[NewEvent]:
     if run.terminal:
         raise RunTerminal(run.run_id, run.status)
     if run.status is not Status.PAUSED:
@@ -236,3 +232,27 @@ def _resume(run: Run, command: ResumeRun) -> list[NewEvent]:
     if command.by is not None:
         payload["resumedBy"] = command.by
     return [NewEvent("run.resumed", payload)]
+
+
+#: command -> what decides on it
+DECIDED_BY: dict[type, Callable[[Run, Flow, Any], list[NewEvent]]] = {
+    Answer: interrupts.answer,
+    Emit: agent_work.emit,
+    StartRun: starting.start,
+    Advance: _advance,
+    Compute: _compute,
+    Dispatch: _dispatch,
+    FinishNode: _finish,
+    Wake: _wake,
+    ChildEnded: _child_ended,
+    ChildWaits: _child_waits,
+    WorkerRefused: orchestration.refused,
+    CancelRun: _cancel,
+    PauseRun: _pause,
+    ResumeRun: _resume,
+    SetVariables: _set_variables,
+    Control: threads.control,
+    Participate: _participate,
+    WakeEnded: participating.wake_ended,
+    WakeReport: participating.report,
+}

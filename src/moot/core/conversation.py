@@ -112,6 +112,28 @@ def joined(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
     ]
 
 
+def led(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
+    """The host gives the floor, by a policy, to those who were named at the beginning."""
+    if spec.participation is None:
+        return []
+    members = spec.participants if spec.participants is not None else spec.invited
+    payload = {
+        "conversationId": conversation_id(run, node.id, run.nodes[node.id].attempt),
+        "policy": spec.participation,
+        "members": [
+            {
+                "agentId": member["agentId"],
+                "profile": {
+                    **{key: value for key, value in member.items() if key != "agentId"},
+                    **spec.profiles.get(member["agentId"], {}),
+                },
+            }
+            for member in members
+        ],
+    }
+    return [NewEvent("moot.participation.set", payload, node.id)]
+
+
 def new_turn(
     name: str, index: int, role: str, speaker: str, content: Any, at: int, group: str | None = None
 ) -> dict[str, Any]:

@@ -43,7 +43,40 @@ def items(run: Run) -> list[Item]:
         item = _talk(run, node_id, asked) if _is_talk(asked) else question(run, node_id, asked)
         if item is not None:
             found.append(item)
+        if _is_talk(asked):
+            found += _from_the_floor(run, node_id, asked)
     return found
+
+
+def _from_the_floor(run: Run, node_id: str, asked: Interrupt) -> list[Item]:
+    """Turns that are held back, and tools that need a person's word."""
+    talk = run.conversations.get(node_id)
+    if talk is None or talk.floor is None or not talk.open:
+        return []
+    held = [
+        (f"held:{name}", "held-turn", f"{turn.get('speakerId', 'Somebody')} has a turn held back",
+         ["admit", "drop"], asked.requested_at)
+        for name, turn in talk.floor.held.items()
+    ]  # fmt: skip
+    tools = [
+        (f"tool:{name}", "tool", f"{ask.agent} wants to use {ask.tool}", ["allow", "deny"],
+         ask.since)
+        for name, ask in talk.floor.asks.items()
+        if ask.allowed is None
+    ]  # fmt: skip
+    return [
+        Item(
+            id=f"{asked.interrupt_id}:{name}",
+            run_id=run.run_id,
+            node_id=node_id,
+            kind=kind,
+            question=text,
+            actions=actions,
+            asked_by=talk.conversation_id,
+            since=since,
+        )
+        for name, kind, text, actions, since in [*held, *tools]
+    ]
 
 
 def _is_talk(asked: Interrupt) -> bool:

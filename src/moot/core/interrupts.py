@@ -8,7 +8,15 @@ from typing import Any
 
 from msgspec import UNSET
 
-from moot.core import approvals, clarifications, conversation, escalations, schemas, talking
+from moot.core import (
+    approvals,
+    clarifications,
+    conversation,
+    escalations,
+    participating,
+    schemas,
+    talking,
+)
 from moot.core.errors import (
     BadRequest,
     Conflict,
@@ -125,7 +133,8 @@ def answer(run: Run, flow: Flow, given: Answer) -> list[NewEvent]:
     ):
         raise BadRequest(f"The answer does not fit: {problems[0]}", fields=problems)
     if found.kind.startswith("conversation."):
-        return talking.talk(run, flow, node, given)
+        events = talking.talk(run, flow, node, given)
+        return [*participating.taken(run, node, events, given.at), *events]
     return ANSWERS.get(found.kind, _custom)(run, flow, node, found, given)
 
 

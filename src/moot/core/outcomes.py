@@ -179,6 +179,10 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
     schema: dict[str, Any] | None = None
     owner: str | None = None
     group_id: str | None = None
+    #: how the host leads it: a policy; None leaves it to those who speak
+    participation: dict[str, Any] | None = None
+    #: what is known of those who speak: role and the like
+    profiles: dict[str, dict[str, Any]] = {}
     #: what a test host says by itself: so many pairs of a user's and an agent's turn
     mock_turns: int | None = None
 

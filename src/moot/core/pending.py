@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from moot.core import floor
 from moot.core.flow import Flow, FlowNode
 from moot.core.joining import goes_on
 from moot.core.outcomes import Kind
@@ -22,11 +23,15 @@ class Owed(Struct):
     children: list[str]
     #: the earliest time at which something falls due, in ms
     due: int | None = None
+    #: gates whose conversation the host leads and somebody is to be given the floor
+    talks: list[str] = []
+    #: (gate, wake) of members that have the floor and whom the host speaks for
+    speakers: list[tuple[str, str]] = []
 
     @property
     def anything(self) -> bool:
-        now = self.instant or self.dispatches or self.activities or self.children
-        return bool(now) or self.due is not None
+        now = bool(self.instant or self.dispatches or self.activities or self.children)
+        return now or bool(self.talks or self.speakers) or self.due is not None
 
 
 #: kinds whose next step follows from the state alone
@@ -45,6 +50,8 @@ def pending(run: Run, flow: Flow) -> Owed:
         held_back = run.pause is not None and state.status is NodeStatus.RETRYING
         if state.due is not None and not held_back:
             _sooner(owed, state.due)
+        if state.status is NodeStatus.SUSPENDED and node_id in run.conversations:
+            _floor(owed, run, node_id)
         if state.status is not NodeStatus.RUNNING:
             continue
         if node.type.kind in AT_ONCE:
@@ -57,6 +64,19 @@ def pending(run: Run, flow: Flow) -> Owed:
         if limit is not None and node.type.kind not in AT_ONCE:
             _sooner(owed, limit)
     return owed
+
+
+def _floor(owed: Owed, run: Run, node_id: str) -> None:
+    talk = run.conversations[node_id]
+    if talk.floor is None or not talk.open or run.replayed:
+        return
+    for wake_id, wake in talk.floor.wakes.items():
+        member = talk.floor.members.get(wake.agent)
+        if member is not None and member.driven:
+            owed.speakers.append((node_id, wake_id))
+        _sooner(owed, wake.due)
+    if floor.step(talk, run.updated_at) is not None:
+        owed.talks.append(node_id)
 
 
 def _children(owed: Owed, run: Run, node: FlowNode, state: NodeState) -> None:

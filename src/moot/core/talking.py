@@ -140,7 +140,7 @@ def opened(run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec, at: int
     event = conversation.opened(run, node, spec, at)
     turn = event.payload["initialTurn"]
     said = conversation.own_echo(run, flow, node, turn, turn["ts"])
-    return [event, *said, *conversation.joined(run, node, spec)]
+    return [event, *said, *conversation.joined(run, node, spec), *conversation.led(run, node, spec)]
 
 
 def by_itself(

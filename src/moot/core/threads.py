@@ -16,6 +16,7 @@ from moot.core.errors import (
 )
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
+from moot.core.leading import LEADING
 from moot.core.rosters import MOST_PARTICIPANTS
 from moot.core.run import Run
 from moot.core.turn_shape import LONGEST_NAME
@@ -24,6 +25,7 @@ from moot.core.waiting import Conversation
 #: controls that only a person may use; the others are open to every participant
 HUMAN_ONLY = frozenset(
     {"mute", "unmute", "pause", "prod", "ttl_seconds", "discussion", "invited_auto"}
+    | {"continue", "admit", "drop", "allow", "deny", "participation"}
 )
 KNOWN = HUMAN_ONLY | {"done", "invite", "uninvite"}
 
@@ -53,21 +55,28 @@ def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
             speakerId=sender,
             conversationId=talk.conversation_id,
         )
-    for value in given.content.values():
-        about = value.get("targets") if isinstance(value, dict) else value
-        if isinstance(about, list) and len(about) > thread.MOST_TARGETS:
-            raise BadRequest(f"A control is about {thread.MOST_TARGETS} names at most.")
+    _check_targets(given.content)
     events: list[NewEvent] = []
     if "invite" in given.content:
         events.append(_join(talk, given, sender))
     if "uninvite" in given.content:
         events += _leave(talk, given, sender)
-    rest = {key: value for key, value in given.content.items() if key not in ("invite", "uninvite")}
+    for lead in dict.fromkeys(LEADING[word] for word in LEADING if word in given.content):
+        events += lead(run, flow, talk, given, sender)
+    apart = ("invite", "uninvite", *LEADING)
+    rest = {key: value for key, value in given.content.items() if key not in apart}
     if rest:
         payload = {"conversationId": talk.conversation_id, "from": sender, "content": rest}
         payload["via"] = given.who.principal
         events.append(_event("moot.thread.control", payload, given, talk))
     return events
+
+
+def _check_targets(content: dict[str, Any]) -> None:
+    for value in content.values():
+        about = value.get("targets") if isinstance(value, dict) else value
+        if isinstance(about, list) and len(about) > thread.MOST_TARGETS:
+            raise BadRequest(f"A control is about {thread.MOST_TARGETS} names at most.")
 
 
 def _takes_part(talk: Conversation, name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, field
 
-from moot.core import agency, lineage, thread
+from moot.core import agency, lineage, participation, thread
 from moot.core.events import Event, millis
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ class Conversation(Struct, omit_defaults=True):
     #: people a turn was addressed to who have not spoken since: person -> index and time of it
     asked: dict[str, tuple[int, int]] = {}
     state: thread.ThreadState = field(default_factory=thread.ThreadState)
+    #: of a conversation that the host leads
+    floor: participation.Floor | None = None
 
 
 def thread_id(run: "Run", talk: Conversation) -> str:
@@ -175,6 +177,8 @@ def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int, at: 
     if to is not None and thread.is_person(to) and len(conversation.asked) < MOST_ASKED:
         conversation.asked.setdefault(to, (conversation.turns, at))
     thread.heard(conversation.state, speaker)
+    if conversation.floor is not None:
+        participation.heard(conversation.floor, turn, conversation.state.allow_agent_mentions)
 
 
 def _closed(run: "Run", event: Event, at: int) -> None:
@@ -184,6 +188,8 @@ def _closed(run: "Run", event: Event, at: int) -> None:
         found.last_seq = event.sequence
         found.open = False
         found.asked = {}
+        if found.floor is not None:
+            found.floor.wakes, found.floor.held, found.floor.asks = {}, {}, {}
 
 
 def _controlled(run: "Run", event: Event, at: int) -> None:
@@ -207,6 +213,56 @@ def _left(run: "Run", event: Event, at: int) -> None:
         found.last_seq = event.sequence
 
 
+def _led(run: "Run", event: Event, at: int) -> None:
+    """Who is given the floor, and what comes of it."""
+    found = run.conversations.get(_node(event))
+    if found is None:
+        return
+    found.last_seq = event.sequence
+    said, floor = event.payload, found.floor
+    if event.type == "moot.participation.set":
+        found.floor = participation.was_set(floor, said, found.turns, at)
+    elif floor is not None and event.type == "moot.participation.decided":
+        participation.decided(floor, said, event.sequence, at)
+        given = [item["agentId"] for item in [*said.get("wakes", []), *said.get("skipped", [])]]
+        found.state.prodded = [name for name in found.state.prodded if name not in given]
+    elif floor is not None:
+        LED[event.type](floor, event, at)
+
+
+def _begun(run: "Run", event: Event, at: int) -> None:
+    found = run.conversations.get(_node(event))
+    if found is None or found.floor is None or event.hints is UNSET:
+        return
+    wake = found.floor.wakes.get(str(event.hints.get("wake")))
+    if wake is not None:
+        wake.begun = True
+
+
+LED: dict[str, Callable[[participation.Floor, Event, int], None]] = {
+    "moot.participation.answered": lambda floor, event, at: participation.answered(
+        floor, event.payload
+    ),
+    "moot.participation.stopped": lambda floor, event, at: participation.stopped(
+        floor, event.payload
+    ),
+    "moot.participation.continued": lambda floor, event, at: participation.continued(
+        floor, event.payload, at
+    ),
+    "moot.turn.held": lambda floor, event, at: participation.held(
+        floor, event.payload, event.sequence
+    ),
+    "moot.tool.asked": lambda floor, event, at: participation.tool_asked(
+        floor, event.payload, event.sequence, at
+    ),
+    "moot.tool.answered": lambda floor, event, at: participation.tool_answered(
+        floor, event.payload, at
+    ),
+    "moot.turn.admitted": lambda floor, event, at: participation.settled(floor, event.payload),
+    "moot.turn.dropped": lambda floor, event, at: participation.settled(floor, event.payload),
+}
+
+
 def _node(event: Event) -> str:
     return event.node_id if event.node_id is not UNSET else event.payload.get("nodeId", "")
 
@@ -224,4 +280,6 @@ HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
     "moot.thread.control": _controlled,
     "moot.participant.joined": _joined,
     "moot.participant.left": _left,
+    "agent.invocation.started": _begun,
+    **dict.fromkeys(["moot.participation.set", "moot.participation.decided", *LED], _led),
 }

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from moot.core import ending, interrupts
+from moot.core import ending, interrupts, participating
 from moot.core.advance import begin
 from moot.core.events import NewEvent
 from moot.core.flow import Flow, FlowNode
@@ -39,7 +39,10 @@ def _wake_node(
     if state.status is NodeStatus.SUSPENDED:
         found = run.interrupts.get(node.id)
         late = found is not None and found.due is not None and at >= found.due
-        return interrupts.expired(run, flow, node, found, at) if found is not None and late else []
+        if found is not None and late:
+            return interrupts.expired(run, flow, node, found, at)
+        talk = run.conversations.get(node.id)
+        return participating.silent(node, talk, at) if talk is not None else []
     if state.status is not NodeStatus.RUNNING:
         return []
     if node.type.kind is Kind.TIMER and state.due is not None and at >= state.due:

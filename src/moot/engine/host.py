@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from moot.agents.desk import Invoke, nobody
 from moot.clock import Clock
 from moot.core.commands import ENDING, Advance, Command, ResumeRun, Wake
 from moot.core.errors import MootError, RunNotFound, SequenceConflict, Unavailable
@@ -26,6 +27,7 @@ from moot.engine.metrics import Metrics
 from moot.engine.recollections import Recollections, Revisions
 from moot.engine.runs import Runs, complete, refuse_newer
 from moot.engine.scopes import Scopes
+from moot.engine.speakers import Speakers
 from moot.engine.speech import Speeches
 from moot.engine.tasks import Tasks
 from moot.engine.timers import Timers
@@ -53,6 +55,7 @@ class Host:
         limits: Limits | None = None,
         heads: int = 4096,
         activities: int = 256,
+        speaks: Invoke | None = None,
     ) -> None:
         self.store, self.flows, self.clock = store, flows, clock
         self.limits = limits or Limits()
@@ -62,6 +65,7 @@ class Host:
         self.metrics = Metrics()
         self.tasks = Tasks()
         self.activities = Activities(self, activities)
+        self.speakers = Speakers(self, speaks or nobody, activities)
         self.timers = Timers(clock, self._ring)
         self.runs = Runs(store, flows, heads)
         self.revisions = Revisions(store)
@@ -241,12 +245,17 @@ class Host:
         self.activities.keep(run.run_id, owed.activities)
         for node_id, attempt in owed.activities:
             self.activities.start(head, node_id, attempt)
-        if unfinished or owed.instant or owed.dispatches:
+        self.speakers.keep(run.run_id, owed.speakers)
+        self.speakers.tell(run.run_id)
+        for node_id, wake_id in owed.speakers:
+            self.speakers.start(head, node_id, wake_id)
+        if unfinished or owed.instant or owed.dispatches or owed.talks:
             self.tasks.start(self._go_on(run.tenant, run.run_id))
 
     def _finished(self, run: Run) -> None:
         self.timers.set(run.tenant, run.run_id, None)
         self.activities.keep(run.run_id, [])
+        self.speakers.keep(run.run_id, [])
         self._scopes.release(run.tenant, run.scope_id, run.run_id)
         if run.parent_run is not None:
             self.tasks.start(self._harvest(run.tenant, run.parent_run, run.run_id))
@@ -373,5 +382,6 @@ class Host:
         self.timers.close()
         self.hub.close()
         await self.activities.aclose()
+        await self.speakers.aclose()
         await self.tasks.aclose()
         await self.store.aclose()

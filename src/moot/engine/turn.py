@@ -29,6 +29,7 @@ from moot.core.nodework import Emit
 from moot.core.orchestration import WorkerRefused
 from moot.core.origins import origin
 from moot.core.outcomes import Failed, NodeError
+from moot.core.participating import Participate, WakeReport
 from moot.core.pending import Owed, pending
 from moot.core.remembering import BEGINNINGS, marked
 from moot.core.replay import NO_RECORD
@@ -53,7 +54,7 @@ REACHING = TERMINAL_TYPES | {
 }  # fmt: skip
 
 #: what nodes report and people answer: only the end of a node lets others begin
-WORDS = (Emit, Answer)
+WORDS = (Emit, Answer, WakeReport)
 
 #: events that carry a turn
 SPOKEN = {"conversation.exchanged": "turn", "conversation.closed": "finalTurn"}
@@ -148,6 +149,8 @@ class Turn:
                 self._dispatch(head, dispatches[0], at)
                 if run.next_sequence == before:
                     waiting.add(dispatches[0])
+            elif owed.talks:
+                self._decide(head, Participate(owed.talks[0], at))
             else:
                 head.unfinished = False
                 return
@@ -313,6 +316,9 @@ def _goes_on(run: Run, command: Command) -> bool:
     """Whether somebody was answered who carries on by itself: a gate ends with its answer."""
     if not isinstance(command, Answer):
         return False
+    talk = run.conversations.get(command.node_id)
+    if talk is not None and talk.floor is not None:
+        return True  # somebody may be given the floor
     state = run.nodes.get(command.node_id)
     return state is not None and state.status is NodeStatus.RUNNING
 
@@ -396,6 +402,8 @@ def message_ids(event: Event) -> list[tuple[str, int]]:
 def due_of(owed: Owed) -> int | None:
     """When the host must look at the run again after a restart."""
     if owed.instant or owed.dispatches or owed.activities or owed.children:
+        return 0
+    if owed.talks or owed.speakers:
         return 0
     return owed.due
 

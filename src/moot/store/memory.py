@@ -20,6 +20,7 @@ from moot.store.protocol import (
     Key,
     Problem,
     Receipt,
+    Record,
     RunFilter,
     RunRow,
     Snapshot,
@@ -46,6 +47,7 @@ class MemoryStore(Journal):
         self._revisions: dict[str, int] = {}
         self._secrets: dict[str, bytes] = {}
         self._definitions: list[Definition] = []
+        self._records: list[Record] = []
         self._keys: dict[str, Key] = {}
         self._forget_derived()
 
@@ -225,6 +227,29 @@ class MemoryStore(Journal):
             if known.tenant == tenant and known.source != IMPORTED
         }
         return [newest[workflow_id] for workflow_id in sorted(newest)]
+
+    async def put_record(self, record: Record) -> None:
+        self._records.append(record)
+
+    async def record(self, tenant: str, kind: str, name: str) -> Record | None:
+        newest = next(iter(await self.record_history(tenant, kind, name)), None)
+        return None if newest is None or newest.gone else newest
+
+    async def records(self, tenant: str, kind: str) -> list[Record]:
+        newest = {
+            known.name: known
+            for known in self._records
+            if (known.tenant, known.kind) == (tenant, kind)
+        }
+        return [newest[name] for name in sorted(newest) if not newest[name].gone]
+
+    async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
+        wanted = (tenant, kind, name)
+        return [
+            known
+            for known in reversed(self._records)
+            if (known.tenant, known.kind, known.name) == wanted
+        ]
 
     async def put_key(self, key: Key) -> None:
         holder = await self.key_by_hash(key.hash)

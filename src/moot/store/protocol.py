@@ -194,6 +194,20 @@ class Key(Struct, frozen=True, kw_only=True):
     thread: str | None = None
 
 
+class Record(Struct, frozen=True, kw_only=True):
+    """One version of something that belongs to no run, such as an agent."""
+
+    tenant: str
+    kind: str
+    name: str
+    version: str
+    body: bytes
+    created_at: int
+    by: str = ""
+    #: from here on there is none of this name
+    gone: bool = False
+
+
 class Snapshot(Struct, frozen=True):
     """A cached fold: the state after the events before ``next_sequence``."""
 
@@ -304,6 +318,18 @@ class RecordStore(Protocol):
     async def definition_by_digest(self, tenant: str, digest: str) -> Definition | None: ...
 
     async def definitions(self, tenant: str) -> list[Definition]: ...
+
+    async def put_record(self, record: Record) -> None:
+        """One more version; the newest of a name counts."""
+
+    async def record(self, tenant: str, kind: str, name: str) -> Record | None:
+        """The newest; None when there never was one, or it is gone."""
+
+    async def records(self, tenant: str, kind: str) -> list[Record]:
+        """The newest of every name that is not gone, by name."""
+
+    async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
+        """Every version, the newest first."""
 
     async def put_key(self, key: Key) -> None: ...
 

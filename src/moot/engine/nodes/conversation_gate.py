@@ -2,8 +2,12 @@
 
 from typing import Any
 
+import msgspec
+
 from moot.core import rosters
+from moot.core.errors import BadRequest
 from moot.core.outcomes import Call, ConversationSpec, GateSpec, Kind, NodeType
+from moot.core.participation import Policy
 from moot.engine.nodes import gate_config
 
 
@@ -30,6 +34,8 @@ def _asks(call: Call, mock_turns: int | None) -> GateSpec:
         schema=config.get("schema"),
         owner=config.get("agentId"),
         group_id=config.get("groupId"),
+        participation=_policy(call),
+        profiles=_profiles(call),
         mock_turns=mock_turns,
     )
     data: dict[str, Any] = {
@@ -46,6 +52,28 @@ def _asks(call: Call, mock_turns: int | None) -> GateSpec:
         profile=config.get("profile"),
         conversation=spec,
     )
+
+
+def _policy(call: Call) -> dict[str, Any] | None:
+    said = _given(call, "participation")
+    if said is None:
+        return None
+    try:
+        msgspec.convert(said, Policy)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"participation does not fit: {error}", field="participation") from None
+    return dict(said)
+
+
+def _profiles(call: Call) -> dict[str, dict[str, Any]]:
+    found = _given(call, "profiles") or {}
+    try:
+        return {
+            name: dict(said)
+            for name, said in msgspec.convert(found, dict[str, dict[str, str]]).items()
+        }
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"profiles does not fit: {error}", field="profiles") from None
 
 
 def _given(call: Call, name: str, in_config: str | None = None) -> Any:

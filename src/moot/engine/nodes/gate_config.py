@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.core import schemas
+from moot.core.participation import Policy
 
 #: a hundred years
 LONGEST_WAIT_MS = 3_155_760_000_000
@@ -86,6 +87,7 @@ class Conversation(Wait, rename="camel"):
     agent_id: Name | UnsetType = UNSET
     group_id: Name | UnsetType = UNSET
     channel: Text | UnsetType = UNSET
+    participation: Policy | UnsetType = UNSET
     schema: Schema = UNSET
     outcome_schema: Schema = UNSET
 

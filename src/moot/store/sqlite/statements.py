@@ -127,6 +127,10 @@ PUT_DEFINITION = """
 INSERT INTO definitions (tenant, workflow_id, version, digest, body, created_at, source)
 VALUES (?, ?, ?, ?, ?, ?, ?)
 """
+PUT_RECORD = """
+INSERT INTO records (tenant, kind, name, version, body, created_at, by, gone)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
 DROP_DEFINITION = "DELETE FROM definitions WHERE tenant = ? AND workflow_id = ? AND digest = ?"
 PUT_KEY = """
 INSERT INTO keys (id, hash, tenant, name, scopes, speaks_as, created_at, admin, test, revoked_at,

@@ -21,13 +21,14 @@ from moot.store.protocol import (
     Note,
     Problem,
     Receipt,
+    Record,
     RunFilter,
     RunRow,
     Snapshot,
     Store,
     WorkRow,
 )
-from moot.store.sqlite import notes, queries, statements, upkeep
+from moot.store.sqlite import notes, queries, records, statements, upkeep
 from moot.store.sqlite.files import check_driver, open_to_read, open_to_write
 from moot.store.sqlite.heads import Heads
 from moot.store.sqlite.listing import list_runs
@@ -174,6 +175,18 @@ class SqliteStore:
 
     async def definitions(self, tenant: str) -> list[Definition]:
         return await self._readers.run(queries.definitions, tenant)
+
+    async def put_record(self, record: Record) -> None:
+        await self._write(lambda db: _changes(db, statements.PUT_RECORD, astuple(record)))
+
+    async def record(self, tenant: str, kind: str, name: str) -> Record | None:
+        return await self._readers.run(records.newest, tenant, kind, name)
+
+    async def records(self, tenant: str, kind: str) -> list[Record]:
+        return await self._readers.run(records.all_newest, tenant, kind)
+
+    async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
+        return await self._readers.run(records.history, tenant, kind, name)
 
     async def put_key(self, key: Key) -> None:
         def put(db: apsw.Connection) -> None:

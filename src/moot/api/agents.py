@@ -1,0 +1,116 @@
+"""Agents: the inventory as the protocol has it, and their management under the host's own name."""
+
+from typing import Any
+
+from moot.agents.manifest import Agent
+from moot.api.wire import Endpoint, Reply, Request
+from moot.core.errors import NotFound
+from moot.core.events import iso
+
+PACK = "local"
+
+
+def entry(agent: Agent) -> dict[str, Any]:
+    """What the inventory says: never a prompt, never a secret."""
+    said: dict[str, Any] = {
+        "agentId": agent.manifest_id,
+        "persona": agent.called,
+        "label": agent.called[:100],
+        "modelClass": agent.model_class,
+        "packName": PACK,
+        "packVersion": agent.version,
+        "toolAllowlist": [f"openwop:{name}" for name in agent.tools],
+        "hasHandoffSchemas": False,
+        "confidenceThreshold": agent.confidence,
+    }
+    if agent.description:
+        said["description"] = agent.description
+    return said
+
+
+async def inventory(request: Request) -> Reply:
+    found = [entry(agent) for agent in await request.services.agents.all(request.caller.tenant)]
+    found.sort(key=lambda each: str(each["agentId"]))
+    return Reply({"agents": found, "total": len(found)})
+
+
+async def inventory_entry(request: Request) -> Reply:
+    wanted = request.params["agent_id"]
+    for agent in await request.services.agents.all(request.caller.tenant):
+        if wanted in (agent.manifest_id, agent.agent_id, agent.name):
+            return Reply(entry(agent))
+    raise NotFound("There is no such agent.", agentId=wanted)
+
+
+def shown(agent: Agent) -> dict[str, Any]:
+    return {
+        "name": agent.name,
+        "agentId": agent.agent_id,
+        "persona": agent.called,
+        "role": agent.role,
+        "description": agent.description,
+        "model": agent.model,
+        "tools": agent.tools,
+        "version": agent.version,
+    }
+
+
+async def list_agents(request: Request) -> Reply:
+    found = await request.services.agents.all(request.caller.tenant)
+    return Reply({"agents": [shown(agent) for agent in found]})
+
+
+async def read(request: Request) -> Reply:
+    agents, tenant = request.services.agents, request.caller.tenant
+    name = request.params["name"].removeprefix("host:")
+    agent = await agents.must_find(tenant, name)
+    history = [
+        {
+            "version": record.version,
+            "at": iso(record.created_at * 1000),
+            "by": record.by,
+            **({"removed": True} if record.gone else {}),
+        }
+        for record in await agents.history(tenant, name)
+    ]
+    return Reply({**shown(agent), "prompt": agent.prompt, "history": history[:100]})
+
+
+async def put(request: Request) -> Reply:
+    agent = await request.read(Agent)
+    await request.services.agents.put(request.caller.tenant, agent, by=request.caller.id)
+    return Reply(shown(agent), 201, {"Location": f"/v1/host/moot/agents/{agent.name}"})
+
+
+async def remove(request: Request) -> Reply:
+    name = request.params["name"].removeprefix("host:")
+    await request.services.agents.remove(request.caller.tenant, name, by=request.caller.id)
+    return Reply(None, 204)
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET", path="/v1/agents", call=inventory, scope="manifest:read",
+        summary="The agents of this host", answer="agent-inventory-response",
+    ),
+    Endpoint(
+        method="GET", path="/v1/agents/{agent_id}", call=inventory_entry, scope="manifest:read",
+        summary="One agent of this host", errors=(404,),
+    ),
+    Endpoint(
+        method="GET", path="/v1/host/moot/agents", call=list_agents, scope="manifest:read",
+        summary="The agents, with their models and tools",
+    ),
+    Endpoint(
+        method="POST", path="/v1/host/moot/agents", call=put, scope="manifest:write",
+        body=Agent, status=201, summary="Take in an agent, or a new version of it",
+    ),
+    Endpoint(
+        method="GET", path="/v1/host/moot/agents/{name}", call=read, scope="manifest:read",
+        summary="One agent, with its prompt and who changed it", errors=(404,),
+    ),
+    Endpoint(
+        method="DELETE", path="/v1/host/moot/agents/{name}", call=remove, scope="manifest:write",
+        status=204, summary="Let an agent go; what it has said stays", errors=(404,),
+    ),
+)  # fmt: skip

@@ -1,0 +1,207 @@
+"""Who is given the floor next: one small function for each way of taking turns.
+
+Pure, and total: for a conversation that is not at rest there is always a next step, whatever the
+time, so that nothing waits for a step that does not come.
+"""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from moot.core import participation, thread
+from moot.core.participation import Floor, Task
+from moot.core.waiting import Conversation
+
+
+class Give(Struct, frozen=True, omit_defaults=True):
+    """Wake one member for a task."""
+
+    agent: str
+    task: Task
+    why: str
+    blind: int | None = None
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """What comes next: members are woken, some are passed by, or it stops."""
+
+    wakes: tuple[Give, ...] = ()
+    #: member -> why it is not given the floor
+    skipped: dict[str, str] = {}
+    round: int = 1
+    phase: str = "talk"
+    stop: str | None = None
+    limit: float | None = None
+    observed: float | None = None
+    close: bool = False
+
+
+def step(talk: Conversation, at: int) -> Step | None:
+    """None: it is at rest, until somebody says something."""
+    floor = talk.floor
+    if floor is None or not talk.open or floor.wakes or talk.state.paused or floor.stopped:
+        return None
+    found = _in_phase(talk, floor, at)
+    if found is None or found.stop or found.close or not found.wakes:
+        return found
+    return _breach(floor, found, at) or found
+
+
+def _in_phase(talk: Conversation, floor: Floor, at: int) -> Step | None:
+    prodded = [name for name in talk.state.prodded if name in floor.members]
+    if prodded:
+        return _give(talk, floor, prodded[:1], at, "prodded", forced=True)
+    if floor.asked:
+        name, (why, by) = next(iter(floor.asked.items()))
+        if by is not None and (over := _bounced(floor, name, by)):
+            return over
+        return _give(talk, floor, [name], at, why)
+    match floor.phase:
+        case "talk":
+            return MODES[floor.policy.mode](talk, floor, at)
+        case "synthesis":
+            moderator = floor.policy.moderator
+            assert moderator is not None
+            give = Give(moderator, "synthesise", "all have spoken")
+            return Step(wakes=(give,), round=floor.round, phase="synthesis")
+        case "vote":
+            return _vote(floor)
+        case "over":
+            return _over(floor)
+
+
+def _bounced(floor: Floor, name: str, by: str) -> Step | None:
+    seen, limit = floor.pairs.get(participation.pair(name, by), 0), floor.policy.limits.pair
+    return Step(stop="pair", limit=limit, observed=seen) if seen > limit else None
+
+
+def _breach(floor: Floor, wanted: Step, at: int) -> Step | None:
+    """A hard stop before the next call."""
+    limits, spent = floor.policy.limits, floor.spent
+    checks: list[tuple[str, float, float | None]] = [
+        ("consecutive", floor.streak, limits.consecutive),
+        ("calls", spent.calls, limits.calls),
+        ("tokens", spent.tokens, limits.tokens),
+        ("money", spent.money, limits.money),
+        ("minutes", max(0, at - floor.since) / 60_000, limits.minutes),
+    ]
+    for give in wanted.wakes:
+        own = floor.by_agent.get(give.agent)
+        if own is not None:
+            checks.append((f"calls of {give.agent}", own.calls, limits.agent_calls))
+            checks.append((f"tokens of {give.agent}", own.tokens, limits.agent_tokens))
+    for name, seen, limit in checks:
+        if limit is not None and seen >= limit:
+            return Step(stop=name, limit=limit, observed=seen)
+    left = min(limits.calls - spent.calls, limits.consecutive - floor.streak)
+    return replace(wanted, wakes=wanted.wakes[:left]) if left < len(wanted.wakes) else None
+
+
+def _give(
+    talk: Conversation, floor: Floor, names: list[str], at: int, why: str, forced: bool = False
+) -> Step:
+    """To the first of these that may have it; those before it are passed by, visibly."""
+    skipped: dict[str, str] = {}
+    for name in names:
+        if thread.is_muted(talk.state, name, at):
+            skipped[name] = "muted"
+        elif name in talk.state.done and not forced and name not in floor.asked:
+            skipped[name] = "done"
+        else:
+            give = Give(name, "speak", why)
+            return Step(wakes=(give,), skipped=skipped, round=floor.round, phase=floor.phase)
+    return Step(skipped=skipped, round=floor.round, phase=floor.phase)
+
+
+def _turns(talk: Conversation, floor: Floor, at: int, order: list[str], why: str) -> Step:
+    """The next of these who has not had the floor in this round; then the next round."""
+    waiting = [name for name in order if name not in floor.had]
+    if waiting:
+        if floor.policy.blind and floor.round == 1:
+            return _blind(talk, floor, waiting, at)
+        return _give(talk, floor, waiting, at, why)
+    if floor.had and all(came in QUIET for came in floor.had.values()):
+        return Step(stop="consensus")
+    if floor.round >= floor.policy.rounds:
+        chosen = "moderator" in floor.had.values()
+        return Step(stop="moderator" if chosen else "rounds", limit=floor.policy.rounds)
+    return Step(round=floor.round + 1)
+
+
+#: ways to have the floor and not to use it
+QUIET = frozenset({"passed", "silent", "failed", "refused", "muted", "done"})
+
+
+def _blind(talk: Conversation, floor: Floor, names: list[str], at: int) -> Step:
+    """All at once, and nobody hears the others."""
+    muted = {name: "muted" for name in names if thread.is_muted(talk.state, name, at)}
+    wakes = tuple(
+        Give(name, "speak", "first round, unheard by the others", blind=floor.opened_turn)
+        for name in names
+        if name not in muted
+    )
+    return Step(wakes=wakes, skipped=muted)
+
+
+def _round_robin(talk: Conversation, floor: Floor, at: int) -> Step:
+    return _turns(talk, floor, at, floor.speakers, f"round {floor.round}")
+
+
+def _declared(talk: Conversation, floor: Floor, at: int) -> Step | None:
+    """Everybody once for each thing a person says to all."""
+    waiting = [name for name in floor.speakers if name not in floor.had]
+    if not floor.called or not waiting:
+        return None
+    return _give(talk, floor, waiting, at, "a person spoke to all")
+
+
+def _addressed(talk: Conversation, floor: Floor, at: int) -> Step | None:
+    return None  # who is addressed, prodded or asked was given the floor already
+
+
+def _raise_hand(talk: Conversation, floor: Floor, at: int) -> Step:
+    if floor.hands is None:
+        wakes = tuple(Give(name, "hand", f"round {floor.round}") for name in floor.speakers)
+        return Step(wakes=wakes, round=floor.round)
+    order = floor.speakers
+    raised = [name for name in order if floor.hands.get(name, 0) > 0]
+    if not raised:
+        return Step(stop="consensus")
+    raised.sort(key=lambda name: (-(floor.hands or {}).get(name, 0), order.index(name)))
+    return _turns(talk, floor, at, raised, "raised a hand")
+
+
+def _moderated(talk: Conversation, floor: Floor, at: int) -> Step:
+    moderator = floor.policy.moderator
+    if moderator not in floor.members:
+        return _round_robin(talk, floor, at)  # nobody is there to choose
+    if floor.chosen is not None:
+        return _give(talk, floor, [floor.chosen], at, f"chosen by {moderator}")
+    if floor.round > floor.policy.rounds:
+        return Step(stop="moderator")
+    if floor.choices >= floor.policy.rounds * len(floor.speakers):
+        return Step(stop="rounds", limit=floor.policy.rounds)
+    return Step(wakes=(Give(str(moderator), "choose", "who is next"),), round=floor.round)
+
+
+def _vote(floor: Floor) -> Step:
+    waiting = [name for name in floor.speakers if name not in floor.votes]
+    wakes = tuple(Give(name, "vote", "the proposal is put to the vote") for name in waiting)
+    return Step(wakes=wakes, round=floor.round, phase="vote" if wakes else "over")
+
+
+def _over(floor: Floor) -> Step | None:
+    ends = floor.policy.close == "moderator" and floor.proposal is not None
+    return Step(close=True, phase="over") if ends else None
+
+
+MODES: dict[str, Callable[[Conversation, Floor, int], Step | None]] = {
+    "declared": _declared,
+    "round-robin": _round_robin,
+    "addressed": _addressed,
+    "raise-hand": _raise_hand,
+    "moderated": _moderated,
+    "small": _declared,
+    "large": _addressed,
+}

@@ -1,0 +1,140 @@
+"""What a person tells a led conversation: go on, take turns another way, let a held turn in."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from moot.core import conversation
+from moot.core.conversation import Speaker
+from moot.core.errors import BadRequest, NotFound
+from moot.core.events import NewEvent
+from moot.core.flow import Flow
+from moot.core.participation import Policy
+from moot.core.run import Run
+from moot.core.waiting import Conversation
+
+if TYPE_CHECKING:
+    from moot.core.threads import Control
+
+MOST_ROUNDS = 100
+
+
+def _event(type_: str, payload: dict[str, Any], given: "Control", talk: Conversation) -> NewEvent:
+    payload = {"conversationId": talk.conversation_id, **payload}
+    return NewEvent(type_, payload, given.node_id, cause=talk.last_seq)
+
+
+def go_on(
+    run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
+) -> list[NewEvent]:
+    """``true`` or ``{"rounds": n}``."""
+    if talk.floor is None:
+        raise BadRequest("Nobody leads this conversation; set participation first.")
+    said = given.content["continue"]
+    rounds = said.get("rounds") if isinstance(said, dict) else None
+    if rounds is not None and (type(rounds) is not int or not 1 <= rounds <= MOST_ROUNDS):
+        raise BadRequest(f"rounds is 1 to {MOST_ROUNDS}.", field="continue.rounds")
+    payload: dict[str, Any] = {"by": sender, "via": given.who.principal}
+    if rounds is not None:
+        payload["rounds"] = rounds
+    return [_event("moot.participation.continued", payload, given, talk)]
+
+
+def lead(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str) -> list[NewEvent]:
+    """A policy. The members are those who may speak now."""
+    try:
+        msgspec.convert(given.content["participation"], Policy)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"participation does not fit: {error}", field="participation") from None
+    known = talk.floor.members if talk.floor is not None else {}
+    names = list(talk.roster if talk.roster is not None else talk.state.members)
+    members = []
+    for name in names:
+        if name in known:
+            profile, driven = known[name].profile, known[name].driven
+        else:
+            found = talk.state.members.get(name)
+            profile, driven = (found.profile if found else {}), True
+        members.append({"agentId": name, "profile": profile, "driven": driven})
+    payload = {
+        "policy": given.content["participation"],
+        "members": members,
+        "by": sender,
+        "via": given.who.principal,
+    }
+    return [_event("moot.participation.set", payload, given, talk)]
+
+
+def _held(talk: Conversation, given: "Control", word: str) -> tuple[str, dict[str, Any]]:
+    name = str(given.content[word])
+    found = talk.floor.held.get(name) if talk.floor is not None else None
+    if found is None:
+        raise NotFound("No such turn is held back here.", held=name[:64])
+    return name, found
+
+
+def admit(
+    run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
+) -> list[NewEvent]:
+    """The turn is said now, by whoever would have said it, because a person let it in."""
+    name, said = _held(talk, given, "admit")
+    who = Speaker("moot", (str(said.get("speakerId", "")),), admin=True)
+    node = flow.nodes[given.node_id]
+    index = talk.turns + 1
+    turn = conversation.new_turn(
+        talk.conversation_id, index, "agent", str(said["speakerId"]), said["content"], given.at,
+        talk.group_id,
+    )  # fmt: skip
+    turn |= {key: said[key] for key in ("to", "meta", "agent") if key in said}
+    turn["via"] = who.principal
+    admitted = {"held": name, "by": sender, "via": given.who.principal}
+    return [
+        _event("moot.turn.admitted", admitted, given, talk),
+        *conversation.exchanged(run, flow, node, talk, turn, given.at),
+    ]
+
+
+def drop(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str) -> list[NewEvent]:
+    name, _ = _held(talk, given, "drop")
+    dropped = {"held": name, "by": sender, "via": given.who.principal}
+    return [_event("moot.turn.dropped", dropped, given, talk)]
+
+
+def agree(
+    run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
+) -> list[NewEvent]:
+    """``allow`` and ``deny`` name what was asked."""
+    events = []
+    for word in ("allow", "deny"):
+        if word not in given.content:
+            continue
+        name = str(given.content[word])
+        found = talk.floor.asks.get(name) if talk.floor is not None else None
+        if found is None or found.allowed is not None:
+            raise NotFound("Nobody asks that here any more.", askId=name[:64])
+        payload = {
+            "askId": name,
+            "allowed": word == "allow",
+            "by": sender,
+            "via": given.who.principal,
+        }
+        events.append(
+            NewEvent(
+                "moot.tool.answered",
+                {"conversationId": talk.conversation_id, **payload},
+                given.node_id,
+                cause=found.seq,
+            )
+        )
+    return events
+
+
+LEADING: dict[str, Callable[..., list[NewEvent]]] = {
+    "continue": go_on,
+    "participation": lead,
+    "admit": admit,
+    "drop": drop,
+    "allow": agree,
+    "deny": agree,
+}

@@ -1,0 +1,334 @@
+"""A led conversation goes on: the floor is given, members answer, or are passed over.
+
+Whatever a member does with the floor, the wake it had ends exactly once; an answer to a wake that
+is over causes nothing.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+from moot.core import conversation, thread
+from moot.core.conversation import Speaker
+from moot.core.errors import Conflict, MootError, ParticipantMuted, ThreadPaused
+from moot.core.events import NewEvent
+from moot.core.floor import Step, step
+from moot.core.flow import Flow, FlowNode
+from moot.core.participation import NATURAL, SPOKEN, Floor, Wake
+from moot.core.resolving import Answer
+from moot.core.run import Run
+from moot.core.talking import talk as take_turn
+from moot.core.waiting import Conversation
+
+#: who the host is when it acts for a member
+HOST = "moot"
+
+
+class Participate(Struct, frozen=True):
+    """Give the floor to whoever is next."""
+
+    node_id: str
+    at: int
+
+
+class WakeEnded(Struct, frozen=True, kw_only=True):
+    """What a member did with the floor: ``content`` is a turn, ``answer`` what else was asked."""
+
+    node_id: str
+    wake_id: str
+    at: int
+    #: spoke, answered, passed, failed or refused
+    outcome: str
+    content: Any = None
+    to: str | None = None
+    answer: dict[str, Any] | None = None
+    usage: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    #: what is told about the turn beside its words
+    meta: dict[str, Any] | None = None
+    agent: dict[str, Any] | None = None
+    #: what else is recorded with it
+    facts: tuple[NewEvent, ...] = ()
+
+
+class WakeReport(Struct, frozen=True):
+    """Facts while a member is at work on its answer."""
+
+    node_id: str
+    wake_id: str
+    events: tuple[NewEvent, ...]
+    at: int
+    #: the caller relies on them: refuse when the wake is over
+    required: bool = False
+
+
+def participate(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
+    talk = run.conversations.get(node_id)
+    found = step(talk, at) if talk is not None and run.going and not run.replayed else None
+    if talk is None or talk.floor is None or found is None:
+        return []
+    if found.stop is not None:
+        return _stop(flow.nodes[node_id], talk, found, at)
+    if found.close:
+        return _close(run, flow, flow.nodes[node_id], talk, talk.floor, at)
+    return [_decided(run, node_id, talk, found)]
+
+
+def _decided(run: Run, node_id: str, talk: Conversation, found: Step) -> NewEvent:
+    payload: dict[str, Any] = {
+        "conversationId": talk.conversation_id,
+        "phase": found.phase,
+        "round": found.round,
+        "wakes": [
+            {
+                "wakeId": f"{run.next_sequence}.{index}",
+                "agentId": give.agent,
+                "task": give.task,
+                "reason": give.why,
+                "turn": talk.turns,
+                **({} if give.blind is None else {"blind": give.blind}),
+            }
+            for index, give in enumerate(found.wakes)
+        ],
+    }
+    if found.skipped:
+        payload["skipped"] = [
+            {"agentId": name, "reason": why} for name, why in found.skipped.items()
+        ]
+    return NewEvent("moot.participation.decided", payload, node_id, cause=talk.turn_seq)
+
+
+def _stop(node: FlowNode, talk: Conversation, found: Step, at: int) -> list[NewEvent]:
+    payload: dict[str, Any] = {"conversationId": talk.conversation_id, "reason": found.stop}
+    if found.limit is not None:
+        payload["limit"] = found.limit
+    if found.observed is not None:
+        payload["observed"] = round(found.observed, 6)
+    events = [NewEvent("moot.participation.stopped", payload, node.id, cause=talk.turn_seq)]
+    if found.stop not in NATURAL:
+        text = (
+            f"Stopped: {found.stop} reached its limit of {found.limit:g}."
+            " A person can let it go on: /continue."
+        )
+        events.append(_said_by_host(node, talk, text, at))
+    return events
+
+
+def _said_by_host(
+    node: FlowNode, talk: Conversation, text: str, at: int, ahead: int = 1
+) -> NewEvent:
+    turn = conversation.system_turn(talk, text, at, ahead)
+    payload = {
+        "conversationId": talk.conversation_id,
+        "turnIndex": turn["turnIndex"],
+        "turn": turn,
+    }
+    return NewEvent("conversation.exchanged", payload, node.id, cause=talk.turn_seq)
+
+
+def _close(
+    run: Run, flow: Flow, node: FlowNode, talk: Conversation, floor: Floor, at: int
+) -> list[NewEvent]:
+    """The moderator ends it with what was decided, and by whom against it."""
+    votes = [
+        {"by": name, "vote": str(said.get("vote", "abstain")), "reason": str(said["reason"])}
+        if said.get("reason")
+        else {"by": name, "vote": str(said.get("vote", "abstain"))}
+        for name, said in floor.votes.items()
+    ]
+    decision: dict[str, Any] = {"text": floor.proposal, "votes": votes}
+    decision["dissent"] = [
+        {"by": vote["by"], "text": vote.get("reason", "votes no")}
+        for vote in votes
+        if vote["vote"] == "no"
+    ]
+    if floor.proposed_in:
+        decision["citedTurns"] = [floor.proposed_in]
+    moderator = str(floor.policy.moderator)
+    turn = {"role": "agent", "speakerId": moderator, "content": f"Decided: {floor.proposal}"}
+    who = Speaker(HOST, (moderator, *floor.votes), admin=True)
+    value = {"operation": "close", "decision": decision, "turn": turn}
+    return take_turn(run, flow, node, Answer(node_id=node.id, value=value, who=who, at=at))
+
+
+def wake_ended(run: Run, flow: Flow, given: WakeEnded) -> list[NewEvent]:
+    talk = run.conversations.get(given.node_id)
+    wake = _open_wake(run, talk, given.wake_id)
+    if talk is None or wake is None:
+        return []
+    node = flow.nodes[given.node_id]
+    facts = [_caused(fact, wake) for fact in given.facts]
+    return [*facts, *_ending(run, flow, node, talk, wake, given)]
+
+
+def _ending(
+    run: Run, flow: Flow, node: FlowNode, talk: Conversation, wake: Wake, given: WakeEnded
+) -> list[NewEvent]:
+    if given.outcome != "spoke" or wake.task not in SPOKEN:
+        return _without_turn(node, talk, wake, given)
+    said: dict[str, Any] = {
+        "role": "agent",
+        "speakerId": wake.agent,
+        "content": given.content,
+    }
+    for key in ("to", "meta", "agent"):
+        if getattr(given, key) is not None:
+            said[key] = getattr(given, key)
+    who = Speaker(HOST, (wake.agent,))
+    answer = Answer(node_id=node.id, value={"turn": said}, who=who, at=given.at)
+    try:
+        turns = take_turn(run, flow, node, answer)
+    except (ParticipantMuted, ThreadPaused) as refusal:
+        return _held(node, talk, wake, given, said, refusal)
+    except MootError as refusal:
+        error = {"code": refusal.code, "message": refusal.message}
+        return _without_turn(node, talk, wake, _failed(given, error))
+    return [_answered(node, talk, wake, given, "spoke"), *turns]
+
+
+def _failed(given: WakeEnded, error: dict[str, Any]) -> WakeEnded:
+    return WakeEnded(
+        node_id=given.node_id, wake_id=given.wake_id, at=given.at, outcome="failed",
+        usage=given.usage, error=error,
+    )  # fmt: skip
+
+
+def _open_wake(run: Run, talk: Conversation | None, wake_id: str) -> Wake | None:
+    if talk is None or talk.floor is None or not talk.open or not run.going:
+        return None
+    return talk.floor.wakes.get(wake_id)
+
+
+def _answered(
+    node: FlowNode, talk: Conversation, wake: Wake, given: WakeEnded, outcome: str
+) -> NewEvent:
+    payload: dict[str, Any] = {
+        "conversationId": talk.conversation_id,
+        "wakeId": given.wake_id,
+        "agentId": wake.agent,
+        "task": wake.task,
+        "outcome": outcome,
+    }
+    for key in ("answer", "usage", "error"):
+        if getattr(given, key) is not None:
+            payload[key] = getattr(given, key)
+    return NewEvent("moot.participation.answered", payload, node.id, cause=wake.seq)
+
+
+#: what the host says of a member that had the floor and did not speak
+EXCUSES = {
+    "failed": "{name} could not answer: {why}",
+    "refused": "{name} declined to answer.",
+}
+
+
+def _without_turn(
+    node: FlowNode, talk: Conversation, wake: Wake, given: WakeEnded
+) -> list[NewEvent]:
+    events = [_answered(node, talk, wake, given, given.outcome)]
+    excuse = EXCUSES.get(given.outcome)
+    if excuse is not None:
+        why = str((given.error or {}).get("message", "no reason was given"))[:500]
+        text = excuse.format(name=called(talk, wake.agent), why=why)
+        events.append(_said_by_host(node, talk, text, given.at))
+    return events
+
+
+def called(talk: Conversation, name: str) -> str:
+    """How people call a member."""
+    member = talk.floor.members.get(name) if talk.floor is not None else None
+    profile = member.profile if member is not None else {}
+    return str(profile.get("name") or name.rpartition(":")[2])
+
+
+def _held(
+    node: FlowNode,
+    talk: Conversation,
+    wake: Wake,
+    given: WakeEnded,
+    said: dict[str, Any],
+    refusal: MootError,
+) -> list[NewEvent]:
+    """It was finished when its speaker might not speak any more: a person lets it in or not."""
+    payload = {
+        "conversationId": talk.conversation_id,
+        "wakeId": given.wake_id,
+        "turn": said,
+        "reason": refusal.code,
+    }
+    return [
+        NewEvent("moot.turn.held", payload, node.id, cause=wake.seq),
+        _answered(node, talk, wake, given, "held"),
+    ]
+
+
+def report(run: Run, flow: Flow, given: WakeReport) -> list[NewEvent]:
+    talk = run.conversations.get(given.node_id)
+    wake = _open_wake(run, talk, given.wake_id)
+    if wake is None:
+        if given.required:
+            raise Conflict("The member no longer has the floor.", runId=run.run_id)
+        return []
+    return [_caused(event, wake) for event in given.events if not _known(talk, given, event)]
+
+
+def _caused(event: NewEvent, wake: Wake) -> NewEvent:
+    """What a member does is caused by its having the floor, unless it says otherwise."""
+    if event.cause is None:
+        event.cause = wake.seq
+    return event
+
+
+def _known(talk: Conversation | None, given: WakeReport, event: NewEvent) -> bool:
+    """Work that was begun before a crash begins once; so does a question."""
+    if talk is None or talk.floor is None:
+        return False
+    if event.type == "moot.tool.asked":
+        event.payload = {"conversationId": talk.conversation_id, **event.payload}
+        return event.payload.get("askId") in talk.floor.asks
+    if event.type != "agent.invocation.started":
+        return False
+    event.hints = {"wake": given.wake_id}
+    return talk.floor.wakes[given.wake_id].begun
+
+
+def silent(node: FlowNode, talk: Conversation, at: int) -> list[NewEvent]:
+    """Members that have had the floor for too long without a word."""
+    floor = talk.floor
+    if floor is None or not talk.open:
+        return []
+    events: list[NewEvent] = []
+    late = [(name, wake) for name, wake in floor.wakes.items() if at >= wake.due]
+    for ahead, (wake_id, wake) in enumerate(late, start=1):
+        given = WakeEnded(node_id=node.id, wake_id=wake_id, at=at, outcome="silent")
+        events.append(_answered(node, talk, wake, given, "silent"))
+        seconds = floor.policy.limits.silence
+        text = f"{called(talk, wake.agent)} was silent for {seconds} s and is passed over."
+        events.append(_said_by_host(node, talk, text, at, ahead))
+    return events
+
+
+def taken(run: Run, node: FlowNode, said: list[NewEvent], at: int) -> list[NewEvent]:
+    """What a turn from outside does to those who have the floor: its own wake is answered; a
+    person who interrupts takes it from everybody."""
+    talk, first = run.conversations[node.id], said[0]
+    floor, turn = talk.floor, first.payload.get("turn")
+    if floor is None or not floor.wakes or turn is None:
+        return []
+    ends: list[tuple[str, Wake, str]] = []
+    meta = turn.get("meta")
+    interrupts = floor.policy.interject == "interrupt" or (
+        isinstance(meta, dict) and meta.get("interrupt") is True
+    )
+    for wake_id, wake in floor.wakes.items():
+        if turn["role"] == "agent" and wake.agent == thread.full_name(turn["from"]):
+            ends.append((wake_id, wake, "spoke"))
+        elif turn["role"] == "user" and interrupts and wake.task == "speak":
+            ends.append((wake_id, wake, "superseded"))
+    return [
+        _answered(
+            node, talk, wake,
+            WakeEnded(node_id=node.id, wake_id=wake_id, at=at, outcome=outcome), outcome,
+        )
+        for wake_id, wake, outcome in ends
+    ]  # fmt: skip

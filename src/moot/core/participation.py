@@ -1,0 +1,372 @@
+"""Who speaks in a conversation that the host leads: its policy, its bounds, and where it stands.
+
+Folded from the log like everything else. A wake is a recorded word to a member that it is its turn;
+each ends once, by what the member says, by its silence, or by a person.
+"""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from moot.core import mentions, thread
+
+Mode = Literal["declared", "round-robin", "addressed", "raise-hand", "moderated", "small", "large"]
+Task = Literal["speak", "hand", "choose", "synthesise", "vote"]
+
+#: tasks whose answer is a turn
+SPOKEN = frozenset({"speak", "synthesise"})
+
+#: stops that a person's turn lifts; the others need a word of their own
+LIFTED = frozenset({"consecutive", "pair"})
+#: stops at which a conversation is meant to end
+NATURAL = frozenset({"rounds", "consensus", "moderator"})
+
+#: turns that wait for a person to let them in
+MOST_HELD = 32
+
+#: the end of the year 9999
+NEVER = 253_402_300_799_999
+
+Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+
+
+class Bounds(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Where a led conversation stops by itself. All of them are on."""
+
+    #: agents' turns since a person last spoke
+    consecutive: Annotated[int, Meta(ge=1, le=1000)] = 24
+    #: how often two agents may wake one another since then
+    pair: Annotated[int, Meta(ge=1, le=1000)] = 3
+    #: calls of models, tokens and minutes since it began or was told to go on
+    calls: Count = 200
+    tokens: Count = 200_000
+    minutes: Annotated[int, Meta(ge=1, le=100_000)] = 60
+    #: in the currency of the prices; None where nothing has a price
+    money: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None
+    #: of any one member
+    agent_calls: Count = 100
+    agent_tokens: Count = 100_000
+    #: seconds a member may be silent before it is passed over
+    silence: Annotated[int, Meta(ge=1, le=86_400)] = 120
+
+
+class Policy(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """How the floor is given."""
+
+    mode: Mode = "round-robin"
+    rounds: Annotated[int, Meta(ge=1, le=100)] = 2
+    moderator: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
+    #: in the first round nobody hears the others
+    blind: bool = False
+    #: what a person's turn does to a member that is speaking
+    interject: Literal["queue", "interrupt", "note"] = "queue"
+    #: members are asked for their vote on what the moderator proposes
+    vote: bool = False
+    #: who ends it when all is said
+    close: Literal["person", "moderator"] = "person"
+    limits: Bounds = Bounds()
+
+
+class Member(Struct, omit_defaults=True):
+    """Somebody who is given the floor."""
+
+    profile: dict[str, Any] = {}
+    #: the host speaks for it when it knows the agent; otherwise it is waited for
+    driven: bool = True
+
+
+class Wake(Struct, omit_defaults=True):
+    agent: str
+    task: Task
+    #: the newest turn it is to answer
+    turn: int
+    seq: int
+    since: int
+    due: int
+    #: hears nothing that was said after this turn by the others
+    blind: int | None = None
+    #: the host has begun to work on it
+    begun: bool = False
+
+
+class ToolAsk(Struct, omit_defaults=True):
+    """A member wants to use a tool that needs a person's word."""
+
+    agent: str
+    tool: str
+    wake: str
+    since: int
+    seq: int
+    allowed: bool | None = None
+
+
+class Spent(Struct, omit_defaults=True):
+    calls: int = 0
+    tokens: int = 0
+    money: float = 0.0
+
+
+class Floor(Struct, omit_defaults=True):
+    """Where a led conversation stands."""
+
+    policy: Policy = Policy()
+    members: dict[str, Member] = {}
+    phase: Literal["talk", "synthesis", "vote", "over"] = "talk"
+    round: int = 1
+    #: who had the floor in this round, with what came of it
+    had: dict[str, str] = {}
+    #: who is to be given the floor out of turn: member -> why, and the member that asked
+    asked: dict[str, tuple[str, str | None]] = {}
+    wakes: dict[str, Wake] = {}
+    #: of this round: member -> how much it wants to speak; 0 is not at all
+    hands: dict[str, float] | None = None
+    #: whom the moderator has chosen
+    chosen: str | None = None
+    choices: int = 0
+    votes: dict[str, dict[str, Any]] = {}
+    #: the moderator's proposal, and the turn it was made in
+    proposal: str | None = None
+    proposed_in: int = 0
+    #: a person has said something to all that has not been answered in this round
+    called: bool = False
+    #: turns of members since a person spoke; wakes of one member by another since then
+    streak: int = 0
+    pairs: dict[str, int] = {}
+    spent: Spent = msgspec.field(default_factory=Spent)
+    by_agent: dict[str, Spent] = {}
+    since: int = 0
+    stopped: str | None = None
+    #: the first turn of a blind round
+    opened_turn: int = 0
+    #: dangerous tools that members want to use: number -> what, and whether a person agrees
+    asks: dict[str, ToolAsk] = {}
+    #: turns that were finished while their speaker might not speak: place in the log -> turn
+    held: dict[str, dict[str, Any]] = {}
+
+    @property
+    def speakers(self) -> list[str]:
+        """Those who take part in rounds: not the moderator, unless nobody else is there."""
+        moderator = self.policy.moderator
+        return [name for name in self.members if name != moderator] or list(self.members)
+
+
+def read(said: Any) -> Policy | None:
+    try:
+        return msgspec.convert(said, Policy)
+    except msgspec.ValidationError:
+        return None
+
+
+def pair(one: str, other: str) -> str:
+    return "|".join(sorted((one, other)))
+
+
+# -- the fold ---------------------------------------------------------------------------------
+
+
+def was_set(floor: Floor | None, said: dict[str, Any], turn: int, at: int) -> Floor | None:
+    """``moot.participation.set``: a policy, and whom it leads."""
+    policy = read(said.get("policy", {}))
+    if policy is None:
+        return floor
+    members = {
+        str(item.get("agentId", "")): Member(
+            profile=item.get("profile", {}), driven=item.get("driven") is not False
+        )
+        for item in said.get("members", [])
+    }
+    if floor is None:
+        return Floor(policy=policy, members=members, since=at, called=True, opened_turn=turn)
+    floor.policy, floor.members = policy, members
+    return floor
+
+
+def decided(floor: Floor, said: dict[str, Any], sequence: int, at: int) -> None:
+    """``moot.participation.decided``: the floor is given."""
+    if said.get("round", floor.round) != floor.round:
+        floor.round, floor.had, floor.hands = said["round"], {}, None
+    if said.get("phase", floor.phase) != floor.phase:
+        floor.phase = said["phase"]
+    for item in said.get("skipped", []):
+        floor.had[item["agentId"]] = item["reason"]
+        _settled(floor, item["agentId"])
+    limit = floor.policy.limits.silence * 1000
+    for item in said.get("wakes", []):
+        name, task = item["agentId"], item["task"]
+        floor.wakes[item["wakeId"]] = Wake(
+            agent=name, task=task, turn=item.get("turn", 0), seq=sequence, since=at,
+            due=at + limit, blind=item.get("blind"),
+        )  # fmt: skip
+        _settled(floor, name)
+
+
+def _settled(floor: Floor, name: str) -> None:
+    floor.asked.pop(name, None)
+    if name == floor.chosen:
+        floor.chosen = None
+
+
+def answered(floor: Floor, said: dict[str, Any]) -> None:
+    """``moot.participation.answered``: a wake is over."""
+    wake_id = str(said.get("wakeId", ""))
+    wake = floor.wakes.pop(wake_id, None)
+    floor.asks = {name: ask for name, ask in floor.asks.items() if ask.wake != wake_id}
+    _spend(floor, said)
+    if wake is None:
+        return
+    outcome = said.get("outcome", "failed")
+    answer = said.get("answer")
+    answer = answer if isinstance(answer, dict) else {}
+    match wake.task:
+        case "speak":
+            floor.had[wake.agent] = outcome
+            if outcome == "superseded":
+                floor.had.pop(wake.agent, None)
+                floor.asked.setdefault(wake.agent, ("was interrupted", None))
+        case "hand":
+            floor.hands = floor.hands or {}
+            wants = answer.get("urgency") if answer.get("raised") is True else 0
+            floor.hands[wake.agent] = float(wants) if isinstance(wants, int | float) else 0.0
+        case "choose":
+            floor.choices += 1
+            _chosen(floor, answer)
+        case "synthesise":
+            floor.proposal = str(answer.get("decision") or "") or None
+            floor.proposed_in = -1 if outcome == "spoke" else 0  # its turn comes right after this
+            floor.phase = "vote" if floor.policy.vote and floor.proposal else "over"
+        case "vote":
+            floor.votes[wake.agent] = answer if outcome == "answered" else {"vote": "abstain"}
+
+
+def _chosen(floor: Floor, answer: dict[str, Any]) -> None:
+    """A choice that is none falls back to the declared order: the next in it."""
+    if answer.get("stop") is True:
+        floor.had = dict.fromkeys(floor.speakers, "moderator")
+        floor.round = floor.policy.rounds + 1
+        return
+    wanted = answer.get("next")
+    floor.chosen = wanted if wanted in floor.speakers else next_in_order(floor)
+
+
+def next_in_order(floor: Floor) -> str | None:
+    waiting = [name for name in floor.speakers if name not in floor.had]
+    return next(iter(waiting or floor.speakers), None)
+
+
+def _spend(floor: Floor, said: dict[str, Any]) -> None:
+    usage = said.get("usage")
+    if not isinstance(usage, dict):
+        return
+    name = str(said.get("agentId", ""))
+    for spent in (floor.spent, floor.by_agent.setdefault(name, Spent())):
+        spent.calls += _number(usage.get("calls"))
+        spent.tokens += _number(usage.get("inputTokens")) + _number(usage.get("outputTokens"))
+        cost = usage.get("cost")
+        spent.money += cost if isinstance(cost, int | float) and cost > 0 else 0
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def stopped(floor: Floor, said: dict[str, Any]) -> None:
+    """``moot.participation.stopped``: nobody is woken until somebody says so."""
+    reason = str(said.get("reason", ""))
+    if reason in NATURAL:
+        floor.phase = "synthesis" if floor.policy.moderator in floor.members else "over"
+    else:
+        floor.stopped = reason
+
+
+def continued(floor: Floor, said: dict[str, Any], at: int) -> None:
+    """``moot.participation.continued``: a person lets it go on; what is spent counts anew."""
+    floor.stopped, floor.streak, floor.pairs, floor.since = None, 0, {}, at
+    floor.spent, floor.by_agent = Spent(), {}
+    floor.called = True
+    more = said.get("rounds")
+    if floor.phase != "talk" or (isinstance(more, int) and more > 0):
+        rounds = floor.policy.rounds + (more if isinstance(more, int) and more > 0 else 1)
+        floor.policy = msgspec.structs.replace(floor.policy, rounds=min(rounds, 1000))
+        floor.phase, floor.votes, floor.proposal = "talk", {}, None
+        if floor.round < floor.policy.rounds:
+            floor.round, floor.had, floor.hands = floor.round + 1, {}, None
+
+
+def tool_asked(floor: Floor, said: dict[str, Any], sequence: int, at: int) -> None:
+    """``moot.tool.asked``: the member waits, and its silence does not count."""
+    wake_id = str(said.get("wakeId", ""))
+    wake = floor.wakes.get(wake_id)
+    if wake is not None and len(floor.asks) < MOST_HELD:
+        name = str(said.get("askId", ""))
+        floor.asks[name] = ToolAsk(
+            agent=wake.agent, tool=str(said.get("toolName", "")), wake=wake_id, since=at,
+            seq=sequence,
+        )  # fmt: skip
+        wake.due = NEVER
+
+
+def tool_answered(floor: Floor, said: dict[str, Any], at: int) -> None:
+    """``moot.tool.answered``"""
+    asked = floor.asks.get(str(said.get("askId", "")))
+    if asked is not None:
+        asked.allowed = said.get("allowed") is True
+        if asked.wake in floor.wakes:
+            floor.wakes[asked.wake].due = at + floor.policy.limits.silence * 1000
+
+
+def held(floor: Floor, said: dict[str, Any], sequence: int) -> None:
+    """``moot.turn.held``: a person says later whether it is heard."""
+    if len(floor.held) < MOST_HELD:
+        floor.held[str(sequence)] = said.get("turn", {})
+
+
+def settled(floor: Floor, said: dict[str, Any]) -> None:
+    """``moot.turn.admitted`` and ``moot.turn.dropped``."""
+    floor.held.pop(str(said.get("held", "")), None)
+
+
+def heard(floor: Floor, turn: dict[str, Any], discussion: bool) -> None:
+    """Somebody has spoken."""
+    speaker, role = thread.full_name(str(turn.get("from", ""))), turn.get("role")
+    if role == "user":
+        _person(floor, turn)
+    elif role == "agent":
+        floor.streak += 1
+        if floor.proposed_in < 0:
+            floor.proposed_in = turn.get("turnIndex", 0)
+        floor.had.setdefault(speaker, "spoke")
+        if discussion or floor.policy.mode in ("addressed", "small"):
+            for name in addressed(floor, turn):
+                _ask(floor, name, speaker)
+
+
+def _person(floor: Floor, turn: dict[str, Any]) -> None:
+    floor.streak, floor.pairs = 0, {}
+    if floor.stopped in LIFTED:
+        floor.stopped = None
+        floor.asked = {name: why for name, why in floor.asked.items() if why[1] is None}
+    meta = turn.get("meta")
+    if (isinstance(meta, dict) and meta.get("note") is True) or floor.policy.interject == "note":
+        return
+    names = addressed(floor, turn)
+    first = {name: (f"addressed by {turn.get('from')}", None) for name in names}
+    floor.asked = {**first, **{name: why for name, why in floor.asked.items() if name not in first}}
+    if not names and floor.policy.mode in ("declared", "small"):
+        floor.called, floor.had = True, {}
+
+
+def addressed(floor: Floor, turn: dict[str, Any]) -> list[str]:
+    """Members a turn is for: by its address, or by name in its text."""
+    to = turn.get("to")
+    if isinstance(to, str) and to != "all":
+        return [to] if to in floor.members else []
+    profiles = {name: member.profile for name, member in floor.members.items()}
+    return mentions.mentioned(turn.get("content"), profiles).names
+
+
+def _ask(floor: Floor, name: str, by: str) -> None:
+    if name != by and name not in floor.asked:  # nobody wakes itself
+        key = pair(by, name)
+        floor.pairs[key] = floor.pairs.get(key, 0) + 1
+        floor.asked[name] = (f"addressed by {by}", by)

@@ -1,0 +1,295 @@
+"""Members of led conversations at work: each wake a task of its own, bounded for the whole host."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from moot.agents.desk import Assignment, Done, Heard, Invoke
+from moot.core import events
+from moot.core.errors import Conflict, MootError, NotFound, Unavailable
+from moot.core.events import NewEvent
+from moot.core.outcomes import copied, raised
+from moot.core.participating import HOST, WakeEnded, WakeReport
+from moot.core.participation import SPOKEN, Wake
+from moot.core.waiting import Conversation
+from moot.engine.head import Head
+from moot.engine.ledger import Effect
+from moot.engine.speech import Speech
+
+if TYPE_CHECKING:
+    from moot.engine.host import Host
+
+log = logging.getLogger("moot.engine")
+
+#: turns that are read back for an agent, and events that are looked through for them
+WINDOW = 60
+LOOK_BACK = 4000
+PAGE = 500
+
+#: calls one wake may lead to: their names are numbered within it
+MOST_CALLS = 99
+
+TURNS = {
+    "conversation.opened": "initialTurn",
+    "conversation.exchanged": "turn",
+    "conversation.closed": "finalTurn",
+}
+
+
+class Speakers:
+    """The wakes under way. Who no longer has the floor is stopped."""
+
+    def __init__(self, host: "Host", invoke: Invoke, limit: int) -> None:
+        self._host, self._invoke = host, invoke
+        self._slots = asyncio.Semaphore(limit)
+        self._running: dict[str, dict[tuple[str, str], asyncio.Task[None]]] = {}
+        #: run -> who waits for a word in it
+        self._heard: dict[str, asyncio.Event] = {}
+
+    def start(self, head: Head, node_id: str, wake_id: str) -> None:
+        """Begin unless it is already under way."""
+        mine = self._running.setdefault(head.run.run_id, {})
+        if (node_id, wake_id) not in mine:
+            task = self._host.tasks.start(self._work(head, node_id, wake_id))
+            mine[node_id, wake_id] = task
+            head.pins += 1
+            task.add_done_callback(lambda _: head.unpin())
+
+    def keep(self, run_id: str, wanted: list[tuple[str, str]]) -> None:
+        """Stop everybody of the run who has the floor no longer."""
+        mine = self._running.get(run_id)
+        if mine:
+            for key in [key for key in mine if key not in wanted]:
+                mine.pop(key).cancel()
+            if not mine:
+                del self._running[run_id]
+
+    async def answer_to(self, head: Head, node_id: str, ask_id: str) -> bool:
+        """A person's word on the use of a tool; it may take days."""
+        while True:
+            talk = self._host.runs.current(head).run.conversations[node_id]
+            asked = talk.floor.asks.get(ask_id) if talk.floor is not None else None
+            if asked is None or asked.allowed is not None:
+                return asked is not None and asked.allowed is True
+            heard = self._heard.setdefault(head.run.run_id, asyncio.Event())
+            await heard.wait()
+
+    def tell(self, run_id: str) -> None:
+        """Something has happened in the run."""
+        heard = self._heard.pop(run_id, None)
+        if heard is not None:
+            heard.set()
+
+    def __len__(self) -> int:
+        return sum(len(mine) for mine in self._running.values())
+
+    async def aclose(self) -> None:
+        for run_id in list(self._running):
+            self.keep(run_id, [])
+
+    async def _work(self, head: Head, node_id: str, wake_id: str) -> None:
+        """A task that knows no agent stays here as long as the wake does: it is not asked twice."""
+        run = head.run
+        try:
+            async with self._slots:
+                done = await self._outcome(head, node_id, wake_id)
+            if done is not None:
+                command = ended(node_id, wake_id, done, self._host.clock.millis())
+                await self._host.handle(run.tenant, run.run_id, command)
+            else:
+                await asyncio.Event().wait()
+        except MootError as refusal:
+            log.warning(
+                "What a member said could not be kept yet",
+                extra={"action": "wake.waits", "run_id": run.run_id, "code": refusal.code},
+            )
+            self._forget(run.run_id, (node_id, wake_id))
+            self._host.look_again(run.tenant, run.run_id)
+        finally:
+            self._forget(run.run_id, (node_id, wake_id))
+
+    def _forget(self, run_id: str, key: tuple[str, str]) -> None:
+        mine = self._running.get(run_id)
+        if mine and mine.get(key) is asyncio.current_task():
+            del mine[key]
+            if not mine:
+                del self._running[run_id]
+
+    async def _outcome(self, head: Head, node_id: str, wake_id: str) -> Done | None:
+        talk = self._host.runs.current(head).run.conversations[node_id]
+        if talk.floor is None or wake_id not in talk.floor.wakes:
+            return None
+        wake = talk.floor.wakes[wake_id]
+        desk = WakeDesk(self._host, head, node_id, wake_id, wake)
+        try:
+            assignment = await self._assignment(head, node_id, talk, wake_id)
+            return await self._invoke(assignment, desk)
+        except (Unavailable, Conflict):
+            raise
+        except MootError as refusal:
+            return Done(outcome="failed", error={"code": refusal.code, "message": refusal.message})
+        except Exception as error:
+            log.warning("An agent failed", exc_info=error, extra={"run_id": head.run.run_id})
+            return Done(outcome="failed", error=raised(error).as_payload())
+        finally:
+            desk.fall_silent()
+
+    async def _assignment(
+        self, head: Head, node_id: str, talk: Conversation, wake_id: str
+    ) -> Assignment:
+        floor, run = talk.floor, head.run
+        assert floor is not None
+        wake = floor.wakes[wake_id]
+        heard = await self._transcript(head, node_id, wake)
+        limits = floor.policy.limits
+        left = max(1, (limits.calls - floor.spent.calls) // max(1, len(floor.wakes)))
+        return Assignment(
+            tenant=run.tenant,
+            run_id=run.run_id,
+            node_id=node_id,
+            agent=wake.agent,
+            invocation=f"{run.run_id}:{node_id}:{wake_id}",
+            task=wake.task,
+            place=talk.conversation_id,
+            turn=wake.turn + 1,
+            round=floor.round,
+            transcript=tuple(heard),
+            hidden=max(0, wake.turn + 1 - len(heard)),
+            members={name: dict(member.profile) for name, member in floor.members.items()},
+            policy=floor.policy,
+            proposal=floor.proposal,
+            calls_left=min(left, MOST_CALLS),
+            configurable=run.configurable,
+        )
+
+    async def _transcript(self, head: Head, node_id: str, wake: Wake) -> list[Heard]:
+        """The newest turns up to the one to be answered, the oldest first. What is said meanwhile
+        is not among them: who is woken again is told the same."""
+        run, found = head.run, list[Heard]()
+        before = wake.seq
+        oldest = max(0, before - LOOK_BACK)
+        while before > oldest and len(found) < WINDOW:
+            first = max(oldest, before - PAGE)
+            rows = await self._host.store.read(run.tenant, run.run_id, first - 1, before - first)
+            page = [heard for row in rows if (heard := _heard(row, node_id, wake)) is not None]
+            found = page + found
+            before = first
+        return found[-WINDOW:]
+
+
+def _heard(row: bytes, node_id: str, wake: Wake) -> Heard | None:
+    event = events.decode(row)
+    key = TURNS.get(event.type)
+    if key is None or event.node_id != node_id:
+        return None
+    turn = event.payload.get(key, {})
+    index, speaker = turn.get("turnIndex", 0), turn.get("from", "")
+    unheard = wake.blind is not None and index > wake.blind and turn.get("role") == "agent"
+    if index > wake.turn or (unheard and speaker != wake.agent):
+        return None
+    return Heard(
+        index=index,
+        speaker=speaker,
+        role=turn.get("role", "system"),
+        content=turn.get("content"),
+        to=turn.get("to"),
+    )
+
+
+def ended(node_id: str, wake_id: str, done: Done, at: int) -> WakeEnded:
+    return WakeEnded(
+        node_id=node_id,
+        wake_id=wake_id,
+        at=at,
+        outcome=done.outcome,
+        content=copied(done.content),
+        to=done.to,
+        answer=done.answer,
+        usage=None if done.usage is None else msgspec.to_builtins(done.usage),
+        error=done.error,
+        meta=done.meta,
+        agent=done.agent,
+        facts=tuple(_at(node_id, fact) for fact in done.facts),
+    )
+
+
+def _at(node_id: str, fact: NewEvent) -> NewEvent:
+    fact.node_id = node_id
+    return fact
+
+
+class WakeDesk:
+    """A member's desk. What it reports belongs to its wake; a wake that is over takes no more."""
+
+    def __init__(self, host: "Host", head: Head, node_id: str, wake_id: str, wake: Wake) -> None:
+        self._host, self._head, self._wake_id, self._wake = host, head, wake_id, wake
+        self.run_id, self.tenant, self.node_id = head.run.run_id, head.run.tenant, node_id
+        self.attempt, self.earlier = 1, 0
+        seq, _, index = wake_id.partition(".")
+        self._first = int(seq) * 10_000 + int(index or 0) * 100
+        self._calls = self._asks = 0
+        self._speech: Speech | None = None
+
+    @property
+    def inherited(self) -> int:
+        return self._head.run.inherited
+
+    def now(self) -> int:
+        return self._host.clock.millis()
+
+    async def effect(
+        self, provider_key: str, call: Callable[[str], Awaitable[Any]], idempotent: bool = True
+    ) -> Any:
+        self._calls += 1
+        if self._calls > MOST_CALLS:
+            raise Conflict("One turn leads to that many calls at most.", limit=MOST_CALLS)
+        effect = Effect(self._first + self._calls, provider_key, call, idempotent)
+        return await self._host.activities.ledger.once(self, effect)
+
+    async def report(self, *facts: NewEvent) -> None:
+        await self._send(facts, required=False)
+
+    async def recorded(self, *facts: NewEvent) -> None:
+        await self._send(facts, required=True)
+
+    async def _send(self, facts: tuple[NewEvent, ...], required: bool) -> None:
+        for fact in facts:
+            fact.payload = copied(fact.payload)
+            fact.node_id = self.node_id
+        command = WakeReport(self.node_id, self._wake_id, facts, self.now(), required)
+        task = self._host.tasks.start(self._host.handle(self.tenant, self.run_id, command))
+        await asyncio.shield(task)
+
+    async def agreed(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
+        self._asks += 1
+        name = f"{self._wake_id}.{self._asks}"
+        asked = {
+            "wakeId": self._wake_id,
+            "askId": name,
+            "agentId": agent,
+            "toolName": tool,
+            "inputs": arguments,
+        }
+        await self.recorded(NewEvent("moot.tool.asked", asked))
+        return await self._host.speakers.answer_to(self._head, self.node_id, name)
+
+    def say(self, delta: str) -> None:
+        if self._wake.task not in SPOKEN or not delta:
+            return
+        if self._speech is None:
+            talk = self._host.runs.current(self._head).run.conversations[self.node_id]
+            who = {"role": "agent", "from": self._wake.agent, "speakerId": self._wake.agent}
+            self._speech = self._host.speeches.begin(self.run_id, talk.conversation_id, HOST, who)
+        try:
+            speech = self._speech.speech_id
+            self._host.speeches.say(self.run_id, speech, HOST, delta)
+        except NotFound:  # others have crowded it out; the whole turn is still to come
+            self._speech = None
+
+    def fall_silent(self) -> None:
+        if self._speech is not None:
+            self._host.speeches.over(self.run_id, self._speech.speech_id, HOST)
+            self._speech = None

@@ -1,0 +1,38 @@
+"""Records: what belongs to no run, in all its versions."""
+
+from typing import Any
+
+import apsw
+
+from moot.store.protocol import Record
+
+COLUMNS = "tenant, kind, name, version, body, created_at, by, gone"
+HISTORY = f"""
+SELECT {COLUMNS} FROM records WHERE tenant = ? AND kind = ? AND name = ? ORDER BY id DESC
+"""
+NEWEST = f"{HISTORY} LIMIT 1"
+ALL_NEWEST = f"""
+SELECT {COLUMNS} FROM records
+WHERE id IN (SELECT max(id) FROM records WHERE tenant = ? AND kind = ? GROUP BY name)
+  AND NOT gone
+ORDER BY name
+"""
+
+
+def _record(columns: tuple[Any, ...]) -> Record:
+    fields = dict(zip(Record.__struct_fields__, columns, strict=True))
+    return Record(**(fields | {"gone": bool(fields["gone"])}))
+
+
+def newest(db: apsw.Connection, tenant: str, kind: str, name: str) -> Record | None:
+    row = db.execute(NEWEST, (tenant, kind, name)).fetchone()
+    found = _record(row) if row else None
+    return None if found is None or found.gone else found
+
+
+def all_newest(db: apsw.Connection, tenant: str, kind: str) -> list[Record]:
+    return [_record(row) for row in db.execute(ALL_NEWEST, (tenant, kind)).fetchall()]
+
+
+def history(db: apsw.Connection, tenant: str, kind: str, name: str) -> list[Record]:
+    return [_record(row) for row in db.execute(HISTORY, (tenant, kind, name)).fetchall()]
