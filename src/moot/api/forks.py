@@ -1,5 +1,6 @@
 """Forks: a run said again from its record."""
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -40,8 +41,6 @@ async def fork(request: Request) -> Reply:
 
     def answer(run: Run) -> Reply:
         url = f"/v1/runs/{run.run_id}"
-        if run.error is not None and run.error["code"] == ReplayDivergedAtRefusal.code:
-            return _diverged(request, run)
         body = {
             "runId": run.run_id,
             "sourceRunId": source.run_id,
@@ -52,17 +51,23 @@ async def fork(request: Request) -> Reply:
         }
         return Reply(body, 201, {"Location": url})
 
-    await replay(host, tenant, source.run_id, from_seq, request.recording(answer))
+    await replay(
+        host, tenant, source.run_id, from_seq, request.recording(_unless_diverged(request, answer))
+    )
     return request.made
 
 
-def _diverged(request: Request, run: Run) -> Reply:
-    """The replay is there to be looked at, and it is none."""
-    assert run.error is not None
-    refusal = ReplayDivergedAtRefusal(
-        run.error["message"], runId=run.run_id, **run.error["details"]
-    )
-    return refused(refusal, request.services)
+def _unless_diverged(request: Request, answer: Callable[[Run], Reply]) -> Callable[[Run], Reply]:
+    """A replay whose model refused, or did not, is there to be looked at, and it is none."""
+
+    def reply(run: Run) -> Reply:
+        error = run.error or {}
+        if error.get("code") != ReplayDivergedAtRefusal.code:
+            return answer(run)
+        told = ReplayDivergedAtRefusal(error["message"], runId=run.run_id, **error["details"])
+        return refused(told, request.services)
+
+    return reply
 
 
 def _check(request: Request, asked: Fork) -> None:
