@@ -10,8 +10,8 @@ from moot.core.flow import Flow
 from moot.core.run import Run, fold
 from moot.core.starting import Limits
 from moot.engine.flows import Flows
-from moot.engine.forking import Replay
 from moot.engine.head import Head
+from moot.engine.replaying import Replay
 from moot.store.protocol import Batch
 
 FORK = "fork"

@@ -14,8 +14,8 @@ from moot.core.outcomes import Artifact, Completed
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.threads import Control
-from moot.engine.forking import replay
 from moot.engine.host import Host
+from moot.engine.replaying import replay
 
 CHAIR = Speaker("key_chair", admin=True)
 calls: Counter[str] = Counter()

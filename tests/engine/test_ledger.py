@@ -15,7 +15,7 @@ class Notes:
     """A node's context that writes what it is told into a log."""
 
     def __init__(self, store: MemoryStore, attempt: int = 1) -> None:
-        self.store, self.attempt, self.earlier = store, attempt, 0
+        self.store, self.attempt, self.earlier, self.inherited = store, attempt, 0, 0
         self.tenant, self.run_id, self.node_id = "default", "run_x", "n"
 
     async def recorded(self, *events: NewEvent) -> None:

@@ -38,8 +38,8 @@ from moot.core.commands import CancelRun, PauseRun, ResumeRun, SetVariables
 from moot.core.ids import logical_invocation_id
 from moot.core.starting import Limits
 from moot.core.status import Status
-from moot.engine.forking import replay
 from moot.engine.host import Host
+from moot.engine.replaying import replay
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ from moot import node as node_function
 from moot.core.commands import CancelRun
 from moot.core.errors import Conflict
 from moot.core.status import Status
-from moot.engine.forking import replay
+from moot.engine.replaying import replay
 
 
 @pytest.fixture(autouse=True)

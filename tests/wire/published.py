@@ -15,6 +15,7 @@ ANSWERS: tuple[tuple[str, str], ...] = (
     (r"/v1/runs/[^/]+/events(/poll)?", "events"),
     (r"/v1/host/sample/test/runs/[^/]+/events", "events"),
     (r"/v1/runs/[^/]+/debug-bundle", "bundle"),
+    (r"/v1/runs/[^/]+:diff", "diff"),
 )
 
 
@@ -88,6 +89,13 @@ class Published:
     def events(self, document: Any) -> None:
         for event in document["events"]:
             self.event(event)
+
+    def diff(self, document: Any) -> None:
+        self._fits("run-diff-response", document)
+        for each in document["eventDiffs"]:
+            for side in ("aEvent", "bEvent"):
+                if side in each:
+                    self.event(each[side])
 
     def bundle(self, document: Any) -> None:
         self._fits("debug-bundle", document)

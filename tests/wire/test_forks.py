@@ -275,12 +275,6 @@ def test_beyond_the_log_there_is_nothing_to_fork(api: Api) -> None:
     assert fork(api, source, mode="replay", fromSeq=0, runOptionsOverlay={}).status_code == 201
 
 
-def test_branches_are_not_offered(api: Api) -> None:
-    source = begun(api, _set("x", 1))
-    with unchanged(api, source):
-        refused(fork(api, source, mode="branch", fromSeq=1), 501, "capability_not_provided")
-
-
 def test_a_run_of_others_is_not_there(api: Api, foreign: Api) -> None:
     source = begun(api, _set("x", 1))
     with unchanged(api, source):

@@ -144,7 +144,7 @@ class _Notebook:
 
     def __init__(self, tenant: str, run_id: str) -> None:
         self.tenant, self.run_id, self.node_id, self.attempt = tenant, run_id, "claim", 1
-        self.earlier = 0
+        self.earlier = self.inherited = 0
 
     async def recorded(self, *events: NewEvent) -> None:
         await asyncio.sleep(0)

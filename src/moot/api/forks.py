@@ -1,88 +1,157 @@
-"""Forks: a run said again from its record."""
+"""Forks: a run said again from its record, or taken up at an event and led elsewhere."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
+from moot.api import interrupts, options
 from moot.api.idempotency import refused
+from moot.api.options import CreateRun
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core.errors import (
-    BadRequest,
-    Forbidden,
-    NotProvided,
-    ReplayDivergedAtRefusal,
-    Unprocessable,
-)
+from moot.core.edits import Edit
+from moot.core.errors import BadRequest, Forbidden, ReplayDivergedAtRefusal
 from moot.core.run import Run
-from moot.engine.forking import replay
+from moot.engine.branching import Wanted, branch, past_the_end
+from moot.engine.head import Head
+from moot.engine.replaying import replay
 
 MODES = ("replay", "branch")
+Note = Annotated[str, Meta(min_length=1, max_length=500)]
+
+
+class Overlay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Options of a run, each in the place of the source's."""
+
+    configurable: dict[str, Any] = {}
+    tags: list[str] | UnsetType = UNSET
+    metadata: dict[str, Any] = {}
+
+    @property
+    def empty(self) -> bool:
+        return not self.configurable and self.tags is UNSET and not self.metadata
 
 
 class Fork(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     mode: str
     from_seq: int | None = None
-    run_options_overlay: dict[str, Any] | None = None
+    run_options_overlay: Overlay | None = None
+
+
+class EditedFork(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    from_seq: int
+    edit: Edit = Edit()
+    note: Note | None = None
 
 
 async def fork(request: Request) -> Reply:
     host, tenant = request.services.host, request.caller.tenant
-    source = (await host.view(tenant, request.params["run_id"])).run
+    source = await host.view(tenant, request.params["run_id"])
     asked = await request.read(Fork)
     _check(request, asked)
     from_seq = asked.from_seq or 0
-    if from_seq > source.next_sequence:
-        raise Unprocessable(
-            f"The run has {source.next_sequence} events; it cannot be forked at {from_seq}.",
-            sourceRunId=source.run_id,
-            fromSeq=from_seq,
-        )
+    _check_place(request, source.run, from_seq)
+    told = _unless_diverged(request, _answer(source.run, from_seq, asked.mode))
+    answer = request.recording(told)
+    if asked.mode == "replay":
+        await replay(host, tenant, source.run.run_id, from_seq, answer)
+    else:
+        wanted = _wanted(request, source, from_seq, asked.run_options_overlay or Overlay())
+        await branch(host, tenant, source.run.run_id, wanted, answer)
+    return request.made
 
-    def answer(run: Run) -> Reply:
+
+async def edited_fork(request: Request) -> Reply:
+    """Edits go this way; the protocol's own route takes what the protocol says."""
+    host, tenant = request.services.host, request.caller.tenant
+    source = await host.view(tenant, request.params["run_id"])
+    asked = await request.read(EditedFork)
+    _check_place(request, source.run, asked.from_seq)
+    wanted = _wanted(request, source, asked.from_seq, Overlay())
+    wanted.edit, wanted.note = asked.edit, asked.note
+    if asked.edit.inputs is not UNSET:
+        options.check_rosters(source.flow, asked.edit.inputs)
+    answer = _answer(source.run, asked.from_seq, "branch", asked.note)
+    await branch(host, tenant, source.run.run_id, wanted, request.recording(answer))
+    return request.made
+
+
+def _answer(
+    source: Run, from_seq: int, mode: str, note: str | None = None
+) -> Callable[[Run], Reply]:
+    def reply(run: Run) -> Reply:
         url = f"/v1/runs/{run.run_id}"
-        if run.error is not None and run.error["code"] == ReplayDivergedAtRefusal.code:
-            return _diverged(request, run)
         body = {
             "runId": run.run_id,
             "sourceRunId": source.run_id,
             "fromSeq": from_seq,
-            "mode": asked.mode,
+            "mode": mode,
             "status": "pending",
             "eventsUrl": f"{url}/events",
         }
+        if note is not None:
+            body["note"] = note
         return Reply(body, 201, {"Location": url})
 
-    await replay(host, tenant, source.run_id, from_seq, request.recording(answer))
-    return request.made
+    return reply
 
 
-def _diverged(request: Request, run: Run) -> Reply:
-    """The replay is there to be looked at, and it is none."""
-    assert run.error is not None
-    refusal = ReplayDivergedAtRefusal(
-        run.error["message"], runId=run.run_id, **run.error["details"]
+def _wanted(request: Request, source: Head, from_seq: int, overlay: Overlay) -> Wanted:
+    """Options are checked as for a run that is started."""
+    tags = None if overlay.tags is UNSET else overlay.tags
+    asked = CreateRun(configurable=overlay.configurable, tags=tags or [], metadata=overlay.metadata)
+    before = source.run.configurable
+    options.check(request.services, request, asked, source.flow, before)
+    return Wanted(
+        from_seq=from_seq,
+        by=interrupts.speaker(request),
+        configurable=overlay.configurable,
+        tags=tags,
+        metadata=overlay.metadata,
     )
-    return refused(refusal, request.services)
+
+
+def _unless_diverged(request: Request, answer: Callable[[Run], Reply]) -> Callable[[Run], Reply]:
+    """A replay whose model refused, or did not, is there to be looked at, and it is none."""
+
+    def reply(run: Run) -> Reply:
+        error = run.error or {}
+        if error.get("code") != ReplayDivergedAtRefusal.code:
+            return answer(run)
+        told = ReplayDivergedAtRefusal(error["message"], runId=run.run_id, **error["details"])
+        return refused(told, request.services)
+
+    return reply
 
 
 def _check(request: Request, asked: Fork) -> None:
-    if not request.caller.admin and "runs:read" not in request.caller.scopes:
-        raise Forbidden("A fork reads its source: runs:read is needed.", scopeRequired="runs:read")
     if asked.mode not in MODES:
         raise BadRequest(f"mode must be one of {', '.join(MODES)}.", field="mode")
-    if asked.from_seq is not None and asked.from_seq < 0:
-        raise BadRequest("fromSeq must be a whole number from 0.", field="fromSeq")
-    if asked.mode == "branch":
-        if asked.from_seq is None:
-            raise BadRequest("A branch needs fromSeq.", field="fromSeq")
-        raise NotProvided("Branches are not offered by this host yet.", capability="replay.branch")
-    if asked.run_options_overlay:
+    if asked.mode == "branch" and asked.from_seq is None:
+        raise BadRequest("A branch needs fromSeq.", field="fromSeq")
+    overlay = asked.run_options_overlay
+    if asked.mode == "replay" and overlay is not None and not overlay.empty:
         raise BadRequest("A replay takes no overlay.", field="runOptionsOverlay")
+
+
+def _check_place(request: Request, source: Run, from_seq: int) -> None:
+    if not request.caller.admin and "runs:read" not in request.caller.scopes:
+        raise Forbidden("A fork reads its source: runs:read is needed.", scopeRequired="runs:read")
+    if from_seq < 0:
+        raise BadRequest("fromSeq must be a whole number from 0.", field="fromSeq")
+    if from_seq > source.next_sequence:
+        raise past_the_end(source, from_seq)
 
 
 ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/runs/{run_id}:fork", call=fork, scope="runs:create", body=Fork,
-        status=201, summary="Say a run again from its record", errors=(404, 422, 501),
+        status=201, summary="Say a run again from its record, or take it up at an event",
+        errors=(404, 409, 422),
+    ),
+    Endpoint(
+        method="POST", path="/v1/host/moot/runs/{run_id}:fork", call=edited_fork,
+        scope="runs:create", body=EditedFork, status=201,
+        summary="Take a run up at an event and say that event otherwise", errors=(404, 409, 422),
     ),
 )  # fmt: skip

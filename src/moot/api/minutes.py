@@ -12,7 +12,7 @@ from moot.core.events import Event
 from moot.core.waiting import Conversation
 
 
-class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Line(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """A turn, or a sentence about what somebody did."""
 
     at: str
@@ -24,6 +24,8 @@ class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
     model: str | None = None
     #: who held the key, where it says more than the name
     via: str | None = None
+    #: who has put other words into the speaker's mouth
+    edited_by: str | None = None
     #: what happened, when it is not a turn
     note: str | None = None
 
@@ -102,6 +104,7 @@ def _turn(found: Minutes, event: Event, said: Any, people: dict[str, None]) -> N
             content=turn.get("content"),
             model=_text(model.get("model")),
             via=_text(turn.get("via")),
+            edited_by=_text(turn.get("editedBy")),
         )
     )
 

@@ -41,6 +41,7 @@ RESERVED: dict[str, dict[str, Any]] = {
     "maxTokens": {"type": "integer", "min": 1},
     "promptOverrides": {"type": "object"},
     "escalationThreshold": {"type": "number", "min": 0, "max": 1},
+    "models": {"type": "object"},
 }
 
 
@@ -74,8 +75,14 @@ def advertised(services: Services) -> dict[str, dict[str, Any]]:
     return keys
 
 
-def check(services: Services, request: Request, asked: CreateRun, flow: Flow) -> None:
-    """Everything that can be refused before a run exists."""
+def check(
+    services: Services,
+    request: Request,
+    asked: CreateRun,
+    flow: Flow,
+    before: dict[str, Any] | None = None,
+) -> None:
+    """Everything that can be refused before a run exists. ``before`` is what a fork already has."""
     _check_shape(asked)
     if services.overlay:
         refuse_switched_off(services, flow)
@@ -87,7 +94,7 @@ def check(services: Services, request: Request, asked: CreateRun, flow: Flow) ->
         _check_mock(services, request, asked.configurable)
     schema = flow.definition.configurable_schema
     if schema is not UNSET:
-        _check_schema(schema, asked.configurable)
+        _check_schema(schema, {**(before or {}), **asked.configurable})
     if asked.configurable:
         _check_configurable(services, asked.configurable, free=schema is not UNSET)
 

@@ -70,7 +70,8 @@ def _md_line(line: Line) -> list[str]:
         return [f"*{_plain(line.by)}: {_plain(line.note)}*", ""]
     to = f" to {_plain(line.to)}" if line.to else ""
     model = f" · {_plain(line.model)}" if line.model else ""
-    head = f"**[{line.index}] {_plain(line.by)}**{to} · {line.at}{model}"
+    edited = f" · edited by {_plain(line.edited_by)}" if line.edited_by else ""
+    head = f"**[{line.index}] {_plain(line.by)}**{to} · {line.at}{model}{edited}"
     return [head, "", *_quoted(text_of(line.content)), ""]
 
 
@@ -146,6 +147,7 @@ def _html_line(line: Line) -> str:
         return f'<p class="note">{escape(line.by)}: {escape(line.note)}</p>'
     to = f" to {escape(line.to)}" if line.to else ""
     model = f" · {escape(line.model)}" if line.model else ""
-    who = f"<b>[{line.index}] {escape(line.by)}</b>{to} · {escape(line.at)}{model}"
+    edited = f" · edited by {escape(line.edited_by)}" if line.edited_by else ""
+    who = f"<b>[{line.index}] {escape(line.by)}</b>{to} · {escape(line.at)}{model}{edited}"
     head = f'<p id="t{line.index}">{who}</p>'
     return f"{head}<blockquote>{escape(text_of(line.content))}</blockquote>"

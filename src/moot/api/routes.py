@@ -5,6 +5,7 @@ import re
 from moot.api import (
     bundle,
     conformance,
+    diffs,
     discovery,
     forks,
     interrupts,
@@ -23,6 +24,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *runs.ENDPOINTS,
     *interrupts.ENDPOINTS,
     *forks.ENDPOINTS,
+    *diffs.ENDPOINTS,
     *streams.ENDPOINTS,
     *threads.ENDPOINTS,
     *speech.ENDPOINTS,

@@ -61,11 +61,10 @@ def answer(run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer
         if reached is None:
             return events
         value = reached
-    received = [_received(node.id, value, by, given.at)]
-    over = ended(node, found, given, value, received)
+    over = ended(node, found, given, value, [received(node.id, value, by, given.at)])
     if node.type.kind is not Kind.GATE:
         return [*events, *over]  # the node goes on by itself, with the answer
-    return [*events, *over, _approved(run, flow, node, value, given.at)]
+    return [*events, *over, approved(run, flow, node, value, given.at)]
 
 
 def _needed(found: Interrupt) -> int:
@@ -84,7 +83,7 @@ def _vote(
     if found.votes.get(by) == action and not overrides:
         return [], None  # said already
     votes = {**found.votes, by: action}
-    reached = _outcome(found.data, votes)
+    reached = outcome_of(found.data, votes)
     if overrides and found.data.get("overrideBypassesQuorum") is True:
         reached = action
     events = [_voted(node.id, who, value, found, votes)] if _needed(found) > 1 else []
@@ -178,7 +177,7 @@ def _overrides(value: dict[str, Any], who: Speaker) -> bool:
     return True
 
 
-def _received(node_id: str, answer: dict[str, Any], by: str, at: int) -> NewEvent:
+def received(node_id: str, answer: dict[str, Any], by: str, at: int) -> NewEvent:
     payload: dict[str, Any] = {
         "nodeId": node_id,
         "action": answer["action"],
@@ -207,7 +206,7 @@ def _own(who: Speaker) -> str:
     return next((name for name in who.names if thread.is_person(name)), who.principal)
 
 
-def _outcome(data: dict[str, Any], votes: dict[str, str]) -> str | None:
+def outcome_of(data: dict[str, Any], votes: dict[str, str]) -> str | None:
     """What the votes so far come to: accept, reject, or nothing yet."""
     needed = int(data.get("requiredApprovals", 1))
     accepts = sum(action in ("accept", "edit-accept") for action in votes.values())
@@ -259,7 +258,7 @@ def _question(node: FlowNode, found: Interrupt, value: dict[str, Any], given: An
     return NewEvent("channel.written", payload, node.id, cause=found.seq, hints=hints)
 
 
-def _approved(run: Run, flow: Flow, node: FlowNode, value: dict[str, Any], at: int) -> NewEvent:
+def approved(run: Run, flow: Flow, node: FlowNode, value: dict[str, Any], at: int) -> NewEvent:
     """What is no acceptance ends the node badly unless an edge takes it."""
     action = value["action"]
     if action in ("reject", "refine") and not _has_port(flow, node, action):

@@ -276,6 +276,8 @@ def echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any], at: int) ->
     }
     if "speakerId" in turn:
         message["agentId"] = turn["speakerId"]
+    if "editedBy" in turn:  # a speaker's words that are not his own say so everywhere
+        message |= {key: turn[key] for key in ("editedBy", "originalEventId")}
     return write_events(
         run, flow, node, (ChannelWrite(channel=name, value=message, turn=True),), at
     )

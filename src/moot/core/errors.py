@@ -44,6 +44,7 @@ MootError
 ├── Unprocessable               422  validation_error
 │   ├── UnknownChildWorkflow         unknown_child_workflow
 │   ├── InterruptCancelled           interrupt_cancelled
+│   ├── SecretGone                   fork_secret_gone
 │   ├── CorrelationMismatch          correlation_mismatch
 │   ├── ReplayDivergedAtRefusal      replay_diverged_at_refusal
 │   ├── SpeakerMissing               validation_error
@@ -301,6 +302,12 @@ class UnknownChildWorkflow(Unprocessable):
 
 class InterruptCancelled(Unprocessable):
     code = "interrupt_cancelled"
+
+
+class SecretGone(Unprocessable):
+    """A branch would have to go on with a mask in the place of a secret."""
+
+    code = "fork_secret_gone"
 
 
 class CorrelationMismatch(Unprocessable):

@@ -157,6 +157,7 @@ CATALOGUE = (
     EventType("envelope.retry.exhausted", "a model was asked often enough, and nothing fits"),
     EventType("envelope.truncated", "a model's answer was cut off"),
     EventType("envelope.refusal", "a model refused to answer"),
+    EventType("moot.child.forked", "a branch has a child of its own in the place of one", True),
     EventType("replay.diverged", "a replay went another way than its source"),
     EventType("replay.divergedAtRefusal", "a model refused in a replay or its source alone"),
     EventType("moot.pause.requested", "a pause waits for the running nodes to finish", True),

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from moot.core.ids import derived_id
 from moot.core.run import Run
 from moot.core.waiting import Interrupt
 
@@ -49,9 +50,16 @@ def _is_talk(asked: Interrupt) -> bool:
     return asked.kind.startswith("conversation.")
 
 
+def _id(run: Run, asked: Interrupt) -> str:
+    """A question that a branch has from its source is put by both; they are two."""
+    if asked.seq >= run.inherited:
+        return asked.interrupt_id
+    return derived_id("int_", run.run_id, asked.interrupt_id)
+
+
 def question(run: Run, node_id: str, asked: Interrupt) -> Item:
     return Item(
-        id=asked.interrupt_id,
+        id=_id(run, asked),
         run_id=run.run_id,
         node_id=node_id,
         kind=asked.kind,
@@ -70,7 +78,7 @@ def _talk(run: Run, node_id: str, asked: Interrupt) -> Item | None:
     people = ", ".join(talk.asked)
     turn, since = next(iter(talk.asked.values()))
     return Item(
-        id=asked.interrupt_id,
+        id=_id(run, asked),
         run_id=run.run_id,
         node_id=node_id,
         kind="conversation",

@@ -16,7 +16,7 @@ MASK = "[REDACTED]"
 RECORD = frozenset({
     "agentId", "argsHash", "artifactId", "artifactType", "attempt", "attempts", "callId",
     "channel", "childRunId", "childStatus", "childWorkflowId", "confidence", "createdAt",
-    "delayMs", "drainPolicy", "dueAt", "durationMs", "failedNodeId", "fromAgentId",
+    "delayMs", "drainPolicy", "dueAt", "durationMs", "failedNodeId", "forkRunId", "fromAgentId",
     "invocationId", "isLast", "kind", "level", "limit", "maxSize", "name", "nodeId", "observed",
     "ordinal", "parentRunId", "providerKey", "reducer", "runId", "schemaVersion", "sequence",
     "threshold", "toAgentId", "tokenCount", "toolId", "toolName", "ttlMs", "typeId", "verbosity",

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from moot.core.events import Event, NewEvent
 from moot.core.flow import Flow
+from moot.core.lineage import PLACE
 from moot.core.outcomes import Kind, NodeError
 from moot.core.run import Run
 from moot.core.status import NodeStatus, Status
@@ -24,10 +25,6 @@ LIMITS = frozenset({"run_timeout", "recursion_limit_exceeded"})
 
 #: kinds of node whose work a replay must not do
 WORLDLY = frozenset({Kind.ACTIVITY, Kind.CHILD})
-
-#: what a run is to other runs
-PLACE = ("parentRunId", "parentNodeId", "scopeId")
-
 
 NO_RECORD = NodeError(
     code="replay_source_missing",

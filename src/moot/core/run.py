@@ -4,12 +4,13 @@ The fold owns its state and changes it in place: O(1) per event, total, never ra
 does not know. The state holds counters and references, never transcripts.
 """
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import agency, supervision, values, waiting
+from moot.core import agency, lineage, supervision, values, waiting
 from moot.core.events import Event, millis
 from moot.core.status import (
     GOING,
@@ -130,6 +131,15 @@ class Run(Struct):
     def replayed(self) -> bool:
         """Whether it only says again what another run was told: nothing may be done for it."""
         return self.forked_from is not None and self.forked_from.get("mode") == "replay"
+
+    @property
+    def inherited(self) -> int:
+        """How many of its events are another run's, said again. Those of a replay all are."""
+        if self.replayed:
+            return sys.maxsize
+        mark = self.forked_from or {}
+        given = mark.get("given", mark.get("fromSeq"))
+        return max(given, 1) if isinstance(given, int) else 0
 
     @property
     def going(self) -> bool:
@@ -269,7 +279,7 @@ def _pause_requested(run: Run, event: Event, at: int) -> None:
 def _node_started(run: Run, event: Event, at: int) -> None:
     said = event.payload
     node_id = _node_id(event)
-    due = said.get("dueAt")
+    due = lineage.due_of(event)
     hints = event.hints if event.hints is not UNSET else {}
     before = run.nodes.get(node_id) if "again" not in hints else None
     run.nodes[node_id] = NodeState(
@@ -385,4 +395,5 @@ HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
     **waiting.HANDLERS,
     **supervision.HANDLERS,
     **agency.HANDLERS,
+    **lineage.HANDLERS,
 }

@@ -64,7 +64,7 @@ def start(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
         "transport": command.transport,
         "engineVersion": str(command.engine_version),
         "owner": {"tenant": command.tenant, "principal": command.principal},
-        "limits": _limits(flow, command),
+        "limits": limits_of(flow, command.configurable, command.limits, command.tree),
         **_options(flow, command),
     }
     return [NewEvent("run.started", payload, cause=command.cause, sealed=sealed or None)]
@@ -121,22 +121,23 @@ def _masked_inputs(flow: Flow, inputs: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in shown.items() if value is not UNSET}
 
 
-def _limits(flow: Flow, command: StartRun) -> dict[str, int]:
+def limits_of(
+    flow: Flow, asked: dict[str, Any], ceilings: Limits, tree: int | None
+) -> dict[str, int]:
     """Resolved once, recorded with the run: replay does not ask the host's settings."""
-    asked = command.configurable
-    executions = int(asked.get("recursionLimit", command.limits.node_executions))
-    duration = int(asked.get("runTimeoutMs", command.limits.duration_ms))
+    executions = int(asked.get("recursionLimit", ceilings.node_executions))
+    duration = int(asked.get("runTimeoutMs", ceilings.duration_ms))
     if flow.definition.settings.timeout:
         duration = min(duration, flow.definition.settings.timeout)
     caps = {
-        "nodeExecutions": min(executions, command.limits.node_executions),
-        "durationMs": min(duration, command.limits.duration_ms),
-        "parallel": command.limits.parallel,
-        "depth": command.limits.depth,
-        "tree": command.limits.tree if command.tree is None else command.tree,
+        "nodeExecutions": min(executions, ceilings.node_executions),
+        "durationMs": min(duration, ceilings.duration_ms),
+        "parallel": ceilings.parallel,
+        "depth": ceilings.depth,
+        "tree": ceilings.tree if tree is None else tree,
     }
     if "maxLoopIterations" in asked:
-        caps["loopIterations"] = min(int(asked["maxLoopIterations"]), command.limits.loops)
+        caps["loopIterations"] = min(int(asked["maxLoopIterations"]), ceilings.loops)
     return caps
 
 

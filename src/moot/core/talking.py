@@ -38,14 +38,21 @@ def talk(run: Run, flow: Flow, node: FlowNode, given: Answer) -> list[NewEvent]:
         decisions.check(said.outcome, found, said.decided, agents)
         final = _final_turn(found, said.turn, given)
         closed = conversation.closed(found, node, final, said.outcome)
-        return _closing(run, flow, node, found, closed, given)
+        return closing(run, flow, node, found, closed, given)
     turn = conversation.turn_of(found, said.turn, given.who, given.at)
+    return taken(run, flow, node, found, turn, given)
+
+
+def taken(
+    run: Run, flow: Flow, node: FlowNode, found: Conversation, turn: dict[str, Any], given: Answer
+) -> list[NewEvent]:
+    """A turn that may be said; the last one of a conversation that has so many closes it."""
     events = conversation.exchanged(run, flow, node, found, turn, given.at)
     limit = close_after(node)
     if limit is not None and turn["turnIndex"] >= limit:
         final = conversation.system_turn(found, "All turns have been taken.", given.at, ahead=2)
         closed = conversation.closed(found, node, final, turn["content"], run.next_sequence)
-        events += _closing(run, flow, node, found, closed, given)
+        events += closing(run, flow, node, found, closed, given)
     return events
 
 
@@ -115,7 +122,7 @@ def _check_may_close(found: Conversation, given: Answer) -> None:
         raise refusals[0]
 
 
-def _closing(
+def closing(
     run: Run, flow: Flow, node: FlowNode, found: Conversation, closed: NewEvent, given: Answer
 ) -> list[NewEvent]:
     outcome, final = closed.payload["outcome"], closed.payload["finalTurn"]

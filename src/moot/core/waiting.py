@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, field
 
-from moot.core import agency, thread
+from moot.core import agency, lineage, thread
 from moot.core.events import Event, millis
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _suspended(run: "Run", event: Event, at: int) -> None:
     said = event.payload
     found = run.interrupts.get(_node(event))
     if found is not None:
-        due = said.get("dueAt")
+        due = lineage.due_of(event)
         found.interrupt_id = said.get("interruptId", "")
         found.due = millis(due) if due else None
         found.profile = said.get("profile")

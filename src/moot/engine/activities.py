@@ -212,6 +212,10 @@ class Context:
     def earlier(self) -> int:
         return self._call.earlier
 
+    @property
+    def inherited(self) -> int:
+        return self._head.run.inherited
+
     # Copies: what a node does to them is its own affair.
 
     @cached_property

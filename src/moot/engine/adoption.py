@@ -16,7 +16,7 @@ from moot.core.run import Run, apply
 from moot.core.waiting import thread_id
 from moot.engine.host import Host
 from moot.engine.rebuild import EFFECT_TYPES, Messages
-from moot.engine.turn import due_of, effect_row, inbox_rows, message_ids, row_of
+from moot.engine.turn import due_of, effect_rows, inbox_rows, message_ids, row_of
 from moot.store.protocol import Append, Batch, EffectRow
 
 #: names and times as this host writes them; all of them become parts of lines
@@ -72,7 +72,7 @@ def _folded(tenant: str, brought: Brought) -> tuple[Run, list[EffectRow], Messag
             raise BadRequest(f"Event {event.sequence} says what cannot be: {error!r}") from None
         messages += message_ids(event)
         if event.type in EFFECT_TYPES:
-            effects.append(effect_row(run, event))
+            effects += effect_rows(run, event)
     try:
         _state.decode(msgspec.json.encode(run))
     except (msgspec.MsgspecError, TypeError, UnicodeError, RecursionError) as error:

@@ -15,6 +15,7 @@ from moot.core.errors import MootError
 from moot.core.events import NewEvent
 from moot.core.ids import logical_invocation_id
 from moot.core.outcomes import copied, raised
+from moot.engine.ancestry import Histories
 from moot.store.protocol import LogStore
 
 
@@ -36,6 +37,10 @@ class Reporter(Protocol):
     @property
     def earlier(self) -> int:
         """Attempts in earlier rounds of a loop: what those have done, this one does anew."""
+
+    @property
+    def inherited(self) -> int:
+        """How many events of the run are those of another, said again."""
 
     async def recorded(self, *events: NewEvent) -> None: ...
 
@@ -62,20 +67,31 @@ class Effect(Struct, frozen=True):
     idempotent: bool = True
 
 
+def name_of(reporter: Reporter, effect: Effect, run_id: str) -> str:
+    """The identity of the effect, as the run of this id has it."""
+    node = f"{reporter.node_id}#{reporter.earlier}" if reporter.earlier else reporter.node_id
+    return logical_invocation_id(reporter.tenant, run_id, node, effect.ordinal, effect.provider_key)
+
+
+class Known(Struct, frozen=True):
+    """What is on record of an effect: under which name, where, and how it ended."""
+
+    name: str
+    #: None while nobody knows
+    ended: dict[str, Any] | None = None
+    #: the record is another run's, and the outcome is not part of this one's history yet
+    elsewhere: bool = False
+
+
 class Ledger:
     def __init__(self, store: LogStore) -> None:
         self._store = store
+        self._histories = Histories(store)
         self._under_way: dict[tuple[str, str], asyncio.Future[Any]] = {}
 
     async def once(self, reporter: Reporter, effect: Effect) -> Any:
         """The recorded outcome if there is one; otherwise make the effect and record it first."""
-        name = logical_invocation_id(
-            reporter.tenant,
-            reporter.run_id,
-            f"{reporter.node_id}#{reporter.earlier}" if reporter.earlier else reporter.node_id,
-            effect.ordinal,
-            effect.provider_key,
-        )
+        name = name_of(reporter, effect, reporter.run_id)
         key = (reporter.tenant, name)
         while (other := self._under_way.get(key)) is not None:
             try:
@@ -102,19 +118,7 @@ class Ledger:
             del self._under_way[key]
 
     async def _made_or_found(self, reporter: Reporter, name: str, effect: Effect) -> Any:
-        known = await self._store.effect(reporter.tenant, name)
-        if known is not None and known.finished:
-            said = await self._recorded(reporter.tenant, known.run_id, known.sequence)
-            if "error" not in said:
-                return said.get("result")
-            if said.get("attempt", 1) >= reporter.attempt:
-                raise EffectFailed(said["error"]["message"], **said["error"].get("details", {}))
-        elif known is not None and not effect.idempotent:
-            raise EffectUnknown(
-                f"Whether {effect.provider_key} was called is not known; look there, then start a"
-                " new run.",
-                invocationId=name,
-            )
+        known = await self._known(reporter, name, effect)
         payload = {
             "invocationId": name,
             "ordinal": effect.ordinal,
@@ -122,8 +126,50 @@ class Ledger:
             "nodeId": reporter.node_id,
             "attempt": reporter.attempt,
         }
+        if known is not None and known.ended is not None:
+            said = known.ended
+            if "error" not in said:
+                if known.elsewhere:
+                    await self._finish(reporter, payload, {"result": said.get("result")})
+                return said.get("result")
+            if said.get("attempt", 1) >= reporter.attempt:
+                raise EffectFailed(said["error"]["message"], **said["error"].get("details", {}))
+        elif known is not None and not effect.idempotent:
+            raise EffectUnknown(
+                f"Whether {effect.provider_key} was called is not known; look there, then start a"
+                " new run.",
+                invocationId=known.name,
+            )
         await reporter.recorded(NewEvent("moot.effect.started", payload, reporter.node_id))
+        if known is not None and known.ended is None:
+            name = known.name  # it may have been called by this name
         return await self._made(reporter, name, effect, payload)
+
+    async def _known(self, reporter: Reporter, name: str, effect: Effect) -> Known | None:
+        row = await self._store.effect(reporter.tenant, name)
+        if row is None or not row.finished:
+            before = await self._inherited(reporter, effect) if reporter.inherited else None
+            return before or (None if row is None else Known(name))
+        return Known(name, await self._recorded(reporter.tenant, row.run_id, row.sequence))
+
+    async def _inherited(self, reporter: Reporter, effect: Effect) -> Known | None:
+        """What a branch's history has begun is not begun again. Its end may be known to the
+        source alone."""
+        tenant, run_id = reporter.tenant, reporter.run_id
+        sources, history = await self._histories.of(tenant, run_id, reporter.inherited)
+        for source in sources:
+            name = name_of(reporter, effect, source)
+            done = history.get(name)
+            if done is None:
+                continue
+            if done.finished:
+                return Known(name, await self._recorded(tenant, run_id, done.sequence))
+            row = await self._store.effect(tenant, name)
+            if row is None or not row.finished:
+                return Known(name)
+            ended = await self._recorded(tenant, row.run_id, row.sequence)
+            return Known(name, ended, elsewhere=True)
+        return None
 
     async def _made(
         self, reporter: Reporter, name: str, effect: Effect, payload: dict[str, Any]

@@ -10,7 +10,7 @@ from moot.core.commands import Advance, decide
 from moot.core.pending import pending
 from moot.core.run import Run, apply
 from moot.engine.flows import Flows
-from moot.engine.turn import due_of, effect_row, inbox_rows, message_ids, row_of
+from moot.engine.turn import due_of, effect_rows, inbox_rows, message_ids, row_of
 from moot.store.protocol import Append, EffectRow, Store
 
 PAGE = 2000
@@ -48,7 +48,7 @@ async def _folded(store: Store, tenant: str, run_id: str) -> tuple[Run, list[Eff
             event = events.decode(row)
             apply(run, event)
             if event.type in EFFECT_TYPES:
-                effects.append(effect_row(run, event))
+                effects += effect_rows(run, event)
             messages += message_ids(event)
     return run, effects, messages
 

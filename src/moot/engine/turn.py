@@ -74,7 +74,7 @@ class Turn:
         #: tenants whose inbox this changes
         self.inboxes: set[str] = set()
         self._size = 0
-        #: what one decision causes happens at one time
+        #: what one decision causes happens at one time, and no other decision does
         self._now = clock.micros()
 
     def take(self, head: Head, command: Command, family: dict[str, Head]) -> bool:
@@ -119,7 +119,7 @@ class Turn:
         #: dispatch nodes whose workers must be looked for first
         waiting: set[str] = set()
         while self._size < MOST_EVENTS and not run.terminal:
-            self._now = self._clock.micros()
+            self._now = max(self._clock.micros(), self._now + 1)
             at = self._now // 1000
             if look or scan or run_id in self._ended:
                 after = None if scan else tuple(self._ended.pop(run_id, ()))
@@ -225,7 +225,7 @@ class Turn:
                 )
             )
         if new.type.startswith("moot.effect."):
-            self.batch.effects.append(effect_row(run, event))
+            self.batch.effects += effect_rows(run, event)
         elif new.type == "node.dispatched" and "childStatus" not in new.payload:
             self._spawn(head, str(new.node_id), str(new.payload["childRunId"]))
         elif new.type in TERMINAL_TYPES:
@@ -255,8 +255,10 @@ class Turn:
         child = Head(Run(child_run, tenant=parent.run.tenant), flow)
         self.born.append(child)
         self._family[child_run] = child
+        now = self._now
         self._decide(child, command)
         self._follow(child)
+        self._now = now  # the decision that began the child may say more
 
     def _end(self, head: Head) -> None:
         """An ended run takes its children with it and forgets what was sealed."""
@@ -374,11 +376,15 @@ def due_of(owed: Owed) -> int | None:
     return owed.due
 
 
-def effect_row(run: Run, event: Event) -> EffectRow:
-    return EffectRow(
+def effect_rows(run: Run, event: Event) -> list[EffectRow]:
+    """Where an effect of the run stands; one that a fork says again is its source's."""
+    if event.sequence < run.inherited:
+        return []
+    row = EffectRow(
         tenant=run.tenant,
         invocation_id=str(event.payload.get("invocationId", "")),
         run_id=run.run_id,
         sequence=event.sequence,
         finished=event.type == "moot.effect.finished",
     )
+    return [row]

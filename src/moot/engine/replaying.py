@@ -47,6 +47,8 @@ class Replay(Turn):
         self._source_run = source[0].run_id
         self._history = max(asked, 1)
         self._source = record.meant(source, self._history)
+        self._now -= len(source)  # each decision has a moment of its own, none of them to come
+        self._said = ""
         self._next = 0
         #: sequence in the source -> in the fork
         self._places: dict[int, int] = {}
@@ -120,6 +122,7 @@ class Replay(Turn):
 
     def _think(self, head: Head) -> bool:
         events = self._next_decision(head)
+        self._now += 1
         for event in events:
             self._work_out(head, event)
         return bool(events)
@@ -157,12 +160,15 @@ class Replay(Turn):
             events = [record.missing(run, lost[0])]
         elif gates:
             events = decide(run, flow, Compute(gates[0], self._moment()))
+        self._now += 1
         for event in events:
             self._work_out(head, event)
         return bool(events)
 
     def _say_again(self, head: Head, event: Event) -> None:
         self._next += 1
+        if event.timestamp != self._said:
+            self._now, self._said = self._now + 1, event.timestamp
         new = record.retold(event, self._source_run, self._places)
         self._places[event.sequence] = head.run.next_sequence
         self._record(head, new)

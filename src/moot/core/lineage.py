@@ -1,0 +1,114 @@
+"""What a branch has from the run it was forked from: the beginning, the children, the waits.
+
+A branch says the source's events before a sequence again, word for word. Its own life begins
+there.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from moot.core.events import Event, NewEvent, event_id, iso
+from moot.core.ids import derived_id
+from moot.core.status import NodeStatus
+
+if TYPE_CHECKING:
+    from moot.core.run import Run
+
+#: what a run is to other runs: a fork has a place of its own, or none
+PLACE = ("parentRunId", "parentNodeId", "scopeId")
+
+CHILD_FORKED = "moot.child.forked"
+
+
+def started(
+    event: Event, fork: dict[str, Any], changes: dict[str, Any], parent: "Run | None"
+) -> Event:
+    """The beginning of the source as that of its branch. Forked with its parent it is that one's
+    child, else nobody's."""
+    said = {key: value for key, value in event.payload.items() if key not in PLACE}
+    cause = event.causation_id
+    if parent is None:
+        cause = UNSET
+    else:
+        said["parentRunId"] = parent.run_id
+        said["parentNodeId"] = event.payload.get("parentNodeId")
+        place = cause.rpartition(".")[2] if cause is not UNSET else ""
+        cause = event_id(parent.run_id, int(place)) if place.isdigit() else UNSET
+    return replace(event, payload={**said, **changes, "forkedFrom": fork}, causation_id=cause)
+
+
+def living(run: "Run") -> list[tuple[str, str]]:
+    """(node, child run) of every child that is waited for."""
+    if run.terminal:
+        return []
+    return [
+        (node_id, child)
+        for node_id in run.active
+        for child in (run.nodes[node_id].child, *run.nodes[node_id].living)
+        if child is not None and run.children.get(child) is None
+    ]
+
+
+def whole_cut(log: list[Event], cut: int) -> int:
+    """The cut after the decision it falls into: what one decision caused is not torn apart."""
+    until = log[cut - 1].timestamp
+    while cut < len(log) and log[cut].timestamp == until:
+        cut += 1
+    return cut
+
+
+def child_cut(child: list[Event], until: str) -> int:
+    """How much of a child's log was there at a time; it had begun at least."""
+    return max(1, bisect_right(child, until, key=lambda event: event.timestamp))
+
+
+def child_id(branch: str, child: str) -> str:
+    return derived_id("run_", branch, "fork", child)
+
+
+def child_forked(node_id: str, child: str, fork: str) -> NewEvent:
+    payload = {"nodeId": node_id, "childRunId": child, "forkRunId": fork}
+    return NewEvent(CHILD_FORKED, payload, node_id)
+
+
+def put_off(run: "Run", by_ms: int) -> dict[int, str]:
+    """Time stands still between the source and its branch: sequence of the event that began a
+    wait -> when that falls due now."""
+    found = {}
+    for node_id in run.active:
+        state, asked = run.nodes[node_id], run.interrupts.get(node_id)
+        if asked is not None and asked.due is not None:
+            found[asked.seq + 1] = iso((asked.due + by_ms) * 1000)
+        elif state.status is NodeStatus.RUNNING and state.due is not None:
+            found[state.started_seq] = iso((state.due + by_ms) * 1000)
+    return found
+
+
+def due_of(event: Event) -> str | None:
+    """When what began with this event falls due."""
+    hints = event.hints if event.hints is not UNSET else {}
+    due: str | None = hints.get("dueAt", event.payload.get("dueAt"))
+    return due
+
+
+def _child_forked(run: "Run", event: Event, at: int) -> None:
+    """From here on the branch's own child is meant."""
+    old, new = event.payload["childRunId"], event.payload["forkRunId"]
+    run.children = _renamed(run.children, old, new)
+    if run.orchestrator is not None:
+        run.orchestrator.links = _renamed(run.orchestrator.links, old, new)
+    node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
+    if node is not None:
+        node.child = new if node.child == old else node.child
+        node.living = _renamed(node.living, old, new)
+
+
+def _renamed(found: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    return {new if name == old else name: value for name, value in found.items()}
+
+
+HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {CHILD_FORKED: _child_forked}

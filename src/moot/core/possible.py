@@ -1,0 +1,315 @@
+"""What the world may have said: the command that an event tells of, decided anew.
+
+A fact cannot be worked out. But what stands in the log beside it follows from it: who answered
+is a fact, what the answer led to is not.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import UNSET
+
+from moot.core import agency, agent_work, refusals, told
+from moot.core.channels import Rule, check
+from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake, decide
+from moot.core.comparison import alike
+from moot.core.events import ENGINE_VERSION, Event, NewEvent, millis
+from moot.core.flow import Flow, FlowNode
+from moot.core.ids import logical_invocation_id
+from moot.core.lineage import CHILD_FORKED
+from moot.core.nodework import Emit
+from moot.core.outcomes import Kind
+from moot.core.run import HANDLERS, NodeState, Run
+from moot.core.status import NodeStatus
+from moot.core.told import Impossible, Seen
+
+__all__ = ["TIMESTAMP", "Impossible", "caused", "start"]
+
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
+
+Problem = tuple[str, Any, Any]
+
+
+def start(flow: Flow, run: Run, event: Event) -> Problem | None:
+    """What is wrong with the beginning of a run."""
+    said = event.payload
+    expected = {
+        "workflowId": flow.definition.id,
+        "definition": flow.digest,
+        "owner": {"tenant": run.tenant, "principal": run.principal},
+    }
+    for key, value in expected.items():
+        if said.get(key) != value:
+            return "payload", {key: value}, {key: said.get(key)}
+    version = said.get("engineVersion", "")
+    if not version.isdigit() or int(version) > ENGINE_VERSION:
+        return "engineVersion", f"at most {ENGINE_VERSION}", version
+    if event.engine_version != version:
+        return "engineVersion", version, event.engine_version
+    if "parentRunId" in said or "forkedFrom" in said:
+        return None  # what another run gave is not known here
+    if event.causation_id is not UNSET:
+        return "cause", None, event.causation_id
+    return _seeded(flow, said)
+
+
+def _seeded(flow: Flow, said: dict[str, Any]) -> Problem | None:
+    """Defaults, then inputs; of secrets only that they are hidden."""
+    seeded = {
+        variable.name: variable.default_value
+        for variable in flow.definition.variables
+        if variable.default_value is not UNSET
+    }
+    seeded.update(said.get("inputs", {}))
+    expected, found = (
+        {name: value for name, value in part.items() if name not in flow.sensitive}
+        for part in (seeded, said.get("variables", {}))
+    )
+    channels = {
+        name: None if channel.default is UNSET else channel.default
+        for name, channel in flow.definition.channels.items()
+    }
+    if not alike(expected, found, None):
+        return "payload", {"variables": expected}, {"variables": found}
+    if said.get("channels", {}) != channels:
+        return "payload", {"channels": channels}, {"channels": said.get("channels")}
+    return None
+
+
+def caused(run: Run, flow: Flow, log: Sequence[Event], first: int, veiled: bool) -> list[NewEvent]:
+    """What the command that the event tells of causes. Raises Impossible, or what the command is
+    refused with."""
+    event = log[first]
+    node = flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
+    if event.node_id is not UNSET and node is None:
+        raise Impossible("node", "a node of the workflow", event.node_id)
+    seen = Seen(run, flow, node, log, first, millis(event.timestamp), veiled)
+    operator = OPERATORS.get(event.type)
+    if operator is not None:
+        return operator(seen)
+    woken = _woken(seen)
+    if woken:
+        return woken
+    if node is None:
+        raise Impossible("type", "something that nobody's node says", event.type)
+    found = _of_node(seen, node, event)
+    for new in found:
+        if new.type == "node.completed" and new.node_id in flow.agents:
+            new.payload["agent"] = flow.agents[new.node_id]
+    return found
+
+
+def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
+    state = seen.run.nodes.get(node.id)
+    if state is None or node.id not in seen.run.active:
+        raise Impossible("impossible", "a node at work", event.type)
+    if event.type in told.ANSWERS:
+        return told.ANSWERS[event.type](seen)
+    if event.type == "channel.written" and state.status is NodeStatus.SUSPENDED:
+        return told.asked_back(seen)
+    if node.type.kind is Kind.CHILD:
+        return told.child(seen, state)
+    if state.status is not NodeStatus.RUNNING:
+        raise Impossible("impossible", f"nothing of a node that is {state.status}", event.type)
+    if event.type in told.OUTCOMES:
+        return told.outcome(seen, state)
+    if node.type.kind is Kind.ACTIVITY and event.type in agency.HANDLERS:
+        return _of_agent(seen, state, node)
+    if node.type.kind is Kind.ACTIVITY or (seen.veiled and node.type.kind is Kind.INSTANT):
+        return [_report(seen, node, event)]
+    raise Impossible("impossible", "what follows from the state", event.type)
+
+
+def _of_agent(seen: Seen, state: NodeState, node: FlowNode) -> list[NewEvent]:
+    """What an agent tells of itself, and the question that an unsure decision leads to."""
+    event = seen.event
+    counted = agency.REASONED if event.type == agency.DELTA else event.type
+    new = NewEvent(event.type, event.payload, node.id, hints={"nth": state.said.get(counted, 0)})
+    return agent_work.emit(
+        seen.run, seen.flow, Emit(node.id, state.attempt, (new,), seen.at, required=True)
+    )
+
+
+def _report(seen: Seen, node: FlowNode, event: Event) -> NewEvent:
+    """What a node at work tells on the way."""
+    cause: int | None = seen.run.nodes[node.id].started_seq
+    said = event.payload
+    if event.type == "variable.changed":
+        _check_variable(seen, said)
+    elif event.type == "channel.written":
+        _check_write(seen, node, event)
+        cause = None if seen.caused_by_before() else cause
+    elif event.type.startswith("moot.effect."):
+        _check_effect(seen, node, event)
+    elif event.type in HANDLERS:
+        raise Impossible("impossible", "a report of a node at work", event.type)
+    elif event.type == "cap.breached":  # of a model's calls: it explains the failure to come
+        cause = None if seen.caused_by_before() else cause
+    if said.get("nodeId", node.id) != node.id:
+        raise Impossible("payload", {"nodeId": node.id}, {"nodeId": said["nodeId"]})
+    return NewEvent(event.type, said, node.id, cause=cause, hints=seen.hints)
+
+
+def _check_variable(seen: Seen, said: dict[str, Any]) -> None:
+    """What it was before is known."""
+    name, known = said.get("name"), seen.run.variables
+    if not isinstance(name, str) or name in seen.flow.channels:
+        raise Impossible("payload", "the name of a variable", name)
+    expected = {"previous": known[name]} if name in known else {}
+    found = {"previous": said["previous"]} if "previous" in said else {}
+    if not alike(expected, found, None):
+        raise Impossible("payload", expected, found)
+
+
+def _check_write(seen: Seen, node: FlowNode, event: Event) -> None:
+    """By the channel's own rule, and something that the channel takes."""
+    said, name = event.payload, event.payload.get("channel", "")
+    declared = seen.flow.channels.get(name)
+    found = {key: value for key, value in (seen.hints or {}).items() if key != "turn"}
+    if declared is not None:
+        expected = (declared.recorded, declared.hints() or {})
+        if (said.get("reducer"), found) != expected:
+            raise Impossible("payload", expected, (said.get("reducer"), found))
+    rule = declared or Rule(str(found.get("reducer") or said.get("reducer", "replace")))
+    if rule.reducer != "message" and not seen.veiled:
+        current = seen.run.channels.get(name)
+        if problem := check(rule, current, _bare(rule, said.get("value"))):
+            raise Impossible("payload", problem, said.get("value"))
+
+
+def _bare(rule: Rule, value: Any) -> Any:
+    """What was written, without the time that is kept with it."""
+    if rule.ttl_ms and isinstance(value, dict) and set(value) == {"value", "_ts"}:
+        return value["value"]
+    return value
+
+
+def _check_effect(seen: Seen, node: FlowNode, event: Event) -> None:
+    """Its name follows from where it was made; its end follows its beginning."""
+    said, run = event.payload, seen.run
+    earlier = run.attempts.get(node.id, 0)
+    place = f"{node.id}#{earlier}" if earlier else node.id
+    if event.sequence >= run.inherited:
+        name = logical_invocation_id(
+            run.tenant, run.run_id, place, said["ordinal"], said["providerKey"]
+        )
+        if said["invocationId"] != name:
+            raise Impossible("payload", {"invocationId": name}, said)
+    if said.get("attempt") != run.nodes[node.id].attempt:
+        raise Impossible("payload", {"attempt": run.nodes[node.id].attempt}, said)
+    if event.type == "moot.effect.finished":
+        begun = ("moot.effect.started", node.id, said["ordinal"])
+        if not any(begun == _effect(was) for was in seen.log[: seen.first]):
+            raise Impossible("impossible", "an effect that was begun", said)
+
+
+def _effect(event: Event) -> tuple[str, Any, Any]:
+    return event.type, event.node_id, event.payload.get("ordinal")
+
+
+def _woken(seen: Seen) -> list[NewEvent]:
+    """What time alone brings about: at the time it is told, or when something fell due before."""
+    run, event = seen.run, seen.event
+    moments = {seen.at}
+    for node_id in run.active:
+        due = run.nodes[node_id].due
+        if due is not None and (due <= seen.at or run.replayed):
+            moments.add(due)
+        limit = seen.flow.nodes[node_id].timeout_ms
+        if limit:
+            moments.add(min(seen.at, run.nodes[node_id].started_at + limit))
+    for at in sorted(moments, reverse=True):
+        events = decide(run, seen.flow, Wake(at))
+        if events and seen.fits(events):
+            return _observed(events, event)
+    return []
+
+
+def _observed(events: list[NewEvent], event: Event) -> list[NewEvent]:
+    """How much too long a run took is known to the moment only when it was looked."""
+    cap, seen = events[0].payload, event.payload.get("observed")
+    if events[0].type == "cap.breached" and isinstance(seen, int) and seen > cap["limit"]:
+        cap["observed"] = seen
+    return events
+
+
+# -- operators -----------------------------------------------------------------------------------
+
+
+def _cancelled(seen: Seen) -> list[NewEvent]:
+    end = next((e for e in seen.rest if e.type == "run.cancelled"), None)
+    if end is None:
+        raise Impossible("missing", "run.cancelled", seen.event.type)
+    said = end.payload
+    command = CancelRun(
+        seen.at, said.get("reason"), said.get("cancelledBy"), said.get("parentRunId")
+    )
+    return decide(seen.run, seen.flow, command)
+
+
+def _paused(seen: Seen) -> list[NewEvent]:
+    said = seen.event.payload
+    policy = said.get("drainPolicy", "")
+    if policy not in ("immediate", "drain-current-node"):
+        raise Impossible("payload", "a drain policy", policy)
+    command = PauseRun(seen.at, policy, said.get("reason"), said.get("pausedBy"))
+    return decide(seen.run, seen.flow, command)
+
+
+def _resumed(seen: Seen) -> list[NewEvent]:
+    said = seen.event.payload
+    return decide(
+        seen.run, seen.flow, ResumeRun(seen.at, said.get("reason"), said.get("resumedBy"))
+    )
+
+
+def _set(seen: Seen) -> list[NewEvent]:
+    if seen.node is not None:
+        return []
+    _check_variable(seen, seen.event.payload)
+    return [NewEvent("variable.changed", seen.event.payload)]
+
+
+def _variable(seen: Seen) -> list[NewEvent]:
+    if seen.node is None:
+        return _set(seen)
+    woken = _woken(seen)
+    return woken or _of_node(seen, seen.node, seen.event)
+
+
+def _child_forked(seen: Seen) -> list[NewEvent]:
+    """Only at the fork, only of a child that lives."""
+    run, said = seen.run, seen.event.payload
+    if run.next_sequence < run.inherited or run.forked_from is None:
+        raise Impossible("impossible", "a branch at its fork", seen.event.type)
+    if run.children.get(said["childRunId"], "") is not None:
+        raise Impossible("impossible", "a living child", said)
+    return [NewEvent(CHILD_FORKED, said, said["nodeId"])]
+
+
+def _diverged(seen: Seen) -> list[NewEvent]:
+    if not seen.run.replayed:
+        raise Impossible("impossible", "a replay", seen.event.type)
+    return [NewEvent("replay.diverged", seen.event.payload)]
+
+
+def _refused(seen: Seen) -> list[NewEvent]:
+    """Only a replay ends so; its kinds differ, and everything else follows from them."""
+    said = seen.event.payload
+    if not seen.run.replayed or said["sourceRunId"] != (seen.run.forked_from or {})["sourceRunId"]:
+        raise Impossible("impossible", "a replay of this source", seen.event.type)
+    return refusals.end_of(seen.run, said, seen.at)
+
+
+OPERATORS: dict[str, Callable[[Seen], list[NewEvent]]] = {
+    "run.cancelled": _cancelled,
+    "node.cancelled": _cancelled,
+    "run.paused": _paused,
+    "moot.pause.requested": _paused,
+    "run.resumed": _resumed,
+    "variable.changed": _variable,
+    CHILD_FORKED: _child_forked,
+    "replay.diverged": _diverged,
+    "replay.divergedAtRefusal": _refused,
+}
