@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from moot.core import told
+from moot.core import agency, agent_work, refusals, told
 from moot.core.channels import Rule, check
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake, decide
 from moot.core.comparison import alike
@@ -18,8 +18,9 @@ from moot.core.events import ENGINE_VERSION, Event, NewEvent, millis
 from moot.core.flow import Flow, FlowNode
 from moot.core.ids import logical_invocation_id
 from moot.core.lineage import CHILD_FORKED
+from moot.core.nodework import Emit
 from moot.core.outcomes import Kind
-from moot.core.run import HANDLERS, Run
+from moot.core.run import HANDLERS, NodeState, Run
 from moot.core.status import NodeStatus
 from moot.core.told import Impossible, Seen
 
@@ -92,7 +93,11 @@ def caused(run: Run, flow: Flow, log: Sequence[Event], first: int, veiled: bool)
         return woken
     if node is None:
         raise Impossible("type", "something that nobody's node says", event.type)
-    return _of_node(seen, node, event)
+    found = _of_node(seen, node, event)
+    for new in found:
+        if new.type == "node.completed" and new.node_id in flow.agents:
+            new.payload["agent"] = flow.agents[new.node_id]
+    return found
 
 
 def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
@@ -109,9 +114,21 @@ def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
         raise Impossible("impossible", f"nothing of a node that is {state.status}", event.type)
     if event.type in told.OUTCOMES:
         return told.outcome(seen, state)
+    if node.type.kind is Kind.ACTIVITY and event.type in agency.HANDLERS:
+        return _of_agent(seen, state, node)
     if node.type.kind is Kind.ACTIVITY or (seen.veiled and node.type.kind is Kind.INSTANT):
         return [_report(seen, node, event)]
     raise Impossible("impossible", "what follows from the state", event.type)
+
+
+def _of_agent(seen: Seen, state: NodeState, node: FlowNode) -> list[NewEvent]:
+    """What an agent tells of itself, and the question that an unsure decision leads to."""
+    event = seen.event
+    counted = agency.REASONED if event.type == agency.DELTA else event.type
+    new = NewEvent(event.type, event.payload, node.id, hints={"nth": state.said.get(counted, 0)})
+    return agent_work.emit(
+        seen.run, seen.flow, Emit(node.id, state.attempt, (new,), seen.at, required=True)
+    )
 
 
 def _report(seen: Seen, node: FlowNode, event: Event) -> NewEvent:
@@ -127,6 +144,8 @@ def _report(seen: Seen, node: FlowNode, event: Event) -> NewEvent:
         _check_effect(seen, node, event)
     elif event.type in HANDLERS:
         raise Impossible("impossible", "a report of a node at work", event.type)
+    elif event.type == "cap.breached":  # of a model's calls: it explains the failure to come
+        cause = None if seen.caused_by_before() else cause
     if said.get("nodeId", node.id) != node.id:
         raise Impossible("payload", {"nodeId": node.id}, {"nodeId": said["nodeId"]})
     return NewEvent(event.type, said, node.id, cause=cause, hints=seen.hints)
@@ -275,6 +294,14 @@ def _diverged(seen: Seen) -> list[NewEvent]:
     return [NewEvent("replay.diverged", seen.event.payload)]
 
 
+def _refused(seen: Seen) -> list[NewEvent]:
+    """Only a replay ends so; its kinds differ, and everything else follows from them."""
+    said = seen.event.payload
+    if not seen.run.replayed or said["sourceRunId"] != (seen.run.forked_from or {})["sourceRunId"]:
+        raise Impossible("impossible", "a replay of this source", seen.event.type)
+    return refusals.end_of(seen.run, said, seen.at)
+
+
 OPERATORS: dict[str, Callable[[Seen], list[NewEvent]]] = {
     "run.cancelled": _cancelled,
     "node.cancelled": _cancelled,
@@ -284,4 +311,5 @@ OPERATORS: dict[str, Callable[[Seen], list[NewEvent]]] = {
     "variable.changed": _variable,
     CHILD_FORKED: _child_forked,
     "replay.diverged": _diverged,
+    "replay.divergedAtRefusal": _refused,
 }
