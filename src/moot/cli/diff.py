@@ -32,9 +32,10 @@ TO = "\u2013"
 def diff(options: Options, a: str, b: str, telling: bool) -> Exit:
     """Compare two runs, event by event.
 
-    Shown is what they have in common, what was changed, and what came of it. Events are matched by what caused them, so that one more of them does not shift the rest.
-    Times, durations and made-up ids are not compared. Lines begin with - for events of A only,
-    + for events of B only, ~ for events of both that say something else.
+    Shown is what they have in common, what was changed, and what came of it. Events are matched
+    by what caused them, so that one more of them does not shift the rest. Times, durations and
+    made-up ids are not compared. Lines begin with - for events of A only, + for events of B only,
+    ~ for events of both that say something else.
     """
     api = to_read(options)
     runs = [api.get(path_of("v1", "runs", resolve(api, name))) for name in (a, b)]
