@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import UNSET
 
 from moot.core import told
+from moot.core import wake as waking
 from moot.core.channels import Rule, check
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake, decide
 from moot.core.comparison import alike
@@ -19,6 +20,7 @@ from moot.core.flow import Flow, FlowNode
 from moot.core.ids import logical_invocation_id
 from moot.core.lineage import CHILD_FORKED
 from moot.core.outcomes import Kind
+from moot.core.pending import deadline
 from moot.core.run import HANDLERS, Run
 from moot.core.status import NodeStatus
 from moot.core.told import Impossible, Seen
@@ -191,20 +193,30 @@ def _effect(event: Event) -> tuple[str, Any, Any]:
 
 def _woken(seen: Seen) -> list[NewEvent]:
     """What time alone brings about: at the time it is told, or when something fell due before."""
-    run, event = seen.run, seen.event
-    moments = {seen.at}
-    for node_id in run.active:
-        due = run.nodes[node_id].due
-        if due is not None and (due <= seen.at or run.replayed):
-            moments.add(due)
-        limit = seen.flow.nodes[node_id].timeout_ms
-        if limit:
-            moments.add(min(seen.at, run.nodes[node_id].started_at + limit))
-    for at in sorted(moments, reverse=True):
-        events = decide(run, seen.flow, Wake(at))
+    run, flow, event = seen.run, seen.flow, seen.event
+    for at in sorted(_moments(seen), reverse=True):
+        events = decide(run, flow, Wake(at))
         if events and seen.fits(events):
             return _observed(events, event)
+    if run.replayed and event.node_id in run.active:  # no time passes there: each on its own
+        late = max(seen.at, *(run.nodes[key].due or 0 for key in run.active))
+        events = waking.wake_node(run, flow, str(event.node_id), late, [])
+        if events and seen.fits(events):
+            return events
     return []
+
+
+def _moments(seen: Seen) -> set[int]:
+    run, found = seen.run, {seen.at}
+    for node_id in run.active:
+        due, limit = run.nodes[node_id].due, seen.flow.nodes[node_id].timeout_ms
+        if due is not None and due <= seen.at:
+            found.add(due)
+        if limit:
+            found.add(min(seen.at, run.nodes[node_id].started_at + limit))
+    if run.replayed:
+        found.add(deadline(run) or seen.at)
+    return found
 
 
 def _observed(events: list[NewEvent], event: Event) -> list[NewEvent]:

@@ -83,7 +83,8 @@ OUTCOMES = ("node.completed", "node.failed", "node.retried", "runOrchestrator.de
 def outcome(seen: Seen, state: NodeState) -> list[NewEvent]:
     """The end of an attempt: what it gave is a fact, whether it is tried again is not."""
     event, node = seen.event, seen.its
-    if node.type.kind not in (Kind.ACTIVITY, Kind.CHILD) and not seen.veiled:
+    open_to_all = seen.veiled or (seen.run.replayed and node.type.kind is not Kind.INSTANT)
+    if node.type.kind not in (Kind.ACTIVITY, Kind.CHILD) and not open_to_all:
         raise Impossible("impossible", "what follows from the state", event.type)
     if event.type == "runOrchestrator.decided":
         said = event.payload

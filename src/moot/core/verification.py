@@ -152,7 +152,7 @@ class _Walk:
             raise _Differs(place, "node", new.node_id, _plain(event.node_id))
         runs = None
         if place < self.run.inherited:
-            runs = (self.run.run_id, event.run_id)
+            runs = (self.run.run_id, str((self.run.forked_from or {}).get("sourceRunId")))
         expected = said(new.type, new.payload, new.hints)
         found = said(event.type, event.payload, event.hints)
         if not self._veiled and not alike(expected, found, runs):
