@@ -16,6 +16,7 @@ from moot.api import (
     streams,
     threads,
     transfer,
+    verifications,
     workflows,
 )
 from moot.api.wire import Endpoint, pattern_of
@@ -25,6 +26,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *interrupts.ENDPOINTS,
     *forks.ENDPOINTS,
     *diffs.ENDPOINTS,
+    *verifications.ENDPOINTS,
     *streams.ENDPOINTS,
     *threads.ENDPOINTS,
     *speech.ENDPOINTS,

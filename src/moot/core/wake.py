@@ -23,13 +23,13 @@ def wake(run: Run, flow: Flow, at: int) -> list[NewEvent]:
         return _out_of_time(run, at)
     events: list[NewEvent] = []
     for node_id in run.active:
-        events += _wake_node(run, flow, node_id, at, events)
+        events += wake_node(run, flow, node_id, at, events)
         if events and events[-1].type == "run.failed":
             break
     return events
 
 
-def _wake_node(run: Run, flow: Flow, node_id: str, at: int, said: list[NewEvent]) -> list[NewEvent]:
+def wake_node(run: Run, flow: Flow, node_id: str, at: int, said: list[NewEvent]) -> list[NewEvent]:
     node, state = flow.nodes[node_id], run.nodes[node_id]
     if state.status is NodeStatus.RETRYING and state.due is not None and at >= state.due:
         return [] if run.pause else begin(run, node, at, state.attempt + 1, said)
