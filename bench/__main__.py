@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from bench import appends, commits, footprint, reads, runs, streams, table, turns
+from bench import appends, commits, footprint, reads, replays, runs, streams, table, turns
 from bench.lab import ROOT, Lab, fsync_ms
 
 MEASURES: dict[str, Callable[[Lab], list[table.Row]]] = {
@@ -21,6 +21,7 @@ MEASURES: dict[str, Callable[[Lab], list[table.Row]]] = {
     "turns": turns.measure,
     "streams": streams.measure,
     "reads": reads.measure,
+    "replays": replays.measure,
     "appends": appends.measure,
     "footprint": footprint.measure,
     "commits": commits.measure,

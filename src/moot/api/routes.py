@@ -19,6 +19,7 @@ from moot.api import (
     supervising,
     threads,
     transfer,
+    verifications,
     workflows,
 )
 from moot.api.wire import Endpoint, pattern_of
@@ -28,6 +29,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *interrupts.ENDPOINTS,
     *forks.ENDPOINTS,
     *diffs.ENDPOINTS,
+    *verifications.ENDPOINTS,
     *streams.ENDPOINTS,
     *threads.ENDPOINTS,
     *speech.ENDPOINTS,

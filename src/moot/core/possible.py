@@ -11,15 +11,17 @@ from typing import Any
 from msgspec import UNSET
 
 from moot.core import agency, agent_work, refusals, told
+from moot.core import wake as waking
 from moot.core.channels import Rule, check
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake, decide
-from moot.core.comparison import alike
-from moot.core.events import ENGINE_VERSION, Event, NewEvent, millis
+from moot.core.comparison import CLOCKS, alike
+from moot.core.events import ENGINE_VERSION, Event, NewEvent, iso, millis
 from moot.core.flow import Flow, FlowNode
 from moot.core.ids import logical_invocation_id
 from moot.core.lineage import CHILD_FORKED
 from moot.core.nodework import Emit
 from moot.core.outcomes import Kind
+from moot.core.pending import deadline
 from moot.core.run import HANDLERS, NodeState, Run
 from moot.core.status import NodeStatus
 from moot.core.told import Impossible, Seen
@@ -110,6 +112,8 @@ def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
         return told.asked_back(seen)
     if node.type.kind is Kind.CHILD:
         return told.child(seen, state)
+    if event.type == "node.started" and seen.run.replayed:
+        return [seen.as_told()]  # what a pause had cut short begins again, the pause is not told
     if state.status is not NodeStatus.RUNNING:
         raise Impossible("impossible", f"nothing of a node that is {state.status}", event.type)
     if event.type in told.OUTCOMES:
@@ -210,20 +214,44 @@ def _effect(event: Event) -> tuple[str, Any, Any]:
 
 def _woken(seen: Seen) -> list[NewEvent]:
     """What time alone brings about: at the time it is told, or when something fell due before."""
-    run, event = seen.run, seen.event
-    moments = {seen.at}
-    for node_id in run.active:
-        due = run.nodes[node_id].due
-        if due is not None and (due <= seen.at or run.replayed):
-            moments.add(due)
-        limit = seen.flow.nodes[node_id].timeout_ms
-        if limit:
-            moments.add(min(seen.at, run.nodes[node_id].started_at + limit))
-    for at in sorted(moments, reverse=True):
-        events = decide(run, seen.flow, Wake(at))
+    run, flow, event = seen.run, seen.flow, seen.event
+    for at in sorted(_moments(seen), reverse=True):
+        events = decide(run, flow, Wake(at))
         if events and seen.fits(events):
-            return _observed(events, event)
+            return _later(_observed(events, event), seen.at - at)
+    if run.replayed and event.node_id in run.active:  # no time passes there: each on its own
+        late = max(seen.at, *(run.nodes[key].due or 0 for key in run.active))
+        events = waking.wake_node(run, flow, str(event.node_id), late, [])
+        if events and seen.fits(events):
+            return events
     return []
+
+
+def _later(events: list[NewEvent], by_ms: int) -> list[NewEvent]:
+    """It was looked at some time between falling due and being written: no later than that."""
+    for new in events:
+        for key in CLOCKS.intersection(new.payload):
+            value = new.payload[key]
+            later = value + by_ms if isinstance(value, int) else _shifted(value, by_ms)
+            new.payload = {**new.payload, key: later}
+    return events
+
+
+def _shifted(written: str, by_ms: int) -> str:
+    return iso((millis(written) + by_ms) * 1000)
+
+
+def _moments(seen: Seen) -> set[int]:
+    run, found = seen.run, {seen.at}
+    for node_id in run.active:
+        due, limit = run.nodes[node_id].due, seen.flow.nodes[node_id].timeout_ms
+        if due is not None and due <= seen.at:
+            found.add(due)
+        if limit:
+            found.add(min(seen.at, run.nodes[node_id].started_at + limit))
+    if run.replayed:
+        found.add(deadline(run) or seen.at)
+    return found
 
 
 def _observed(events: list[NewEvent], event: Event) -> list[NewEvent]:
@@ -239,6 +267,8 @@ def _observed(events: list[NewEvent], event: Event) -> list[NewEvent]:
 
 def _cancelled(seen: Seen) -> list[NewEvent]:
     end = next((e for e in seen.rest if e.type == "run.cancelled"), None)
+    if seen.run.replayed and (end is None or seen.node is not None):
+        return [seen.as_told()]  # half of a cancel may have become history
     if end is None:
         raise Impossible("missing", "run.cancelled", seen.event.type)
     said = end.payload

@@ -68,6 +68,24 @@ class Seen(Struct):
             for new, was in zip(events, self.rest, strict=False)
         )
 
+    @property
+    def edited(self) -> bool:
+        """Whether whoever forked the run has said this."""
+        fork = self.run.forked_from or {}
+        return self.first == self.run.inherited and "edit" in fork
+
+    def as_told(self) -> NewEvent:
+        """A fact that leads to nothing else."""
+        cause = self.event.causation_id
+        place = "" if cause is UNSET else cause.rpartition(".")[2]
+        return NewEvent(
+            self.event.type,
+            self.event.payload,
+            None if self.node is None else self.node.id,
+            cause=int(place) if place.isdigit() else None,
+            hints=self.hints,
+        )
+
     def caused_by_before(self) -> bool:
         return self.event.causation_id == f"{self.run.run_id}.{self.first - 1}"
 
@@ -84,7 +102,8 @@ OUTCOMES = ("node.completed", "node.failed", "node.retried", "runOrchestrator.de
 def outcome(seen: Seen, state: NodeState) -> list[NewEvent]:
     """The end of an attempt: what it gave is a fact, whether it is tried again is not."""
     event, node = seen.event, seen.its
-    if node.type.kind not in (Kind.ACTIVITY, Kind.CHILD) and not seen.veiled:
+    free = seen.veiled or seen.edited or (seen.run.replayed and node.type.kind is not Kind.INSTANT)
+    if node.type.kind not in (Kind.ACTIVITY, Kind.CHILD) and not free:
         raise Impossible("impossible", "what follows from the state", event.type)
     if event.type == "runOrchestrator.decided":
         said = event.payload

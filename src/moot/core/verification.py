@@ -75,7 +75,8 @@ class _Walk:
     def _decision(self, first: int) -> None:
         event = self.log[first]
         self._envelope(event)
-        followed = self._follows(event)
+        edited = first == self.run.inherited and "edit" in (self.run.forked_from or {})
+        followed = [] if edited else self._follows(event)
         if followed:
             self._group(first, followed)
             return
@@ -152,7 +153,7 @@ class _Walk:
             raise _Differs(place, "node", new.node_id, _plain(event.node_id))
         runs = None
         if place < self.run.inherited:
-            runs = (self.run.run_id, event.run_id)
+            runs = (self.run.run_id, str((self.run.forked_from or {}).get("sourceRunId")))
         expected = said(new.type, new.payload, new.hints)
         found = said(event.type, event.payload, event.hints)
         if not self._veiled and not alike(expected, found, runs):
@@ -177,8 +178,14 @@ class _Walk:
     def _cause(self, event: Event, new: NewEvent) -> None:
         cause = event.sequence - 1 if new.cause is None else new.cause
         expected = event_id(self.run.run_id, cause) if isinstance(cause, int) else cause
+        if event.sequence < self.run.inherited and self._is_earlier(event):
+            return  # where it stands in its source, something else may have come before
         if event.causation_id != expected:
             raise _Differs(event.sequence, "cause", expected, _plain(event.causation_id))
+
+    def _is_earlier(self, event: Event) -> bool:
+        run_id, _, place = str(event.causation_id).rpartition(".")
+        return run_id == self.run.run_id and place.isdigit() and int(place) < event.sequence
 
     # -- every event
 

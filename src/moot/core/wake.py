@@ -24,13 +24,13 @@ def wake(run: Run, flow: Flow, at: int, seen: dict[str, Seen]) -> list[NewEvent]
         return _out_of_time(run, at)
     events: list[NewEvent] = []
     for node_id in run.active:
-        events += _wake_node(run, flow, node_id, at, events, seen)
+        events += wake_node(run, flow, node_id, at, events, seen)
         if events and events[-1].type == "run.failed":
             break
     return events
 
 
-def _wake_node(
+def wake_node(
     run: Run, flow: Flow, node_id: str, at: int, said: list[NewEvent], seen: dict[str, Seen]
 ) -> list[NewEvent]:
     node, state = flow.nodes[node_id], run.nodes[node_id]

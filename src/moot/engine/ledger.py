@@ -6,6 +6,7 @@ crash by reading its recorded outcome. Only a later attempt of its node tries a 
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -17,6 +18,9 @@ from moot.core.ids import logical_invocation_id
 from moot.core.outcomes import copied, raised
 from moot.engine.ancestry import Histories
 from moot.store.protocol import LogStore
+
+#: how many effects were made on the way of whoever asks; None where nobody does
+made_here: ContextVar[list[str] | None] = ContextVar("made_here", default=None)
 
 
 class Reporter(Protocol):
@@ -174,6 +178,8 @@ class Ledger:
     async def _made(
         self, reporter: Reporter, name: str, effect: Effect, payload: dict[str, Any]
     ) -> Any:
+        if (counted := made_here.get()) is not None:
+            counted.append(name)
         try:
             result = copied(await effect.call(name))
         except asyncio.CancelledError:

@@ -267,7 +267,7 @@ class Turn:
     def _spawn(self, parent: Head, node_id: str, child_run: str) -> None:
         """The child begins in the same batch as the event that names it."""
         node = parent.flow.nodes[node_id]
-        at = self._clock.millis()
+        at = self._now // 1000
         command = children.spawn(parent.run, node, at, parent.sealed, self._limits)
         spec = children.next_child(
             parent.run, node, at, parent.sealed, parent.run.nodes[node_id].children - 1
@@ -295,7 +295,7 @@ class Turn:
     def _cancel(self, parent: Head, child_run: str, reason: str) -> None:
         child = self._family.get(child_run)
         if child is not None and not detached(parent, child):
-            at = self._clock.millis()
+            at = self._now // 1000
             self._decide(child, CancelRun(at, reason=reason, parent_run=parent.run.run_id))
 
     def _ask(self, head: Head, append: Append) -> None:

@@ -300,6 +300,9 @@ class MemoryStore(Journal):
     async def verify(self) -> list[Problem]:
         return [*self._misplaced(), *self._altered()]
 
+    async def verify_log(self, tenant: str, run_id: str) -> list[Problem]:
+        return [p for p in self._misplaced() if (p.tenant, p.run_id) == (tenant, run_id)]
+
     def _misplaced(self) -> Iterator[Problem]:
         for run_id, log in self._logs.items():
             for sequence, body in enumerate(log.events):

@@ -20,6 +20,13 @@ FROM heads ORDER BY n
 EVENTS = """
 SELECT n, sequence, CAST(hash AS BLOB), CAST(body AS BLOB) FROM events ORDER BY n, sequence
 """
+ONE_HEAD = """
+SELECT n, CAST(tenant AS BLOB), CAST(run_id AS BLOB), next_sequence, CAST(hash AS BLOB)
+FROM heads WHERE run_id = ? AND tenant = ?
+"""
+ITS_EVENTS = """
+SELECT n, sequence, CAST(hash AS BLOB), CAST(body AS BLOB) FROM events WHERE n = ? ORDER BY sequence
+"""
 LOST_LOGS = """
 SELECT CAST(tenant AS BLOB), CAST(run_id AS BLOB) FROM runs
 WHERE NOT EXISTS (SELECT 1 FROM heads WHERE heads.n = runs.n)
@@ -55,6 +62,20 @@ def verify(db: apsw.Connection) -> list[Problem]:
     finally:
         db.execute("ROLLBACK")
     return problems
+
+
+def verify_log(db: apsw.Connection, tenant: str, run_id: str) -> list[Problem]:
+    """What is wrong with one log: the first thing only."""
+    db.execute("BEGIN")
+    try:
+        heads = map(Head._make, db.execute(ONE_HEAD, (run_id, tenant)))
+        return [
+            problem
+            for head in list(heads)
+            for problem in _guarded(_log(head, db.execute(ITS_EVENTS, (head.n,))))
+        ]
+    finally:
+        db.execute("ROLLBACK")
 
 
 def _guarded(found: Iterator[Problem]) -> Iterator[Problem]:
