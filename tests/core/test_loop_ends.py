@@ -105,9 +105,7 @@ def test_a_mapping_of_what_is_not_declared_is_remarked_and_taken(
     place = world(fast("a", variable("x", "1")))
     flow = planned(hand("a"), DONE, dispatch=config, variables=[variable("result", "before")])
     found = [remark.split(": ")[1] for remark in remarks(flow)]
-    assert found == [
-        f"{where} names the variable 'lost', which is not declared" for where in named
-    ]
+    assert found == [f"{where} names the variable 'lost', which is not declared" for where in named]
     life = place.start(flow)
     settle(place)
     assert life.run.status is Status.COMPLETED

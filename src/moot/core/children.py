@@ -104,9 +104,7 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
     ]
 
 
-def spawn(
-    run: Run, node: FlowNode, at: int, sealed: dict[str, Any], limits: Limits
-) -> StartRun:
+def spawn(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], limits: Limits) -> StartRun:
     """The command that begins the child just dispatched, from the state after the dispatch."""
     state = run.nodes[node.id]
     spec = next_child(run, node, at, sealed, state.children - 1)

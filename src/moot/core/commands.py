@@ -129,22 +129,14 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
             if flow.nodes[node_id].type.kind is Kind.GATE:
                 return interrupts.begin(run, flow, node_id, at, sealed)
             return _compute(run, flow, command)
-        case Dispatch(node_id=node_id, at=at, sealed=sealed):
-            if flow.nodes[node_id].type.dispatches:
-                return orchestration.dispatch(run, flow, node_id, at)
-            if run.nodes[node_id].held is not None:
-                return attestation.settle(run, flow, node_id, at, sealed)
-            return children.dispatch(run, flow, node_id, at, sealed)
+        case Dispatch():
+            return _dispatch(run, flow, command)
         case FinishNode():
             return _finish(run, flow, command)
         case Wake(at=at, seen=seen):
             return waking.wake(run, flow, at, seen)
         case ChildEnded():
-            if flow.nodes[command.node_id].type.dispatches:
-                return waves.child_ended(run, flow, command)
-            if attestation.attests(flow.nodes[command.node_id]):
-                return attestation.child_ended(run, flow, command)
-            return children.child_ended(run, flow, command)
+            return _child_ended(run, flow, command)
         case WorkerRefused():
             return orchestration.refused(run, flow, command)
         case CancelRun():
@@ -159,6 +151,24 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
             return children.child_waits(run, command)
         case Control():
             return threads.control(run, flow, command)
+
+
+def _dispatch(run: Run, flow: Flow, command: Dispatch) -> list[NewEvent]:
+    node_id, at, sealed = command.node_id, command.at, command.sealed
+    if flow.nodes[node_id].type.dispatches:
+        return orchestration.dispatch(run, flow, node_id, at)
+    if run.nodes[node_id].held is not None:
+        return attestation.settle(run, flow, node_id, at, sealed)
+    return children.dispatch(run, flow, node_id, at, sealed)
+
+
+def _child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
+    node = flow.nodes[ended.node_id]
+    if node.type.dispatches:
+        return waves.child_ended(run, flow, ended)
+    if attestation.attests(node):
+        return attestation.child_ended(run, flow, ended)
+    return children.child_ended(run, flow, ended)
 
 
 def _compute(run: Run, flow: Flow, command: Compute) -> list[NewEvent]:

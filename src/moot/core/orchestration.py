@@ -24,6 +24,7 @@ from moot.core.tree import Seen
 from moot.core.turn_inputs import next_iteration
 from moot.core.waves import completed, failed_node, given_up
 
+
 class WorkerRefused(Struct, frozen=True):
     """A worker that a dispatch node wants cannot be started."""
 
@@ -232,9 +233,7 @@ def _next_worker(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int
     return [*events, *handoff.begun(run, node.id, workers[number], child, first, hints)]
 
 
-def _not_allowed(
-    run: Run, node: FlowNode, state: NodeState, share: int, at: int
-) -> list[NewEvent]:
+def _not_allowed(run: Run, node: FlowNode, state: NodeState, share: int, at: int) -> list[NewEvent]:
     assert run.orchestrator is not None
     cap = node.definition.config.get("iterationCap")
     if cap and run.orchestrator.dispatched >= cap:
