@@ -13,12 +13,13 @@ from typing import Any
 
 import msgspec
 
-from bench import appends, commits, footprint, reads, runs, streams, table, turns
+from bench import appends, commits, footprint, handoffs, reads, runs, streams, table, turns
 from bench.lab import ROOT, Lab, fsync_ms
 
 MEASURES: dict[str, Callable[[Lab], list[table.Row]]] = {
     "runs": runs.measure,
     "turns": turns.measure,
+    "handoffs": handoffs.measure,
     "streams": streams.measure,
     "reads": reads.measure,
     "appends": appends.measure,
