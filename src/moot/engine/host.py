@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 
 from moot.clock import Clock
-from moot.core.children import ChildEnded, ChildWaits
+from moot.core.children import ChildWaits
 from moot.core.commands import ENDING, Advance, Command, ResumeRun, Wake
 from moot.core.errors import (
     EngineVersionMismatch,
@@ -30,6 +30,7 @@ from moot.engine.faults import FaultPoint, Faults
 from moot.engine.flows import Flows
 from moot.engine.head import Head
 from moot.engine.hub import Hub, inbox_of
+from moot.engine.kin import end_of
 from moot.engine.metrics import Metrics
 from moot.engine.runs import Runs, complete
 from moot.engine.speech import Speeches
@@ -231,7 +232,7 @@ class Host:
         self.timers.set(run.tenant, run.run_id, None)
         self.activities.keep(run.run_id, [])
         self._release(run.tenant, run.scope_id, run.run_id)
-        if run.parent_run is not None:
+        if run.parent_run is not None and not self.runs.knows(run):
             self.tasks.start(self._harvest(run.tenant, run.parent_run, run.run_id))
 
     def _ring(self, tenant: str, run_id: str) -> None:
@@ -284,17 +285,7 @@ class Host:
             await self._mirror(child)
         elif child.parent_node is not None:
             parent = await self.runs.head(tenant, parent_run)
-            command = ChildEnded(
-                node_id=child.parent_node,
-                child_run=child_run,
-                status=child.status.value,
-                at=self.clock.millis(),
-                variables={**child.variables, **child.channels, **head.messages},
-                outputs=child.outputs or {},
-                error=child.error,
-                sealed=parent.sealed,
-                runs=1 + child.spent,
-            )
+            command = end_of(head, parent, self.clock.millis())
             await self._quietly(tenant, parent_run, command)
 
     async def recover(self) -> int:

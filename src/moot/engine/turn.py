@@ -37,7 +37,7 @@ from moot.core.status import NodeStatus
 from moot.engine.flows import Flows
 from moot.engine.head import Head
 from moot.engine.hub import Published
-from moot.engine.kin import children_of
+from moot.engine.kin import children_of, end_of
 from moot.store.protocol import Append, ArtifactRow, Batch, EffectRow, InboxRow, RunRow
 
 #: a decision that causes more events than this is cut; the rest follows in the next commit
@@ -74,6 +74,8 @@ class Turn:
         self.unfinished: set[str] = set()
         #: (tenant, run, workflow): what must be read before a run can go on
         self.wanted: set[tuple[str, str, str]] = set()
+        #: parent -> its children that began and ended in this batch, which it is yet to be told
+        self._over: dict[str, list[Head]] = {}
         #: tenants whose inbox this changes
         self.inboxes: set[str] = set()
         self._size = 0
@@ -139,6 +141,8 @@ class Turn:
                 self._dispatch(head, dispatches[0], at)
                 if run.next_sequence == before:
                     waiting.add(dispatches[0])
+            elif over := self._over.get(run_id):
+                self._decide(head, end_of(over.pop(0), head, at))
             else:
                 head.unfinished = False
                 return
@@ -262,6 +266,8 @@ class Turn:
         self._family[child_run] = child
         self._decide(child, command)
         self._follow(child)
+        if child.run.terminal and not child.run.messages:  # those are read from the disk
+            self._over.setdefault(parent.run.run_id, []).append(child)
 
     def _end(self, head: Head) -> None:
         """An ended run takes its children with it and forgets what was sealed."""
