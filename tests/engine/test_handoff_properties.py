@@ -4,12 +4,10 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-import pytest
 from handoffs import Plan, chains, check, lived, plans
 from hosting import TENANT, Place
 from hypothesis import HealthCheck, given, settings
 
-from moot.core.status import Status
 from moot.engine.forking import replay
 
 

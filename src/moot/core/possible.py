@@ -221,7 +221,7 @@ def _woken(seen: Seen) -> list[NewEvent]:
             return _later(_observed(events, event), seen.at - at)
     if run.replayed and event.node_id in run.active:  # no time passes there: each on its own
         late = max(seen.at, *(run.nodes[key].due or 0 for key in run.active))
-        events = waking.wake_node(run, flow, str(event.node_id), late, [])
+        events = waking.wake_node(run, flow, str(event.node_id), late, [], {})
         if events and seen.fits(events):
             return events
     return []

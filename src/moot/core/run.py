@@ -380,7 +380,8 @@ def _dispatched(run: Run, event: Event, at: int) -> None:
             node.living[child] = hints["worker"]
         else:
             node.child, node.lent = child, {}
-        node.lent[child] = hints.get("tree", 0)
+        if "tree" in hints:
+            node.lent[child] = hints["tree"]
         node.children += 1
     else:
         node.child = None

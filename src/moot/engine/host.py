@@ -17,7 +17,7 @@ from moot.core.pending import Owed, pending
 from moot.core.run import Run
 from moot.core.starting import Limits, StartRun
 from moot.core.waiting import THREAD
-from moot.engine import tidings
+from moot.engine import kin
 from moot.engine.activities import Activities
 from moot.engine.faults import FaultPoint, Faults
 from moot.engine.flows import Flows
@@ -257,7 +257,7 @@ class Host:
         self.activities.keep(run.run_id, [])
         self.speakers.keep(run.run_id, [])
         self._scopes.release(run.tenant, run.scope_id, run.run_id)
-        if run.parent_run is not None:
+        if run.parent_run is not None and not self.runs.knows(run):
             self.tasks.start(self._harvest(run.tenant, run.parent_run, run.run_id))
 
     def _ring(self, tenant: str, run_id: str) -> None:
@@ -288,7 +288,7 @@ class Host:
     async def _mirror(self, child: Run) -> None:
         """Let a parent show how its child waits."""
         if child.parent_run is not None and child.parent_node is not None and child.going:
-            command = tidings.waits(child, child.parent_node)
+            command = kin.waits(child, child.parent_node)
             await self._quietly(child.tenant, child.parent_run, command)
 
     async def _harvest(self, tenant: str, parent_run: str, child_run: str) -> None:
@@ -305,7 +305,7 @@ class Host:
             await self._mirror(child)
         elif child.parent_node is not None:
             parent = await self.runs.head(tenant, parent_run)
-            command = tidings.end(head, child.parent_node, parent.sealed, self.clock.millis())
+            command = kin.end_of(head, parent, self.clock.millis())
             await self._quietly(tenant, parent_run, command)
 
     async def recover(self) -> int:

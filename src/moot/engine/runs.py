@@ -70,6 +70,15 @@ class Runs:
         known = self._heads.get(head.run.tenant, head.run.run_id) if head.broken else None
         return known or head
 
+    def knows(self, child: Run) -> bool:
+        """Whether the parent of an ended run is at hand and has been told of the end."""
+        parent = self._heads.get(child.tenant, child.parent_run or "")
+        return (
+            parent is not None
+            and not parent.broken
+            and parent.run.children.get(child.run_id) is not None
+        )
+
     async def view(self, tenant: str, run_id: str) -> Head:
         """The run as it is on disk. Nothing is shown that a failed commit could take back."""
         head = await self.head(tenant, run_id)

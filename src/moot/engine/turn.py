@@ -40,7 +40,7 @@ from moot.core.status import NodeStatus
 from moot.engine.flows import Flows
 from moot.engine.head import Head
 from moot.engine.hub import Published
-from moot.engine.kin import children_of
+from moot.engine.kin import children_of, end_of
 from moot.engine.recollections import Revisions, note_of
 from moot.store.protocol import Append, ArtifactRow, Batch, EffectRow, InboxRow, RunRow
 
@@ -84,6 +84,8 @@ class Turn:
         self.unfinished: set[str] = set()
         #: (tenant, run, workflow): what must be read before a run can go on
         self.wanted: set[tuple[str, str, str]] = set()
+        #: parent -> its children that began and ended in this batch, which it is yet to be told
+        self._over: dict[str, list[Head]] = {}
         #: tenants whose inbox this changes
         self.inboxes: set[str] = set()
         self._size = 0
@@ -149,6 +151,8 @@ class Turn:
                 self._dispatch(head, dispatches[0], at)
                 if run.next_sequence == before:
                     waiting.add(dispatches[0])
+            elif over := self._over.get(run_id):
+                self._decide(head, end_of(over.pop(0), head, at))
             elif owed.talks:
                 self._decide(head, Participate(owed.talks[0], at))
             else:
@@ -281,6 +285,8 @@ class Turn:
         self._decide(child, command)
         self._follow(child)
         self._now = now  # the decision that began the child may say more
+        if child.run.terminal and not child.run.messages:  # those are read from the disk
+            self._over.setdefault(parent.run.run_id, []).append(child)
 
     def _end(self, head: Head) -> None:
         """An ended run takes its children with it and forgets what was sealed."""
