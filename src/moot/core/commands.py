@@ -161,24 +161,6 @@ def _participate(run: Run, flow: Flow, command: Participate) -> list[NewEvent]:
     return participating.participate(run, flow, command.node_id, command.at)
 
 
-def _dispatch(run: Run, flow: Flow, command: Dispatch) -> list[NewEvent]:
-    node_id, at, sealed = command.node_id, command.at, command.sealed
-    if flow.nodes[node_id].type.dispatches:
-        return orchestration.dispatch(run, flow, node_id, at)
-    if run.nodes[node_id].held is not None:
-        return attestation.settle(run, flow, node_id, at, sealed)
-    return children.dispatch(run, flow, node_id, at, sealed)
-
-
-def _child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
-    node = flow.nodes[ended.node_id]
-    if node.type.dispatches:
-        return waves.child_ended(run, flow, ended)
-    if attestation.attests(node):
-        return attestation.child_ended(run, flow, ended)
-    return children.child_ended(run, flow, ended)
-
-
 def _compute(run: Run, flow: Flow, command: Compute) -> list[NewEvent]:
     node_id, at = command.node_id, command.at
     if flow.nodes[node_id].type.kind is Kind.GATE:

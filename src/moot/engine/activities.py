@@ -198,6 +198,7 @@ class Context:
         self._variables = dict(call.variables)  # those of the run move on
         self._unconfirmed: deque[asyncio.Task[Any]] = deque()
         self._ordinals = 0
+        self.memory = Memory(host, self, head, node)
 
     @property
     def run_id(self) -> str:
@@ -226,10 +227,6 @@ class Context:
     @property
     def agent_id(self) -> str | None:
         return self._call.agent_id
-
-    @cached_property
-    def memory(self) -> Memory:
-        return Memory(self._host, self, self._head, self._node)
 
     # Copies: what a node does to them is its own affair.
 

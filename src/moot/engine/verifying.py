@@ -7,6 +7,7 @@ from msgspec import Struct
 from moot.core.verification import Difference, verify
 from moot.engine.host import Host
 from moot.engine.ledger import made_here
+from moot.engine.runs import refuse_newer
 
 
 class Checked(Struct, frozen=True):
@@ -20,7 +21,7 @@ class Checked(Struct, frozen=True):
 async def verified(host: Host, tenant: str, run_id: str) -> Checked:
     """The bytes against their hashes, then every event against what it must be."""
     head = await host.view(tenant, run_id)
-    host.refuse_newer(head.run)
+    refuse_newer(head.run)
     calls: list[str] = []
     token = made_here.set(calls)
     try:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from moot.store.integrity import altered, link, misplaced
+from moot.store.integrity import altered, link, misplaced, unattested
 from moot.store.protocol import Definition, Problem
 
 HEADS = """
@@ -36,6 +36,16 @@ SELECT CAST(tenant AS BLOB), CAST(workflow_id AS BLOB), CAST(digest AS BLOB), CA
 FROM definitions ORDER BY id
 """
 
+#: each write beside the event that should tell of it
+MEMORY = """
+SELECT CAST(m.tenant AS BLOB), CAST(m.run_id AS BLOB), m.sequence, CAST(m.memory_id AS BLOB),
+       CAST(e.body AS BLOB)
+FROM memory AS m
+LEFT JOIN heads AS h ON h.run_id = m.run_id AND h.tenant = m.tenant
+LEFT JOIN events AS e ON e.n = h.n AND e.sequence = m.sequence
+WHERE m.run_id <> '' ORDER BY m.n
+"""
+
 Rows = Iterable[tuple[Any, ...]]
 
 
@@ -57,7 +67,7 @@ def verify(db: apsw.Connection) -> list[Problem]:
     problems = list(_guarded(_pages(db)))
     db.execute("BEGIN")
     try:
-        for check in (_logs, _lost_logs, _definitions):
+        for check in (_logs, _lost_logs, _definitions, _memory):
             problems += _guarded(check(db))
     finally:
         db.execute("ROLLBACK")
@@ -154,6 +164,12 @@ def _definitions(db: apsw.Connection) -> Iterator[Problem]:
         )
         if what := altered(definition):
             yield Problem(tenant=definition.tenant, run_id="", sequence=-1, what=what)
+
+
+def _memory(db: apsw.Connection) -> Iterator[Problem]:
+    for tenant, run_id, sequence, memory_id, body in db.execute(MEMORY):
+        if what := unattested(body, _text(memory_id)):
+            yield Problem(tenant=_text(tenant), run_id=_text(run_id), sequence=sequence, what=what)
 
 
 def _of_the_file(what: str) -> Problem:
