@@ -6,7 +6,7 @@ Each is taken as the command it must have been, and decided once more.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, field
 
 from moot.core import approvals, conversation, orchestration, schemas, talking
 from moot.core.advance import failed
@@ -32,6 +32,19 @@ class Impossible(Exception):
         self.kind, self.expected, self.found = kind, expected, found
 
 
+class Kept(Struct):
+    """What was said before and is in no state: effects that were begun, gates set aside."""
+
+    begun: set[tuple[str, Any]] = field(default_factory=set)
+    overridden: set[str] = field(default_factory=set)
+
+    def hear(self, event: Event) -> None:
+        if event.type == "moot.effect.started":
+            self.begun.add((str(event.node_id), event.payload.get("ordinal")))
+        elif event.type == "approval.overridden":
+            self.overridden.add(str(event.node_id))
+
+
 class Seen(Struct):
     """One event and all there is to judge it by."""
 
@@ -42,6 +55,7 @@ class Seen(Struct):
     first: int
     at: int
     veiled: bool
+    kept: Kept
 
     @property
     def event(self) -> Event:
@@ -280,7 +294,7 @@ def _received(seen: Seen, found: Interrupt, value: Any) -> NewEvent:
     action = value["action"]
     reached = approvals.outcome_of(found.data, found.votes)
     free = int(found.data.get("requiredApprovals", 1)) <= 1 or action == "refine"
-    overridden = any(e.type == "approval.overridden" for e in seen.log[: seen.first])
+    overridden = seen.its.id in seen.kept.overridden
     accepted = "accept" if action in ("accept", "edit-accept") else action
     if not free and not overridden and reached != accepted:
         raise Impossible("impossible", {"action": reached}, {"action": action})
