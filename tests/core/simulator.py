@@ -39,12 +39,13 @@ from moot.core.events import (
 from moot.core.flow import Flow, compile_flow
 from moot.core.graph import PortProblem
 from moot.core.masking import sealed_event
+from moot.core.node_state import NODE_ENDS
 from moot.core.orchestration import WorkerRefused
 from moot.core.outcomes import Call, Completed, Failed, Kind, NodeError, NodeType
 from moot.core.participating import Participate
 from moot.core.pending import Owed, pending
 from moot.core.resolving import Answer
-from moot.core.run import NODE_ENDS, Run, apply, fold
+from moot.core.run import Run, apply, fold
 from moot.core.starting import Limits, StartRun
 from moot.core.threads import Control
 from moot.engine.nodes.registry import built_in

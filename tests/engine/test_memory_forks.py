@@ -11,9 +11,9 @@ from said_again import same
 from moot.core.errors import MemorySnapshotUnavailable
 from moot.core.run import Run
 from moot.core.status import Status
-from moot.engine.forking import replay
 from moot.engine.host import Host
 from moot.engine.recollections import entry_of
+from moot.engine.replaying import replay
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from . import supervisor_claims, test_model_calls as models
+from . import supervisor_claims
+from . import test_model_calls as models
 from .api import Api, definition
 from .asking import answered, asked, begun, council, gate, of, resolve, say, talk
 from .asking import refused as refused_by_gate

@@ -5,7 +5,8 @@ from typing import Any
 
 from moot.api.wire import encode
 from moot.core.events import LOG_SCHEMA_VERSION, iso
-from moot.core.run import NodeState, Run
+from moot.core.node_state import NodeState
+from moot.core.run import Run
 from moot.engine.head import Head
 
 

@@ -11,10 +11,11 @@ from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem, asked, call_of
 from moot.core.ids import derived_id
 from moot.core.masking import is_secret
+from moot.core.node_state import NodeState
 from moot.core.nodework import finish, variable_events
 from moot.core.outcomes import ChildSpec, Failed, NodeError
 from moot.core.remembering import ancestors_of, scope_of
-from moot.core.run import NodeState, Run
+from moot.core.run import Run
 from moot.core.starting import Limits, StartRun
 from moot.core.status import GOING, NodeStatus
 from moot.core.tree import Seen

@@ -15,10 +15,11 @@ from moot.core.events import NewEvent
 from moot.core.flow import Flow, FlowNode
 from moot.core.ids import derived_id
 from moot.core.joining import Join, join_of
+from moot.core.node_state import NodeState
 from moot.core.nodework import at_work
 from moot.core.orders import order_of
 from moot.core.outcomes import ConversationSpec, Decided, GateSpec, NodeError
-from moot.core.run import NodeState, Run
+from moot.core.run import Run
 from moot.core.status import NodeStatus
 from moot.core.tree import Seen
 from moot.core.turn_inputs import next_iteration

@@ -5,8 +5,9 @@ from msgspec import Struct
 from moot.core import floor
 from moot.core.flow import Flow, FlowNode
 from moot.core.joining import goes_on
+from moot.core.node_state import NodeState
 from moot.core.outcomes import Kind
-from moot.core.run import NodeState, Run
+from moot.core.run import Run
 from moot.core.status import NodeStatus, Status
 
 

@@ -19,10 +19,11 @@ from moot.core.events import ENGINE_VERSION, Event, NewEvent, iso, millis
 from moot.core.flow import Flow, FlowNode
 from moot.core.ids import logical_invocation_id
 from moot.core.lineage import CHILD_FORKED
+from moot.core.node_state import NodeState
 from moot.core.nodework import Emit
 from moot.core.outcomes import Kind
 from moot.core.pending import deadline
-from moot.core.run import HANDLERS, NodeState, Run
+from moot.core.run import HANDLERS, Run
 from moot.core.status import NodeStatus
 from moot.core.told import Impossible, Kept, Seen
 

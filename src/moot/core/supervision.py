@@ -12,7 +12,8 @@ from moot.core.events import Event
 from moot.core.status import WAITING
 
 if TYPE_CHECKING:
-    from moot.core.run import NodeState, Run
+    from moot.core.node_state import NodeState
+    from moot.core.run import Run
 
 #: what an approval of a decision is about
 DECISION = "orchestrator-decision"

@@ -16,11 +16,12 @@ from moot.core.conversation import Speaker
 from moot.core.events import Event, NewEvent
 from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem
+from moot.core.node_state import NodeState
 from moot.core.nodework import failure
 from moot.core.orchestration import WorkerRefused
 from moot.core.outcomes import Decided, Failed, Kind, NodeError
 from moot.core.resolving import Answer, completed, ended
-from moot.core.run import NodeState, Run
+from moot.core.run import Run
 from moot.core.waiting import Conversation, Interrupt
 
 

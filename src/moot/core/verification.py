@@ -16,8 +16,9 @@ from moot.core.comparison import CLOCKS, alike, said
 from moot.core.errors import MootError
 from moot.core.events import CATALOGUE, Event, NewEvent, event_id, millis
 from moot.core.flow import Flow
+from moot.core.node_state import NODE_ENDS
 from moot.core.pending import pending
-from moot.core.run import HANDLERS, NODE_ENDS, Run, apply
+from moot.core.run import HANDLERS, Run, apply
 from moot.core.told import Kept
 
 KNOWN = frozenset(row.name for row in CATALOGUE)

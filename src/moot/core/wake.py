@@ -6,10 +6,11 @@ from moot.core import ending, interrupts, participating
 from moot.core.advance import begin
 from moot.core.events import NewEvent
 from moot.core.flow import Flow, FlowNode
+from moot.core.node_state import NodeState
 from moot.core.nodework import failure
 from moot.core.outcomes import Failed, Kind, NodeError
 from moot.core.pending import deadline, time_limit
-from moot.core.run import NodeState, Run
+from moot.core.run import Run
 from moot.core.status import NodeStatus
 from moot.core.tree import UNSEEN, Seen
 from moot.core.waves import given_up

@@ -12,9 +12,10 @@ from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.flow import Flow, FlowNode
 from moot.core.joining import Ended, join_of
+from moot.core.node_state import NodeState
 from moot.core.nodework import variable_events
 from moot.core.outcomes import NodeError
-from moot.core.run import NodeState, Run
+from moot.core.run import Run
 from moot.core.tree import UNSEEN, Seen
 
 NOT_NEEDED = {"code": "cancelled", "message": "It was not needed any more."}

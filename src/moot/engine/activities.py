@@ -14,6 +14,7 @@ from moot.core.events import NewEvent, decode
 from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem, call_of
 from moot.core.masking import redacted, secrets_in
+from moot.core.node_state import NodeState
 from moot.core.nodework import Emit
 from moot.core.outcomes import (
     Call,
@@ -27,7 +28,6 @@ from moot.core.outcomes import (
     raised,
     recordable,
 )
-from moot.core.run import NodeState
 from moot.core.turn_inputs import TurnInputs, inputs
 from moot.engine.agent_voice import AgentVoice, DecisionRejected
 from moot.engine.head import Head

@@ -16,8 +16,8 @@ from moot.core.run import Run, apply
 from moot.core.waiting import thread_id
 from moot.engine.host import Host
 from moot.engine.rebuild import EFFECT_TYPES, Messages
+from moot.engine.rows import due_of, effect_rows, inbox_rows, message_ids, row_of
 from moot.engine.runs import refuse_newer
-from moot.engine.turn import due_of, effect_rows, inbox_rows, message_ids, row_of
 from moot.store.protocol import Append, Batch, EffectRow
 
 #: names and times as this host writes them; all of them become parts of lines

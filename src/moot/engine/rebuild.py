@@ -10,7 +10,7 @@ from moot.core.commands import Advance, decide
 from moot.core.pending import pending
 from moot.core.run import Run, apply
 from moot.engine.flows import Flows
-from moot.engine.turn import due_of, effect_rows, inbox_rows, message_ids, row_of
+from moot.engine.rows import due_of, effect_rows, inbox_rows, message_ids, row_of
 from moot.store.protocol import Append, EffectRow, Store
 
 PAGE = 2000

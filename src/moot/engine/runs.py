@@ -10,7 +10,7 @@ from moot.core.events import ENGINE_VERSION, Event
 from moot.core.run import FOLD_VERSION, Run, apply
 from moot.engine.flows import Flows
 from moot.engine.head import Head, Heads
-from moot.engine.turn import inbox_rows
+from moot.engine.rows import inbox_rows
 from moot.store.protocol import Store
 
 PAGE = 2000
