@@ -12,6 +12,7 @@ from replay_scenes import branches, caps, channels, effects, families, late, pau
 from replay_story import Story
 from replay_waits import (
     approvals,
+    branched,
     by_itself,
     council,
     gathering,
@@ -23,7 +24,7 @@ from replay_waits import (
 
 SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
     branches, channels, families, pauses, effects, caps, late, approvals, questions, council,
-    gathering, by_itself, waiting_child, paused_wait, supervisor,
+    gathering, by_itself, waiting_child, paused_wait, supervisor, branched,
 )  # fmt: skip
 
 

@@ -291,6 +291,16 @@ async def test_an_event_in_the_wrong_place_is_a_problem(store: Store) -> None:
     assert found == {("r1", 1), ("r2", 0)}
 
 
+async def test_one_log_is_verified_by_itself(store: Store) -> None:
+    bodies = [event("r1", 0), event("r2", 1)]
+    await store.commit(batch(Append(tenant="acme", run_id="r1", first=0, events=bodies)))
+    await store.commit(batch(append("r3", 0, 3)))
+    [problem] = await store.verify_log("acme", "r1")
+    assert (problem.run_id, problem.sequence) == ("r1", 1)
+    for place in (("acme", "r3"), ("other", "r1"), ("acme", "nobody")):
+        assert await store.verify_log(*place) == []
+
+
 async def test_a_definition_that_does_not_match_its_digest_is_a_problem(store: Store) -> None:
     await store.put_definition(replace(definition("brief", b"{}"), body=b"{} "))
     (problem,) = await store.verify()

@@ -3,7 +3,7 @@
 from typing import Any
 
 from moot import __version__
-from moot.api import options
+from moot.api import forks, options
 from moot.api.auth import TEST_PREFIX
 from moot.api.runs import MOST_CANCELS
 from moot.api.services import Services
@@ -82,8 +82,14 @@ def _asking() -> dict[str, Any]:
 
 
 def _orchestrating() -> dict[str, Any]:
-    """Supervisors, the handoff to their workers, and how waves of them come together."""
+    """Supervisors, the handoff to their workers, how waves of them come together, and how a run is
+    said again or led elsewhere."""
     return {
+        "replay": {
+            "supported": True,
+            "modes": list(forks.MODES),
+            "sideEffectSuppression": "recorded-outcome",
+        },
         "agents": {"orchestrator": True, "dispatch": True, "dispatchMapping": True},
         "dispatch": {
             "supported": True,

@@ -13,6 +13,7 @@ from moot.core.events import iso
 from moot.core.run import Run
 from moot.core.starting import StartRun, check_inputs
 from moot.core.status import Status
+from moot.engine.ancestry import inherited_artifact
 from moot.engine.head import Head
 from moot.store.protocol import RunFilter, RunRow
 
@@ -267,9 +268,9 @@ def _fork(row: RunRow) -> dict[str, Any] | None:
 
 
 async def artifact(request: Request) -> Reply:
-    body = await request.services.store.artifact(
-        request.caller.tenant, request.params["run_id"], request.params["artifact_id"]
-    )
+    store, tenant = request.services.store, request.caller.tenant
+    place = request.params["run_id"], request.params["artifact_id"]
+    body = await store.artifact(tenant, *place) or await inherited_artifact(store, tenant, *place)
     if body is None:
         raise ArtifactNotFound("There is no such artifact.", **request.params)
     return Reply(body)

@@ -23,13 +23,16 @@ from moot.core.outcomes import Kind
 from moot.core.pending import deadline
 from moot.core.run import HANDLERS, Run
 from moot.core.status import NodeStatus
-from moot.core.told import Impossible, Seen
+from moot.core.told import Impossible, Kept, Seen
 
 __all__ = ["TIMESTAMP", "Impossible", "caused", "start"]
 
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 
 Problem = tuple[str, Any, Any]
+
+#: what time may bring about without changing the state
+TIMELY = ("cap.breached",)
 
 
 def start(flow: Flow, run: Run, event: Event) -> Problem | None:
@@ -78,18 +81,20 @@ def _seeded(flow: Flow, said: dict[str, Any]) -> Problem | None:
     return None
 
 
-def caused(run: Run, flow: Flow, log: Sequence[Event], first: int, veiled: bool) -> list[NewEvent]:
+def caused(
+    run: Run, flow: Flow, log: Sequence[Event], first: int, veiled: bool, kept: Kept
+) -> list[NewEvent]:
     """What the command that the event tells of causes. Raises Impossible, or what the command is
     refused with."""
     event = log[first]
     node = flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
     if event.node_id is not UNSET and node is None:
         raise Impossible("node", "a node of the workflow", event.node_id)
-    seen = Seen(run, flow, node, log, first, millis(event.timestamp), veiled)
+    seen = Seen(run, flow, node, log, first, millis(event.timestamp), veiled, kept)
     operator = OPERATORS.get(event.type)
     if operator is not None:
         return operator(seen)
-    woken = _woken(seen)
+    woken = _woken(seen) if event.type in HANDLERS or event.type in TIMELY else []
     if woken:
         return woken
     if node is None:
@@ -183,14 +188,9 @@ def _check_effect(seen: Seen, node: FlowNode, event: Event) -> None:
             raise Impossible("payload", {"invocationId": name}, said)
     if said.get("attempt") != run.nodes[node.id].attempt:
         raise Impossible("payload", {"attempt": run.nodes[node.id].attempt}, said)
-    if event.type == "moot.effect.finished":
-        begun = ("moot.effect.started", node.id, said["ordinal"])
-        if not any(begun == _effect(was) for was in seen.log[: seen.first]):
-            raise Impossible("impossible", "an effect that was begun", said)
-
-
-def _effect(event: Event) -> tuple[str, Any, Any]:
-    return event.type, event.node_id, event.payload.get("ordinal")
+    begun = (node.id, said["ordinal"])
+    if event.type == "moot.effect.finished" and begun not in seen.kept.begun:
+        raise Impossible("impossible", "an effect that was begun", said)
 
 
 def _woken(seen: Seen) -> list[NewEvent]:
@@ -200,7 +200,7 @@ def _woken(seen: Seen) -> list[NewEvent]:
         events = decide(run, flow, Wake(at))
         if events and seen.fits(events):
             return _later(_observed(events, event), seen.at - at)
-    if run.replayed and event.node_id in run.active:  # no time passes there: each on its own
+    if seen.timeless and event.node_id in run.active:  # no time passes there: each on its own
         late = max(seen.at, *(run.nodes[key].due or 0 for key in run.active))
         events = waking.wake_node(run, flow, str(event.node_id), late, [])
         if events and seen.fits(events):
@@ -230,7 +230,7 @@ def _moments(seen: Seen) -> set[int]:
             found.add(due)
         if limit:
             found.add(min(seen.at, run.nodes[node_id].started_at + limit))
-    if run.replayed:
+    if seen.timeless:
         found.add(deadline(run) or seen.at)
     return found
 

@@ -25,6 +25,9 @@ from moot.core.status import (
 #: a cached state of another version is thrown away and folded anew
 FOLD_VERSION = 3
 
+#: more events than any log has
+EVERYTHING = sys.maxsize
+
 
 class NodeState(Struct, omit_defaults=True):
     status: NodeStatus
@@ -128,7 +131,7 @@ class Run(Struct):
     def inherited(self) -> int:
         """How many of its events are another run's, said again. Those of a replay all are."""
         if self.replayed:
-            return sys.maxsize
+            return EVERYTHING
         mark = self.forked_from or {}
         given = mark.get("given", mark.get("fromSeq"))
         return max(given, 1) if isinstance(given, int) else 0

@@ -6,7 +6,7 @@ Each is taken as the command it must have been, and decided once more.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, field
 
 from moot.core import approvals, conversation, orchestration, schemas, talking
 from moot.core.advance import failed
@@ -31,6 +31,19 @@ class Impossible(Exception):
         self.kind, self.expected, self.found = kind, expected, found
 
 
+class Kept(Struct):
+    """What was said before and is in no state: effects that were begun, gates set aside."""
+
+    begun: set[tuple[str, Any]] = field(default_factory=set)
+    overridden: set[str] = field(default_factory=set)
+
+    def hear(self, event: Event) -> None:
+        if event.type == "moot.effect.started":
+            self.begun.add((str(event.node_id), event.payload.get("ordinal")))
+        elif event.type == "approval.overridden":
+            self.overridden.add(str(event.node_id))
+
+
 class Seen(Struct):
     """One event and all there is to judge it by."""
 
@@ -41,6 +54,7 @@ class Seen(Struct):
     first: int
     at: int
     veiled: bool
+    kept: Kept
 
     @property
     def event(self) -> Event:
@@ -66,6 +80,11 @@ class Seen(Struct):
             (new.type, new.node_id) == (was.type, None if was.node_id is UNSET else was.node_id)
             for new, was in zip(events, self.rest, strict=False)
         )
+
+    @property
+    def timeless(self) -> bool:
+        """Said again: the time it took has passed elsewhere."""
+        return self.first < self.run.inherited
 
     @property
     def edited(self) -> bool:
@@ -101,7 +120,7 @@ OUTCOMES = ("node.completed", "node.failed", "node.retried", "runOrchestrator.de
 def outcome(seen: Seen, state: NodeState) -> list[NewEvent]:
     """The end of an attempt: what it gave is a fact, whether it is tried again is not."""
     event, node = seen.event, seen.its
-    free = seen.veiled or seen.edited or (seen.run.replayed and node.type.kind is not Kind.INSTANT)
+    free = seen.veiled or seen.edited or (seen.timeless and node.type.kind is not Kind.INSTANT)
     if node.type.kind not in (Kind.ACTIVITY, Kind.CHILD) and not free:
         raise Impossible("impossible", "what follows from the state", event.type)
     if event.type == "runOrchestrator.decided":
@@ -279,7 +298,7 @@ def _received(seen: Seen, found: Interrupt, value: Any) -> NewEvent:
     action = value["action"]
     reached = approvals.outcome_of(found.data, found.votes)
     free = int(found.data.get("requiredApprovals", 1)) <= 1 or action == "refine"
-    overridden = any(e.type == "approval.overridden" for e in seen.log[: seen.first])
+    overridden = seen.its.id in seen.kept.overridden
     accepted = "accept" if action in ("accept", "edit-accept") else action
     if not free and not overridden and reached != accepted:
         raise Impossible("impossible", {"action": reached}, {"action": action})

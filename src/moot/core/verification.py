@@ -18,6 +18,7 @@ from moot.core.events import CATALOGUE, Event, NewEvent, event_id, millis
 from moot.core.flow import Flow
 from moot.core.pending import pending
 from moot.core.run import HANDLERS, NODE_ENDS, Run, apply
+from moot.core.told import Kept
 
 KNOWN = frozenset(row.name for row in CATALOGUE)
 
@@ -60,6 +61,7 @@ class _Walk:
         #: nodes that have ended since the graph was last looked at; None looks at all of it
         self._ended: list[str] | None = None
         self._veiled = False
+        self._kept = Kept()
 
     def go(self) -> None:
         if not self.log:
@@ -81,7 +83,7 @@ class _Walk:
             self._group(first, followed)
             return
         try:
-            found = possible.caused(self.run, self.flow, self.log, first, self._veiled)
+            found = possible.caused(self.run, self.flow, self.log, first, self._veiled, self._kept)
         except possible.Impossible as problem:
             raise _Differs(first, problem.kind, problem.expected, problem.found) from None
         except MootError as refusal:
@@ -218,6 +220,7 @@ class _Walk:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _Differs(place, "payload", repr(error), event.payload) from None
         self._before = event.timestamp
+        self._kept.hear(event)
         if event.type == "run.resumed":
             self._ended = None
         elif event.type in NODE_ENDS and self._ended is not None and event.node_id is not UNSET:
