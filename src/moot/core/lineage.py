@@ -105,6 +105,8 @@ def _child_forked(run: "Run", event: Event, at: int) -> None:
     if node is not None:
         node.child = new if node.child == old else node.child
         node.living = _renamed(node.living, old, new)
+        node.lent = _renamed(node.lent, old, new)
+        node.waits = _renamed(node.waits, old, new)
 
 
 def _renamed(found: dict[str, Any], old: str, new: str) -> dict[str, Any]:
