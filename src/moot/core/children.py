@@ -4,17 +4,19 @@ from typing import Any
 
 from msgspec import Struct
 
+from moot.core import asking
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, event_id
 from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem, asked, call_of
-from moot.core.ids import derived_id
 from moot.core.masking import is_secret
 from moot.core.nodework import finish, variable_events
 from moot.core.outcomes import ChildSpec, Failed, Kind, NodeError
+from moot.core.peers import is_away
 from moot.core.run import NodeState, Run
 from moot.core.starting import Limits, StartRun
 from moot.core.status import GOING, NodeStatus
+from moot.core.trace import of_run
 
 
 class ChildEnded(Struct, frozen=True, kw_only=True):
@@ -28,6 +30,11 @@ class ChildEnded(Struct, frozen=True, kw_only=True):
     outputs: dict[str, Any] = {}
     error: dict[str, Any] | None = None
     sealed: dict[str, Any] = {}
+    #: of a child on another host: the event there that ended it, and that host
+    cause: str | None = None
+    cause_host: str = ""
+    #: it is over for its parent, but may still be there
+    stop: bool = False
 
 
 class ChildWaits(Struct, frozen=True, kw_only=True):
@@ -84,7 +91,11 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
     error = refusal_to_spawn(run, flow)
     if error is not None:
         return finish(run, flow, node_id, state.attempt, Failed(error), at)
-    child = derived_id("run_", run.run_id, node_id, str(state.attempt), str(state.children))
+    if is_away(spec.workflow_id):
+        if hidden := secrets(node, spec, sealed):
+            return finish(run, flow, node_id, state.attempt, Failed(asking.withheld(hidden)), at)
+        return [asking.asked(run, node, state, spec, share(run, flow), None)]
+    child = asking.child_id(run, node_id, str(state.attempt), str(state.children))
     payload = {"childRunId": child, "childWorkflowId": spec.workflow_id}
     return [NewEvent("node.dispatched", payload, node_id, cause=state.started_seq)]
 
@@ -97,7 +108,7 @@ def refusal_to_spawn(run: Run, flow: Flow) -> NodeError | None:
             message=f"Workflows may call each other {run.limits.get('depth', 16)} levels deep.",
             retryable=False,
         )
-    if _share(run, flow) < 1:
+    if share(run, flow) < 1:
         return NodeError(
             code="tree_exceeded",
             message="The run and those it comes from have started as many runs as they may.",
@@ -106,7 +117,7 @@ def refusal_to_spawn(run: Run, flow: Flow) -> NodeError | None:
     return None
 
 
-def _share(run: Run, flow: Flow) -> int:
+def share(run: Run, flow: Flow) -> int:
     """What is left of the tree's runs, shared among the nodes that start children."""
     branches = sum(node.type.kind is Kind.CHILD for node in flow.nodes.values())
     return (run.limits.get("tree", 1000) - 1) // max(1, branches)
@@ -127,18 +138,19 @@ def spawn(
         limits=limits,
         seed=spec.seed,
         unset=spec.unset,
-        secret=_secrets(node, spec, sealed),
+        secret=secrets(node, spec, sealed),
         tags=run.tags,
         configurable=_inherited(run.configurable),
         parent_run=run.run_id,
         parent_node=node.id,
         depth=run.depth + 1,
-        tree=_share(run, flow),
+        tree=share(run, flow),
         cause=event_id(run.run_id, run.next_sequence - 1),
+        trace=of_run(run.run_id, run.trace),
     )
 
 
-def _secrets(node: FlowNode, spec: ChildSpec, sealed: dict[str, Any]) -> tuple[str, ...]:
+def secrets(node: FlowNode, spec: ChildSpec, sealed: dict[str, Any]) -> tuple[str, ...]:
     """What a parent keeps out of its log stays out of its child's."""
     config = node.definition.config
     wanted = config.get("perWorkerInputMappings", {}).get(
@@ -251,4 +263,6 @@ def _marked(events: list[NewEvent], ended: ChildEnded) -> list[NewEvent]:
     for event in events:
         if event.type in ("node.completed", "node.failed", "node.retried"):
             event.hints = {"childStatus": ended.status}
+            if ended.stop:
+                event.hints["childRunId"] = ended.child_run
     return events

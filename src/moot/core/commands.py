@@ -11,6 +11,7 @@ from moot.core import (
     interrupts,
     nodework,
     orchestration,
+    peering,
     starting,
     threads,
     waves,
@@ -22,6 +23,7 @@ from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow
 from moot.core.nodework import Emit
 from moot.core.outcomes import Decided, Kind, NodeError, Outcome
+from moot.core.peering import PeerFound, PeerRefused, PeerStopped
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.starting import StartRun
@@ -111,6 +113,7 @@ class SetVariables(Struct, frozen=True):
 Command = (
     StartRun | Advance | Compute | Dispatch | FinishNode | Wake | Emit | ChildEnded | CancelRun
     | PauseRun | ResumeRun | SetVariables | Answer | ChildWaits | Control | WorkerRefused
+    | PeerFound | PeerRefused | PeerStopped
 )  # fmt: skip
 
 
@@ -131,7 +134,7 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
             return _compute(run, flow, command)
         case Dispatch(node_id=node_id, at=at, sealed=sealed):
             if flow.nodes[node_id].type.dispatches:
-                return orchestration.dispatch(run, flow, node_id, at)
+                return orchestration.dispatch(run, flow, node_id, at, sealed)
             return children.dispatch(run, flow, node_id, at, sealed)
         case FinishNode():
             return _finish(run, flow, command)
@@ -155,6 +158,12 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
             return children.child_waits(run, command)
         case Control():
             return threads.control(run, flow, command)
+        case PeerFound():
+            return peering.found(run, flow, command)
+        case PeerRefused():
+            return peering.refused(run, flow, command)
+        case PeerStopped():
+            return peering.stopped(run, command)
 
 
 def _compute(run: Run, flow: Flow, command: Compute) -> list[NewEvent]:

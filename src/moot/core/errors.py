@@ -43,6 +43,7 @@ MootError
 ├── BodyTooLarge                413  payload_too_large
 ├── Unprocessable               422  validation_error
 │   ├── UnknownChildWorkflow         unknown_child_workflow
+│   ├── PeerUnknown                  peer_unknown
 │   ├── InterruptCancelled           interrupt_cancelled
 │   ├── CorrelationMismatch          correlation_mismatch
 │   ├── SpeakerMissing               validation_error
@@ -296,6 +297,16 @@ class Unprocessable(MootError):
 
 class UnknownChildWorkflow(Unprocessable):
     code = "unknown_child_workflow"
+
+
+class PeerUnknown(Unprocessable):
+    code = "peer_unknown"
+
+    def __init__(self, workflow_id: str) -> None:
+        super().__init__(
+            f"'{workflow_id}' is on a host that is not configured here; name it with --peer.",
+            workflowId=workflow_id,
+        )
 
 
 class InterruptCancelled(Unprocessable):

@@ -14,10 +14,10 @@ MASK = "[REDACTED]"
 #: what the host itself says of a run: the fold relies on it, and a secret that happens to look
 #: like it (a year, a node's name) must not be looked for there
 RECORD = frozenset({
-    "artifactId", "artifactType", "attempt", "attempts", "channel", "childRunId", "childStatus",
-    "childWorkflowId", "createdAt", "delayMs", "drainPolicy", "dueAt", "durationMs",
+    "artifactId", "artifactType", "askId", "attempt", "attempts", "channel", "childRunId",
+    "childStatus", "childWorkflowId", "createdAt", "delayMs", "drainPolicy", "dueAt", "durationMs",
     "failedNodeId", "invocationId", "isLast", "kind", "level", "limit", "maxSize", "name",
-    "nodeId", "observed", "ordinal", "parentRunId", "providerKey", "reducer", "runId",
+    "nodeId", "observed", "ordinal", "parentRunId", "peer", "providerKey", "reducer", "runId",
     "schemaVersion", "ttlMs", "typeId", "writtenAt",
 })  # fmt: skip
 

@@ -5,18 +5,20 @@ Every decision is recorded before anything follows from it.
 
 from typing import Any
 
-from moot.core import ending, escalations, handoff, interrupts
+from moot.core import asking, ending, escalations, handoff, interrupts
 from moot.core.advance import failed
-from moot.core.children import refusal_to_spawn
+from moot.core.children import next_child, refusal_to_spawn, secrets, share
 from moot.core.definition import SUPERVISOR
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.flow import Flow, FlowNode
+from moot.core.graph import PortProblem
 from moot.core.ids import derived_id
 from moot.core.joining import Join, join_of
 from moot.core.nodework import at_work
 from moot.core.orders import order_of
 from moot.core.outcomes import ConversationSpec, Decided, GateSpec, NodeError
+from moot.core.peers import is_away
 from moot.core.run import NodeState, Run
 from moot.core.status import NodeStatus
 from moot.core.waves import completed, failed_node, given_up
@@ -90,7 +92,9 @@ def _breach(run: Run, node: FlowNode, limit: int, observed: int, at: int) -> lis
 # -- the dispatch node ---------------------------------------------------------------------------
 
 
-def dispatch(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
+def dispatch(
+    run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any] | None = None
+) -> list[NewEvent]:
     """The next step of a dispatch node: carry out the decision, or begin one more child."""
     state, node = run.nodes.get(node_id), flow.nodes[node_id]
     if not run.going or state is None or state.status is not NodeStatus.RUNNING:
@@ -115,7 +119,7 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
         case "ask-user":
             return interrupts.request(run, flow, node, _question(run, node), at)
         case _:
-            return _next_worker(run, flow, node, state, at)
+            return _next_worker(run, flow, node, at, sealed or {})
 
 
 def _as_answered(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
@@ -182,8 +186,11 @@ def _question(run: Run, node: FlowNode) -> GateSpec:
     return GateSpec(kind="conversation.exchange", data=data, conversation=spec)
 
 
-def _next_worker(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
+def _next_worker(
+    run: Run, flow: Flow, node: FlowNode, at: int, sealed: dict[str, Any]
+) -> list[NewEvent]:
     assert run.orchestrator is not None
+    state = run.nodes[node.id]
     workers = run.orchestrator.decision["nextWorkerIds"]
     policy = node.definition.config.get("fanOutPolicy", "sequential")
     if policy == "reject" and len(workers) > 1:
@@ -202,9 +209,31 @@ def _next_worker(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int
     events: list[NewEvent] = []
     if join is not None and not number:
         events.append(_fan_out(run, node, workers, join))
-    child = derived_id("run_", run.run_id, node.id, str(state.started_seq), str(number))
     first = run.next_sequence + len(events)
+    if is_away(workers[number]):
+        return [*events, *_ask(run, flow, node, at, sealed, first)]
+    child = asking.child_id(run, node.id, str(state.started_seq), str(number))
     return [*events, *handoff.begun(run, node.id, (number, workers[number]), child, first)]
+
+
+def _ask(
+    run: Run, flow: Flow, node: FlowNode, at: int, sealed: dict[str, Any], first: int
+) -> list[NewEvent]:
+    """Hand the work to a worker on another host: it is asked once this is on disk."""
+    assert run.orchestrator is not None
+    state = run.nodes[node.id]
+    worker = run.orchestrator.decision["nextWorkerIds"][state.children]
+    try:
+        spec = next_child(run, node, at, sealed, state.children)
+    except PortProblem as problem:
+        return _turned_away(run, node, state, worker, problem.error, first)
+    assert spec is not None
+    if hidden := secrets(node, spec, sealed):
+        error = asking.withheld(hidden)
+        return _turned_away(run, node, state, worker, error, first)
+    decided = run.orchestrator.decided_seq
+    began = handoff.step(run, node.id, "dispatch.began", worker, decided)
+    return [began, asking.asked(run, node, state, spec, share(run, flow), state.children)]
 
 
 def _not_allowed(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
@@ -234,5 +263,11 @@ def refused(
     if not any(new.type == "node.dispatched" for new in planned):
         return planned  # something else comes first
     state, node = run.nodes[node_id], flow.nodes[node_id]
-    told = handoff.refused(run, node_id, worker, error.as_payload(), run.next_sequence)
+    return _turned_away(run, node, state, worker, error, run.next_sequence)
+
+
+def _turned_away(
+    run: Run, node: FlowNode, state: NodeState, worker: str, error: NodeError, first: int
+) -> list[NewEvent]:
+    told = handoff.refused(run, node.id, worker, error.as_payload(), first)
     return [*told, *given_up(run, node, state), failed(node, error, state.attempt)]

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from moot.core import abroad
 from moot.core.flow import Flow, FlowNode
 from moot.core.joining import goes_on
 from moot.core.outcomes import Kind
@@ -22,10 +23,12 @@ class Owed(Struct):
     children: list[str]
     #: the earliest time at which something falls due, in ms
     due: int | None = None
+    #: (name, what is to be done) of child runs on other hosts
+    abroad: list[tuple[str, str]] = []
 
     @property
     def anything(self) -> bool:
-        now = self.instant or self.dispatches or self.activities or self.children
+        now = self.instant or self.dispatches or self.activities or self.children or self.abroad
         return bool(now) or self.due is not None
 
 
@@ -36,10 +39,10 @@ NOTHING = Owed([], [], [], [])
 
 
 def pending(run: Run, flow: Flow) -> Owed:
-    """A terminal or paused run is owed nothing."""
+    """A terminal or paused run is owed nothing but the end of what it has begun elsewhere."""
     if not run.going:
-        return NOTHING
-    owed = Owed([], [], [], [], deadline(run))
+        return Owed([], [], [], [], abroad=abroad.owed(run)) if run.abroad else NOTHING
+    owed = Owed([], [], [], [], deadline(run), abroad.owed(run))
     for node_id in run.active:
         state, node = run.nodes[node_id], flow.nodes[node_id]
         held_back = run.pause is not None and state.status is NodeStatus.RETRYING
@@ -60,14 +63,15 @@ def pending(run: Run, flow: Flow) -> Owed:
 
 
 def _children(owed: Owed, run: Run, node: FlowNode, state: NodeState) -> None:
+    away = abroad.names(run) if run.abroad else ()
     if node.type.dispatches:
-        owed.children += state.living
+        owed.children += [child for child in state.living if child not in away]
         config, living = node.definition.config, len(state.living)
         if goes_on(run.orchestrator, config, state.children, living):
             owed.dispatches.append(node.id)
     elif state.child is None:
         owed.dispatches.append(node.id)
-    else:
+    elif state.child not in away:
         owed.children.append(state.child)
 
 

@@ -26,7 +26,7 @@ LIMITS = frozenset({"run_timeout", "recursion_limit_exceeded"})
 WORLDLY = frozenset({Kind.ACTIVITY, Kind.CHILD})
 
 #: what a run is to other runs
-PLACE = ("parentRunId", "parentNodeId", "scopeId")
+PLACE = ("parentRunId", "parentNodeId", "scopeId", "origin", "causationHostId")
 
 
 NO_RECORD = NodeError(

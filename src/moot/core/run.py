@@ -9,7 +9,9 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import supervision, values, waiting
+from moot.core import abroad, supervision, values, waiting
+from moot.core import trace as tracing
+from moot.core.abroad import Abroad
 from moot.core.events import Event, millis
 from moot.core.status import (
     GOING,
@@ -22,7 +24,7 @@ from moot.core.status import (
 )
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 3
+FOLD_VERSION = 4
 
 
 class NodeState(Struct, omit_defaults=True):
@@ -93,6 +95,10 @@ class Run(Struct):
     parent_run: str | None = None
     parent_node: str | None = None
     depth: int = 0
+    #: the run on another host that this one was started by, as its caller said
+    origin: dict[str, Any] | None = None
+    #: the place in a trace that it was given
+    trace: tracing.Trace | None = None
     #: the run this one was made from, where and how
     forked_from: dict[str, Any] | None = None
     orchestrator: supervision.Orchestrator | None = None
@@ -102,6 +108,8 @@ class Run(Struct):
     with_parent: bool = False
     #: child run -> its status when it ended, or None while it lives
     children: dict[str, str | None] = {}
+    #: name a child on another host was asked for by -> what is known of it
+    abroad: dict[str, Abroad] = {}
     #: node -> how the child it waits for waits itself
     mirrored: dict[str, str] = {}
     #: node -> its open question; node -> who answered its last one
@@ -218,6 +226,9 @@ def _started(run: Run, event: Event, at: int) -> None:
     run.parent_node = said.get("parentNodeId")
     run.depth = said.get("depth", 0)
     run.forked_from = said.get("forkedFrom")
+    run.origin = said.get("origin")
+    given = said.get("trace", {})
+    run.trace = tracing.read(given.get("traceparent"), given.get("tracestate"))
 
 
 def _ended(run: Run, event: Event, at: int) -> None:
@@ -225,6 +236,7 @@ def _ended(run: Run, event: Event, at: int) -> None:
     run.outputs = event.payload.get("outputs", run.outputs)
     run.error = event.payload.get("error", run.error)
     run.with_parent = "parentRunId" in event.payload
+    abroad.ended(run, at)
     run.pause = None
     run.active = {}
     run.interrupts = {}
@@ -302,8 +314,8 @@ def _node_ended(run: Run, event: Event, at: int) -> None:
     run.interrupts.pop(node_id, None)
     run.mirrored.pop(node_id, None)
     if node.child is not None and run.children.get(node.child) is None:
-        status = (node.outputs or {}).get("childStatus")
-        run.children[node.child] = hints.get("childStatus", status)
+        status = hints.get("childStatus", (node.outputs or {}).get("childStatus"))
+        abroad.given_back(run, event, node.child, status, at)
     run.active.pop(node_id, None)
 
 
@@ -315,7 +327,7 @@ def _node_retried(run: Run, event: Event, at: int) -> None:
         node.due = at + event.payload.get("delayMs", 0)
         node.error = event.payload.get("lastError")
         if node.child is not None and event.hints is not UNSET:
-            run.children[node.child] = event.hints.get("childStatus")
+            abroad.given_back(run, event, node.child, event.hints.get("childStatus"), at)
         node.child = None
         run.mirrored.pop(_node_id(event), None)
 
@@ -331,10 +343,13 @@ def _dispatched(run: Run, event: Event, at: int) -> None:
     run.mirrored.pop(_node_id(event), None)
     if status == Status.RUNNING:
         return
-    run.children[child] = status
+    hints = event.hints if event.hints is not UNSET else {}
+    if "askId" in hints:
+        abroad.found(run, node, event, hints["askId"])
+        return
+    abroad.given_back(run, event, child, status, at)
     if node is None:
         return
-    hints = event.hints if event.hints is not UNSET else {}
     if status is None:
         if "worker" in hints:
             node.living[child] = hints["worker"]
@@ -374,4 +389,5 @@ HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
     **values.HANDLERS,
     **waiting.HANDLERS,
     **supervision.HANDLERS,
+    **abroad.HANDLERS,
 }

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, Struct
 
 from moot.core.definition import fits
@@ -9,7 +10,9 @@ from moot.core.errors import BadRequest
 from moot.core.events import ENGINE_VERSION, NewEvent
 from moot.core.flow import Flow
 from moot.core.masking import masked
+from moot.core.peers import Origin
 from moot.core.run import Run
+from moot.core.trace import Trace
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -50,6 +53,11 @@ class StartRun(Struct, frozen=True, kw_only=True):
     #: runs this one may lead to, itself among them; None is the host's ceiling
     tree: int | None = None
     cause: str | None = None
+    #: the place in a trace that the caller has, and the run on another host it says it acts for
+    trace: Trace | None = None
+    origin: Origin | None = None
+    #: the host on which ``cause`` is, where it is not this one
+    cause_host: str | None = None
 
 
 def start(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
@@ -133,11 +141,16 @@ def _limits(flow: Flow, command: StartRun) -> dict[str, int]:
         "durationMs": min(duration, command.limits.duration_ms),
         "parallel": command.limits.parallel,
         "depth": command.limits.depth,
-        "tree": command.limits.tree if command.tree is None else command.tree,
+        "tree": _tree(command),
     }
     if "maxLoopIterations" in asked:
         caps["loopIterations"] = min(int(asked["maxLoopIterations"]), command.limits.loops)
     return caps
+
+
+def _tree(command: StartRun) -> int:
+    ceiling = command.limits.tree
+    return ceiling if command.tree is None else min(command.tree, ceiling)
 
 
 def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
@@ -152,9 +165,17 @@ def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
         "parentRunId": command.parent_run,
         "parentNodeId": command.parent_node,
         "depth": command.depth,
+        "trace": _trace(command.trace) if command.trace is not None else None,
+        "origin": msgspec.to_builtins(command.origin),
+        "causationHostId": command.cause_host,
         "channels": {
             name: None if channel.default is UNSET else channel.default
             for name, channel in flow.definition.channels.items()
         },
     }
     return {name: value for name, value in given.items() if value}
+
+
+def _trace(trace: Trace) -> dict[str, str]:
+    said = {"traceparent": trace.traceparent, "tracestate": trace.state}
+    return {name: value for name, value in said.items() if value}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct
 
+from moot.core import abroad
 from moot.core.events import Event
 
 if TYPE_CHECKING:
@@ -53,14 +54,17 @@ def _handed(run: "Run", event: Event, at: int) -> None:
     """One step of a handoff."""
     said = event.payload
     found, child = run.orchestrator, said.get("childRunId")
+    phase = said.get("phase", "")
+    if phase == "dispatch.failed":
+        abroad.refused(run, event, at)
     if found is None or child is None:
         return
-    phase = said.get("phase", "")
     if phase == "dispatch.succeeded":
         found.links[child] = event.sequence
         found.dispatched += 1
     elif phase.startswith("child."):
         found.links.pop(child, None)
+        abroad.left(run, event, child, at)
         _over(run, event, child, phase.removeprefix("child."))
 
 

@@ -31,6 +31,7 @@ from moot.engine.flows import Flows
 from moot.engine.head import Head
 from moot.engine.hub import Hub, inbox_of
 from moot.engine.metrics import Metrics
+from moot.engine.peers import Peers
 from moot.engine.runs import Runs, complete
 from moot.engine.speech import Speeches
 from moot.engine.tasks import Tasks
@@ -68,6 +69,7 @@ class Host:
         self.metrics = Metrics()
         self.tasks = Tasks()
         self.activities = Activities(self, activities)
+        self.peers = Peers(self)
         self.timers = Timers(clock, self._ring)
         self.runs = Runs(store, flows, heads)
         self._scopes: dict[tuple[str, str], str] = {}
@@ -214,6 +216,7 @@ class Host:
         if run.terminal:
             if not head.inflight:  # else its end is on its way, and may yet fail
                 self._finished(run)
+                self.peers.tend(head, owed.abroad)
             return
         if run.parent_run is not None and head.told != run.status.value:
             head.told = run.status.value
@@ -222,6 +225,7 @@ class Host:
         self.activities.keep(run.run_id, owed.activities)
         for node_id, attempt in owed.activities:
             self.activities.start(head, node_id, attempt)
+        self.peers.tend(head, owed.abroad)
         if unfinished or owed.instant or owed.dispatches:
             self.tasks.start(self._go_on(run.tenant, run.run_id))
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from moot.clock import Clock
-from moot.core import children, inbox
+from moot.core import asking, children, inbox
 from moot.core.commands import (
     Advance,
     CancelRun,
@@ -25,7 +25,7 @@ from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem
 from moot.core.masking import sealed_event
 from moot.core.nodework import Emit
-from moot.core.outcomes import Failed, NodeError
+from moot.core.outcomes import Failed
 from moot.core.pending import Owed, pending
 from moot.core.replay import NO_RECORD
 from moot.core.resolving import Answer
@@ -152,7 +152,7 @@ class Turn:
         if spec is not None and head.run.replayed:
             self._decide(head, FinishNode(node_id, state.attempt, Failed(NO_RECORD), at))
             return
-        if spec is not None and self._flows.known(head.run.tenant, spec.workflow_id) is None:
+        if spec is not None and not self._flows.at_hand(head.run.tenant, spec.workflow_id):
             self._without(head, node, spec.workflow_id, at)
             return
         self._decide(head, Dispatch(node_id, at, head.sealed))
@@ -163,11 +163,7 @@ class Turn:
         if node.type.dispatches and not self._flows.is_missing(tenant, workflow_id):
             self.wanted.add((tenant, head.run.run_id, workflow_id))
             return
-        error = NodeError(
-            code="unknown_child_workflow",
-            message=f"There is no workflow '{workflow_id}' to hand work to.",
-            retryable=False,
-        )
+        error = asking.nobody(workflow_id)
         if node.type.dispatches:
             self._decide(head, WorkerRefused(node.id, workflow_id, error, at))
         else:
@@ -226,7 +222,7 @@ class Turn:
             )
         if new.type.startswith("moot.effect."):
             self.batch.effects.append(effect_row(run, event))
-        elif new.type == "node.dispatched" and "childStatus" not in new.payload:
+        elif new.type == "node.dispatched" and asking.begins_here(new):
             self._spawn(head, str(new.node_id), str(new.payload["childRunId"]))
         elif new.type in TERMINAL_TYPES:
             self._end(head)
@@ -369,7 +365,7 @@ def message_ids(event: Event) -> list[tuple[str, int]]:
 
 def due_of(owed: Owed) -> int | None:
     """When the host must look at the run again after a restart."""
-    if owed.instant or owed.dispatches or owed.activities or owed.children:
+    if owed.instant or owed.dispatches or owed.activities or owed.children or owed.abroad:
         return 0
     return owed.due
 
