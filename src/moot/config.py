@@ -7,6 +7,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from moot.core.peers import HOST_ID, NAME, is_address
+
 PREFIX = "MOOT_"
 
 
@@ -33,6 +35,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     keepalive_s: int = 15  #: MOOT_KEEPALIVE_S - seconds between comments on a quiet stream
     council_error_codes: Literal["v1", "0239"] = "v1"  #: MOOT_COUNCIL_ERROR_CODES - see errors
     receipt_hours: int = 24  #: MOOT_RECEIPT_HOURS - how long Idempotency-Key answers are kept
+    host_id: str | None = None  #: MOOT_HOST_ID - the name of this host for others
+    public_url: str | None = None  #: MOOT_PUBLIC_URL - where others reach this host
+    peers: str | None = None  #: MOOT_PEERS - other hosts that work is handed to: NAME=URL,...
+    peer_patience_s: int = 600  #: MOOT_PEER_PATIENCE_S - how long a peer may be away at first
 
 
 def load(
@@ -47,9 +53,36 @@ def load(
             given[field] = value
     given.update({name: value for name, value in (flags or {}).items() if value is not None})
     try:
-        return msgspec.convert(given, Settings, strict=False)
+        found = msgspec.convert(given, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise ValueError(f"A setting is wrong: {error}") from None
+    _check_names(found)
+    return found
+
+
+def _check_names(settings: Settings) -> None:
+    """Addresses are not repeated in what is said: one may hold what nobody is to see."""
+    if settings.host_id is not None and not HOST_ID.fullmatch(settings.host_id):
+        raise ValueError("A setting is wrong: MOOT_HOST_ID takes 1 to 256 plain characters.")
+    if settings.public_url is not None and not is_address(settings.public_url):
+        raise ValueError("A setting is wrong: MOOT_PUBLIC_URL must be an http or https address.")
+    for name, url in peers_of(settings).items():
+        if not NAME.fullmatch(name):
+            raise ValueError(f"A setting is wrong: '{name[:32]}' cannot be the name of a peer.")
+        if not is_address(url):
+            raise ValueError(f"A setting is wrong: peer '{name}' needs an http or https address.")
+
+
+def peers_of(settings: Settings) -> dict[str, str]:
+    """Name -> address of each host that work may be handed to."""
+    words = [word.strip() for word in (settings.peers or "").split(",")]
+    pairs = [word.partition("=") for word in words if word]
+    return {name.strip(): url.strip() for name, _, url in pairs}
+
+
+def peer_key(name: str) -> str | None:
+    """The key to another host. It is in the environment and nowhere else."""
+    return os.environ.get(f"{PREFIX}PEER_{name.upper().replace('-', '_')}_KEY", "").strip() or None
 
 
 def bootstrap_key() -> str | None:

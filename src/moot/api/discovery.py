@@ -33,7 +33,7 @@ def document(services: Services) -> dict[str, Any]:
         "schemaVersions": {"clarification.request": 1},
         "limits": _limits(services),
         **_asking(),
-        **_orchestrating(),
+        **_orchestrating(services),
         "configurable": options.advertised(services),
         "runs": {
             "pauseResume": {
@@ -81,7 +81,7 @@ def _asking() -> dict[str, Any]:
     }
 
 
-def _orchestrating() -> dict[str, Any]:
+def _orchestrating(services: Services) -> dict[str, Any]:
     """Supervisors, the handoff to their workers, and how waves of them come together."""
     return {
         "agents": {"orchestrator": True, "dispatch": True, "dispatchMapping": True},
@@ -94,7 +94,23 @@ def _orchestrating() -> dict[str, Any]:
             "onChildFailureModes": ["collect", "fail-fast", "absorb"],
             "askUserRoutings": ["conversation", "clarification", "auto"],
         },
-        "multiAgent": {"executionModel": {"supported": True, "version": 1}},
+        "multiAgent": {
+            "executionModel": {"supported": True, "version": 1, **_across_hosts(services)}
+        },
+    }
+
+
+def _across_hosts(services: Services) -> dict[str, Any]:
+    """How other hosts call this one, and that a run here says where it comes from."""
+    host_id = services.host.peers.host_id
+    if not host_id:  # a file that is only read is no host
+        return {}
+    return {
+        "crossHostCausation": {
+            "supported": True,
+            "hostId": host_id,
+            "ancestryEndpointSupported": True,
+        }
     }
 
 

@@ -3,6 +3,7 @@
 import re
 
 from moot.api import (
+    ancestry,
     bundle,
     conformance,
     discovery,
@@ -24,6 +25,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *interrupts.ENDPOINTS,
     *forks.ENDPOINTS,
     *streams.ENDPOINTS,
+    *ancestry.ENDPOINTS,
     *threads.ENDPOINTS,
     *speech.ENDPOINTS,
     *transfer.ENDPOINTS,

@@ -12,6 +12,7 @@ import click
 
 from moot.cli.serve import refuse_taken_port, server_options, settings_from
 from moot.cli.trouble import Exit
+from moot.config import peers_of
 
 if TYPE_CHECKING:
     from moot.config import Settings
@@ -72,6 +73,8 @@ class Watch:
         for name in ("workflows", "nodes"):
             if value := getattr(given, name):
                 flags += [f"--{name}", value]
+        for name, url in peers_of(given).items():
+            flags += ["--peer", f"{name}={url}"]
         return [*flags, "--conformance"] if given.conformance else flags
 
 

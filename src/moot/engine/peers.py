@@ -176,9 +176,7 @@ class Peers:
         known = await self._discovered(peer, job.trace)
         age = self._host.clock.millis() - job.entry.asked_at
         if self._maybe_there(job) and age > SAFE_SHARE * known.remembers_ms:
-            said = (
-                f"Whether host '{peer.name}' has begun the run is not known; look there."
-            )
+            said = f"Whether host '{peer.name}' has begun the run is not known; look there."
             raise Trouble(peer.error("peer_outcome_unknown", said, askId=job.name))
         sure = False
         try:
