@@ -260,7 +260,7 @@ def refused(
 ) -> list[NewEvent]:
     """A worker that cannot be started fails the node at once, when it is its turn."""
     planned = dispatch(run, flow, node_id, at)
-    if not any(new.type == "node.dispatched" for new in planned):
+    if not any(new.type in ("node.dispatched", "moot.peer.asked") for new in planned):
         return planned  # something else comes first
     state, node = run.nodes[node_id], flow.nodes[node_id]
     return _turned_away(run, node, state, worker, error, run.next_sequence)
