@@ -164,7 +164,9 @@ def test_a_child_that_fails_elsewhere_is_the_supervisors_to_see(pair: Pair) -> N
     pair.near.register(led(hand("lab/bad"), DONE, outputMapping={"result": "out"}))
     found = pair.near.run("led")
     assert found["status"] == "completed" and found["variables"]["result"] == ""
-    [failed] = [e for e in chain(pair.near, found["runId"]) if e["payload"]["phase"] == "child.failed"]
+    [failed] = [
+        e for e in chain(pair.near, found["runId"]) if e["payload"]["phase"] == "child.failed"
+    ]
     assert failed["payload"]["error"]["code"] == "broken"
     assert failed["payload"]["causationHostId"] == host_id(pair.far)
 

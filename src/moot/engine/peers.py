@@ -87,6 +87,9 @@ class Peers:
         self._calls = asyncio.Semaphore(MOST_CALLS)
         self._streams = asyncio.Semaphore(MOST_STREAMS)
 
+    def __len__(self) -> int:
+        return sum(len(mine) for mine in self._running.values())
+
     def know(self, peers: list[Peer]) -> None:
         self._peers = {peer.name: peer for peer in peers}
         self._host.flows.peers = frozenset(self._peers)
@@ -127,6 +130,8 @@ class Peers:
             mine = self._running.get(job.run_id, {})
             if mine.get((job.name, what)) is asyncio.current_task():
                 del mine[job.name, what]
+            if not mine:
+                self._running.pop(job.run_id, None)
 
     async def _say(self, job: Job, command: Command) -> None:
         """In a task of its own: what follows from it may end the one that says it."""
