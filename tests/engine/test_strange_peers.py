@@ -1,4 +1,4 @@
-"""Other hosts that are away, slow, broken or talk nonsense: the run ends with a code, or goes on."""
+"""Other hosts that are away, slow, broken or talk nonsense: a run ends with a code or goes on."""
 
 from collections.abc import AsyncIterator
 from typing import Any

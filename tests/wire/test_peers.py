@@ -7,7 +7,18 @@ import pytest
 from .api import Api
 from .asking import resolve
 from .two_hosts import (
-    DONE, GATE, Pair, Start, away, chain, hand, host_id, led, phases, sub, worker,
+    DONE,
+    GATE,
+    Pair,
+    Start,
+    away,
+    chain,
+    hand,
+    host_id,
+    led,
+    phases,
+    sub,
+    worker,
 )  # fmt: skip
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
