@@ -21,7 +21,7 @@ CAUSES = ("core.dispatch", "core.subWorkflow")
 RUN_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 EVENT_ID = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
 #: what may stand between quotes
-HOST_ID = re.compile(r'[^\x00-\x1f"\\;\x7f-\uffff]{1,256}')
+HOST_ID = re.compile(r"[\x21\x23-\x3a\x3c-\x5b\x5d-\x7e]{1,256}")
 PART = re.compile(r'\s*([a-z]+)=(?:"([^"\\]*)"|([^";,\s]*))\s*')
 MOST_PARTS = 8
 LARGEST = 10**6
