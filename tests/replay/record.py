@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from golden import LOGS, beside, folded, pretty, read_log, shown
+from replay_peers import elsewhere
 from replay_scenes import branches, caps, channels, effects, families, late, pauses
 from replay_story import Story
 from replay_waits import (
@@ -23,7 +24,7 @@ from replay_waits import (
 
 SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
     branches, channels, families, pauses, effects, caps, late, approvals, questions, council,
-    gathering, by_itself, waiting_child, paused_wait, supervisor,
+    gathering, by_itself, waiting_child, paused_wait, supervisor, elsewhere,
 )  # fmt: skip
 
 

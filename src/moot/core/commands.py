@@ -158,12 +158,8 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
             return children.child_waits(run, command)
         case Control():
             return threads.control(run, flow, command)
-        case PeerFound():
-            return peering.found(run, flow, command)
-        case PeerRefused():
-            return peering.refused(run, flow, command)
-        case PeerStopped():
-            return peering.stopped(run, command)
+        case PeerFound() | PeerRefused() | PeerStopped():
+            return peering.answered(run, flow, command)
 
 
 def _compute(run: Run, flow: Flow, command: Compute) -> list[NewEvent]:

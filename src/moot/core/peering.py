@@ -40,6 +40,18 @@ class PeerStopped(Struct, frozen=True, kw_only=True):
     outcome: str
 
 
+def answered(
+    run: Run, flow: Flow, command: PeerFound | PeerRefused | PeerStopped
+) -> list[NewEvent]:
+    match command:
+        case PeerFound():
+            return found(run, flow, command)
+        case PeerRefused():
+            return refused(run, flow, command)
+        case PeerStopped():
+            return stopped(run, command)
+
+
 def found(run: Run, flow: Flow, command: PeerFound) -> list[NewEvent]:
     """The child is there. A name that is taken in this run cannot be its."""
     entry, state = _asking(run, command.ask_id)
