@@ -132,18 +132,14 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
             if flow.nodes[node_id].type.kind is Kind.GATE:
                 return interrupts.begin(run, flow, node_id, at, sealed)
             return _compute(run, flow, command)
-        case Dispatch(node_id=node_id, at=at, sealed=sealed):
-            if flow.nodes[node_id].type.dispatches:
-                return orchestration.dispatch(run, flow, node_id, at, sealed)
-            return children.dispatch(run, flow, node_id, at, sealed)
+        case Dispatch():
+            return _dispatch(run, flow, command)
         case FinishNode():
             return _finish(run, flow, command)
         case Wake(at=at):
             return waking.wake(run, flow, at)
         case ChildEnded():
-            if flow.nodes[command.node_id].type.dispatches:
-                return waves.child_ended(run, flow, command)
-            return children.child_ended(run, flow, command)
+            return _child_ended(run, flow, command)
         case WorkerRefused(node_id=node_id, worker=worker, error=error, at=at):
             return orchestration.refused(run, flow, node_id, worker, error, at)
         case CancelRun():
@@ -160,6 +156,19 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:  # noqa: C
             return threads.control(run, flow, command)
         case PeerFound() | PeerRefused() | PeerStopped():
             return peering.answered(run, flow, command)
+
+
+def _dispatch(run: Run, flow: Flow, command: Dispatch) -> list[NewEvent]:
+    node_id, at, sealed = command.node_id, command.at, command.sealed
+    if flow.nodes[node_id].type.dispatches:
+        return orchestration.dispatch(run, flow, node_id, at, sealed)
+    return children.dispatch(run, flow, node_id, at, sealed)
+
+
+def _child_ended(run: Run, flow: Flow, command: ChildEnded) -> list[NewEvent]:
+    if flow.nodes[command.node_id].type.dispatches:
+        return waves.child_ended(run, flow, command)
+    return children.child_ended(run, flow, command)
 
 
 def _compute(run: Run, flow: Flow, command: Compute) -> list[NewEvent]:
