@@ -1,5 +1,6 @@
 """Other hosts that are away, slow, broken or talk nonsense: a run ends with a code or goes on."""
 
+import ssl
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -224,6 +225,22 @@ async def test_a_restart_follows_what_was_begun_and_begins_nothing_twice(
     await sound(fresh)
 
 
+async def test_a_parent_shows_how_its_child_stands_after_a_restart(
+    place: Place, lab: StrangePeer
+) -> None:
+    host = knowing(place, lab)
+    run_id = await begun(host, led(hand("lab/w"), DONE))
+    await there(host, run_id)
+    lab.become("far_0", "waiting-approval")
+    await until(host, run_id, lambda run: run.status is Status.WAITING_APPROVAL)
+    await place.crash(host)
+    lab.become("far_0", "running")
+    fresh = knowing(place, lab)
+    await fresh.recover()
+    await until(fresh, run_id, lambda run: run.status is Status.RUNNING)
+    assert not fresh.peers._sent
+
+
 async def test_an_answer_that_was_never_heard_is_asked_for_again_after_a_restart(
     place: Place, lab: StrangePeer
 ) -> None:
@@ -339,3 +356,8 @@ async def test_a_child_that_takes_too_long_is_stopped(memory: Place, lab: Strang
     await soon(lambda: lab.runs["far_0"]["status"] == "cancelled")
     await soon(lambda: not len(host.peers))
     assert await host.store.work(2**62, 10) == []
+
+
+def test_certificates_and_names_are_checked() -> None:
+    trust = peer_http._trust()
+    assert trust.verify_mode is ssl.CERT_REQUIRED and trust.check_hostname

@@ -101,6 +101,8 @@ class Known(Struct, frozen=True):
 async def discovered(peer: Peer, trace: Trace) -> Known:
     """Raises Trouble when nobody is there; a document that says nothing useful is none."""
     answer = await peer.ask(peer.call("GET", peers.WELL_KNOWN, trace, {}))
+    if answer.status in PASSING:
+        raise peer.refusal(answer)
     try:
         said = _parsed(answer)
         model = said.get("multiAgent", {}).get("executionModel", {})

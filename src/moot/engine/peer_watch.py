@@ -49,7 +49,8 @@ class Watch:
     def __init__(self, peer: Peer, child: str, trace: Trace, changed: Changed) -> None:
         self._peer, self._child, self._trace, self._changed = peer, child, trace, changed
         self._last = ""
-        self._status = Status.RUNNING
+        #: as it was last told; what the parent shows may be older than this watch
+        self._status: Status | None = None
         #: the event there that ended the run, once it has been seen
         self.ended_by: str | None = None
         #: whether anything has come since this was last set to False

@@ -97,10 +97,16 @@ class Peers:
     def tend(self, head: Head, owed: list[tuple[str, str]]) -> None:
         """Begin what is owed and not under way, end what is not owed any more."""
         run = head.run
+        if not owed and run.run_id not in self._running:
+            return
         mine = self._running.get(run.run_id, {})
         for key in [key for key in mine if key not in owed]:
             mine.pop(key).cancel()
+            if run.terminal and not owed:
+                self._sent.discard(key[0])
         for name, what in owed:
+            if what == FOLLOW:  # its child is known
+                self._sent.discard(name)
             if (name, what) not in mine:
                 job = self._job(run, name)
                 mine[name, what] = self._host.tasks.start(self._work(job, what))
@@ -183,19 +189,16 @@ class Peers:
         if self._maybe_there(job) and age > SAFE_SHARE * known.remembers_ms:
             said = f"Whether host '{peer.name}' has begun the run is not known; look there."
             raise Trouble(peer.error("peer_outcome_unknown", said, askId=job.name))
-        sure = False
+        before = job.name in self._sent
+        self._sent.add(job.name)  # and it stays there when this task is cancelled in the middle
         try:
             async with self._calls:
-                child = await peer_calls.create(
-                    peer, job.entry, job.name, self._origin(job), job.trace
-                )
-            sure = True
+                origin = self._origin(job)
+                child = await peer_calls.create(peer, job.entry, job.name, origin, job.trace)
         except Trouble as trouble:
-            sure = not trouble.sent
+            if not trouble.sent and not before:
+                self._sent.discard(job.name)
             raise
-        finally:  # also when this task is cancelled in the middle
-            if not sure:
-                self._sent.add(job.name)
         return child, known
 
     def _peer(self, job: Job) -> Peer:
@@ -250,7 +253,7 @@ class Peers:
                 if trouble.gone or (wrong is not None and now - wrong >= self.patience_ms):
                     await self._lost(job, trouble)
                     return
-                _note(job, trouble)
+                _note(job, trouble, "A child on another host is waited for: %s")
             if watch is not None and watch.moved:
                 waits = pauses()
             await asyncio.sleep(next(waits))
@@ -327,28 +330,31 @@ class Peers:
         """What came of it: ``stopped``, ``never-begun`` or ``given-up``."""
         until = job.entry.stop_at + STOP_PATIENCE_MS
         child = job.entry.child
-        for pause in pauses():
+        waits = pauses()
+        while True:
+            if child is None and not self._maybe_there(job):
+                return "never-begun"
             try:
-                if child is None and not self._maybe_there(job):
-                    return "never-begun"
                 if child is None:  # the answer was never heard: the name leads to the same run
                     child, _ = await self._created(job)
-                peer = self._peer(job)
-                async with self._calls:
-                    await peer_calls.cancel(peer, child, job.name, str(job.entry.stop), job.trace)
+                await self._cancelled(job, child)
                 return "stopped"
             except Trouble as trouble:
                 if child is not None and trouble.gone:
                     return "stopped"
-                if child is None and not trouble.passing:
-                    return "never-begun" if trouble.error.code == "peer_refused" else "given-up"
-                if self._host.clock.millis() >= until:
-                    log.warning("A child on another host could not be stopped: %s", trouble,
-                                extra={"action": "peer.left", "run_id": job.run_id})  # fmt: skip
+                if child is None and trouble.error.code == "peer_refused":
+                    return "never-begun"
+                hopeless = child is None and not trouble.passing
+                if hopeless or self._host.clock.millis() >= until:
+                    _note(job, trouble, "A child on another host could not be stopped: %s")
                     return "given-up"
-                _note(job, trouble)
-            await asyncio.sleep(pause)
-        raise AssertionError  # there is always a further pause
+                _note(job, trouble, "A child on another host is to be stopped: %s")
+            await asyncio.sleep(next(waits))
+
+    async def _cancelled(self, job: Job, child: str) -> None:
+        peer = self._peer(job)
+        async with self._calls:
+            await peer_calls.cancel(peer, child, job.name, str(job.entry.stop), job.trace)
 
     async def _forget(self, job: Job) -> None:
         """A run that has ended is owed nothing more; its log is closed, its row of work is not."""
@@ -359,9 +365,6 @@ class Peers:
         self._done.pop(job.run_id, None)
 
 
-def _note(job: Job, trouble: Trouble) -> None:
-    log.warning(
-        "A child on another host is waited for: %s",
-        trouble,
-        extra={"action": "peer.waits", "run_id": job.run_id, "code": trouble.error.code},
-    )
+def _note(job: Job, trouble: Trouble, sentence: str) -> None:
+    about = {"action": "peer.trouble", "run_id": job.run_id, "code": trouble.error.code}
+    log.warning(sentence, trouble, extra=about)
