@@ -12,7 +12,6 @@ import click
 
 from moot.cli.serve import refuse_taken_port, server_options, settings_from
 from moot.cli.trouble import Exit
-from moot.config import peers_of
 
 if TYPE_CHECKING:
     from moot.config import Settings
@@ -68,6 +67,8 @@ class Watch:
         return subprocess.Popen(command, start_new_session=True)
 
     def _flags(self) -> list[str]:
+        from moot.config import peers_of
+
         given = self._settings
         flags = [given.database, "--host", given.host, "--port", str(self._port)]
         for name in ("workflows", "nodes"):
