@@ -358,6 +358,18 @@ async def test_a_child_that_takes_too_long_is_stopped(memory: Place, lab: Strang
     assert await host.store.work(2**62, 10) == []
 
 
+async def test_what_has_been_decided_meanwhile_is_not_begun(
+    memory: Place, lab: StrangePeer
+) -> None:
+    host = knowing(memory, lab)
+    lab.first = "completed"
+    run_id = await begun(host, above())
+    await ended(host, run_id)
+    asked = len(lab.asked)
+    host.peers.tend(await host.view(TENANT, run_id), [("ask_of_before", "create")])
+    assert not len(host.peers) and len(lab.asked) == asked
+
+
 def test_certificates_and_names_are_checked() -> None:
     trust = peer_http._trust()
     assert trust.verify_mode is ssl.CERT_REQUIRED and trust.check_hostname

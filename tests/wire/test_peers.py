@@ -239,6 +239,15 @@ def test_what_is_sensitive_stays_here(pair: Pair) -> None:
     assert pair.far.get("/v1/host/moot/runs").json()["runs"] == []
 
 
+def test_a_host_that_is_not_there_is_told_by_its_name(host: Start) -> None:
+    near = host("--peer", "lab=http://127.0.0.1:1", MOOT_PEER_PATIENCE_S="0")
+    near.register(led(hand("lab/research"), DONE))
+    found = near.run("led")
+    assert found["error"]["code"] == "peer_unreachable"
+    assert found["error"]["details"] == {"peer": "lab"}
+    assert phases(near, found["runId"]) == ["dispatch.began", "dispatch.failed"]
+
+
 def test_a_tree_of_runs_is_bounded_across_hosts(host: Start) -> None:
     far = host()
     key = far.new_key("near")

@@ -95,7 +95,10 @@ class Peers:
         self._host.flows.peers = frozenset(self._peers)
 
     def tend(self, head: Head, owed: list[tuple[str, str]]) -> None:
-        """Begin what is owed and not under way, end what is not owed any more."""
+        """Begin what is owed and not under way, end what is not owed any more.
+
+        ``owed`` is on disk; what has been decided since then may have made it needless.
+        """
         run = head.run
         if not owed and run.run_id not in self._running:
             return
@@ -104,10 +107,11 @@ class Peers:
             mine.pop(key).cancel()
             if run.terminal and not owed:
                 self._sent.discard(key[0])
+        now = set(abroad.owed(run))
         for name, what in owed:
             if what == FOLLOW:  # its child is known
                 self._sent.discard(name)
-            if (name, what) not in mine:
+            if (name, what) not in mine and (name, what) in now:
                 job = self._job(run, name)
                 mine[name, what] = self._host.tasks.start(self._work(job, what))
         if mine:
