@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from moot.core import abroad
 from moot.core.events import Event, NewEvent, event_id, iso
 from moot.core.ids import derived_id
 from moot.core.status import NodeStatus
@@ -42,14 +43,15 @@ def started(
 
 
 def living(run: "Run") -> list[tuple[str, str]]:
-    """(node, child run) of every child that is waited for."""
+    """(node, child run) of every child here that is waited for."""
     if run.terminal:
         return []
+    away = abroad.names(run)
     return [
         (node_id, child)
         for node_id in run.active
         for child in (run.nodes[node_id].child, *run.nodes[node_id].living)
-        if child is not None and run.children.get(child) is None
+        if child is not None and child not in away and run.children.get(child) is None
     ]
 
 
