@@ -125,11 +125,8 @@ def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
     answers = told.ANSWERS.get(event.type) or told_talks.TALKS.get(event.type)
     if answers is not None:
         return answers(seen)
-    if event.type == "channel.written" and state.status is NodeStatus.SUSPENDED:
-        return told.asked_back(seen)
-    talk = seen.run.conversations.get(node.id)
-    if state.status is NodeStatus.SUSPENDED and talk is not None and talk.floor is not None:
-        return told_talks.report(seen)
+    if state.status is NodeStatus.SUSPENDED:
+        return _of_waiting(seen, node, event)
     if node.type.kind is Kind.CHILD:
         return told_children.child(seen, state)
     if event.type == "node.started" and seen.run.replayed:
@@ -143,6 +140,16 @@ def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
     if node.type.kind is Kind.ACTIVITY or (seen.veiled and node.type.kind is Kind.INSTANT):
         return [_report(seen, node, event)]
     raise Impossible("impossible", "what follows from the state", event.type)
+
+
+def _of_waiting(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
+    """Beside an answer, only a question back, and the work of who has the floor."""
+    if event.type == "channel.written":
+        return told.asked_back(seen)
+    talk = seen.run.conversations.get(node.id)
+    if talk is None or talk.floor is None:
+        raise Impossible("impossible", "nothing of a node that is suspended", event.type)
+    return told_talks.report(seen)
 
 
 def _of_agent(seen: Seen, state: NodeState, node: FlowNode) -> list[NewEvent]:

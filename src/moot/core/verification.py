@@ -113,8 +113,9 @@ class _Walk:
             events = decide(run, flow, Compute(name, at))
             if events and self._meant(events, event, name):
                 return self._masked(events, name)
+        told_by = (_plain(event.hints) or {}).get("dispatch", event.node_id)
         for name in owed.dispatches:
-            if event.node_id == name:
+            if told_by == name:
                 events = decide(run, flow, Dispatch(name, at))
                 if events and _named(events[0], event) and self._goes_on(events):
                     return events
