@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from moot.core import told
 from moot.core import wake as waking
+from moot.core.answered import ANSWERS, asked_back
 from moot.core.channels import Rule, check
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake, decide
 from moot.core.comparison import CLOCKS, alike
@@ -106,10 +107,10 @@ def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
     state = seen.run.nodes.get(node.id)
     if state is None or node.id not in seen.run.active:
         raise Impossible("impossible", "a node at work", event.type)
-    if event.type in told.ANSWERS:
-        return told.ANSWERS[event.type](seen)
+    if event.type in ANSWERS:
+        return ANSWERS[event.type](seen)
     if event.type == "channel.written" and state.status is NodeStatus.SUSPENDED:
-        return told.asked_back(seen)
+        return asked_back(seen)
     if node.type.kind is Kind.CHILD:
         return told.child(seen, state)
     if event.type == "node.started" and seen.run.replayed:
