@@ -107,6 +107,7 @@ async def test_an_open_question_is_put_again_and_may_be_answered_otherwise(place
     await until(host, source, waits)
     length = len(await log(host, source))
     run = await forked(host, source, length)
+    assert await host.store.work(2**62, 10) == [], "nothing is owed to who waits for an answer"
     rows, _ = await host.store.inbox(TENANT, 10)
     assert {row.run_id for row in rows} == {source, run.run_id}
     assert len({row.item_id for row in rows}) == 2
