@@ -32,6 +32,9 @@ TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 
 Problem = tuple[str, Any, Any]
 
+TRANSPORTS = ("rest", "mcp", "a2a", "ui")
+LIMITS = {"nodeExecutions", "durationMs", "parallel", "depth", "tree"}
+
 #: what time may bring about without changing the state
 TIMELY = ("cap.breached",)
 
@@ -47,6 +50,11 @@ def start(flow: Flow, run: Run, event: Event) -> Problem | None:
     for key, value in expected.items():
         if said.get(key) != value:
             return "payload", {key: value}, {key: said.get(key)}
+    if said.get("transport") not in TRANSPORTS:
+        return "payload", {"transport": TRANSPORTS}, {"transport": said.get("transport")}
+    limits = said.get("limits", {})
+    if not limits.keys() >= LIMITS or any(type(most) is not int for most in limits.values()):
+        return "payload", {"limits": sorted(LIMITS)}, {"limits": limits}
     version = said.get("engineVersion", "")
     if not version.isdigit() or int(version) > ENGINE_VERSION:
         return "engineVersion", f"at most {ENGINE_VERSION}", version
@@ -98,6 +106,8 @@ def caused(
     woken = _woken(seen) if event.type in HANDLERS or event.type in TIMELY else []
     if woken:
         return woken
+    if run.replayed and event.type in ("run.failed", "cap.breached"):
+        return [seen.as_told()]  # a limit of the source: part of it may have become history
     if node is None:
         raise Impossible("type", "something that nobody's node says", event.type)
     return _of_node(seen, node, event)

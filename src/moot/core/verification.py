@@ -17,6 +17,7 @@ from moot.core.errors import MootError
 from moot.core.events import CATALOGUE, Event, NewEvent, event_id, millis
 from moot.core.flow import Flow
 from moot.core.pending import pending
+from moot.core.replay import LIMITS
 from moot.core.run import HANDLERS, NODE_ENDS, Run, apply
 from moot.core.told import Kept
 
@@ -265,7 +266,9 @@ CONSEQUENCES = frozenset({"node.skipped", "run.completed", "workflow.loopback-li
 
 def _is_fact(run: Run, flow: Flow, event: Event) -> bool:
     """Whether the world may have said it just now, whatever the engine would decide next."""
-    if event.type in CONSEQUENCES or (event.type == "run.failed"):
+    if event.type == "run.failed":
+        return run.replayed and event.payload.get("error", {}).get("code") in LIMITS
+    if event.type in CONSEQUENCES:
         return False
     if event.type == "node.started":
         return bool(event.payload.get("attempt", 1) > 1)
