@@ -186,6 +186,12 @@ class InterruptNotFound(NotFound):
         super().__init__("Nothing waits for an answer there.", runId=run_id, nodeId=node_id)
 
 
+class AgentNotFound(NotFound):
+    """A node names an agent that is not here."""
+
+    code = "agent_not_found"
+
+
 class MethodNotAllowed(MootError):
     code, status = "method_not_allowed", 405
 
@@ -299,6 +305,12 @@ class Unprocessable(MootError):
 
 class UnknownChildWorkflow(Unprocessable):
     code = "unknown_child_workflow"
+
+
+class NoActiveDeployment(Unprocessable):
+    """No version of the agent serves the channel."""
+
+    code = "no_active_deployment"
 
 
 class MemorySnapshotUnavailable(Unprocessable):

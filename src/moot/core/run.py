@@ -24,7 +24,7 @@ from moot.core.status import (
 )
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 4
+FOLD_VERSION = 5
 
 
 class Run(Struct):
@@ -72,6 +72,8 @@ class Run(Struct):
     orchestrator: supervision.Orchestrator | None = None
     #: the agent that has the work in hand
     agent: dict[str, Any] | None = None
+    #: agent@channel -> the version that serves this run
+    versions: dict[str, str] = {}
     #: node of a loop -> attempts it had in earlier rounds
     attempts: dict[str, int] = {}
     #: the run was cancelled because its parent ended
@@ -212,6 +214,7 @@ def _started(run: Run, event: Event, at: int) -> None:
     run.depth = said.get("depth", 0)
     run.forked_from = said.get("forkedFrom")
     run.memory = remembering.begun(run, said["memory"]) if "memory" in said else None
+    run.versions = dict(said.get("agentVersions", {}))
 
 
 def _ended(run: Run, event: Event, at: int) -> None:
