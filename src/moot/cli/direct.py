@@ -80,7 +80,7 @@ class File:
 
 def _app(store: "Store", where: Place) -> "App":
     from moot.agents.deployments import Deployments
-from moot.agents.registry import Agents
+    from moot.agents.registry import Agents
     from moot.api.app import App
     from moot.api.auth import DEFAULT_TENANT, Keyring, hash_of, new_key
     from moot.api.services import Services
