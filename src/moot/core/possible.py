@@ -220,7 +220,7 @@ def _woken(seen: Seen) -> list[NewEvent]:
         events = decide(run, flow, Wake(at))
         if events and seen.fits(events):
             return _later(_observed(events, event), seen.at - at)
-    if run.replayed and event.node_id in run.active:  # no time passes there: each on its own
+    if seen.timeless and event.node_id in run.active:  # no time passes there: each on its own
         late = max(seen.at, *(run.nodes[key].due or 0 for key in run.active))
         events = waking.wake_node(run, flow, str(event.node_id), late, [], {})
         if events and seen.fits(events):
@@ -250,7 +250,7 @@ def _moments(seen: Seen) -> set[int]:
             found.add(due)
         if limit:
             found.add(min(seen.at, run.nodes[node_id].started_at + limit))
-    if run.replayed:
+    if seen.timeless:
         found.add(deadline(run) or seen.at)
     return found
 

@@ -84,6 +84,11 @@ class Seen(Struct):
         )
 
     @property
+    def timeless(self) -> bool:
+        """Said again: the time it took has passed elsewhere."""
+        return self.first < self.run.inherited
+
+    @property
     def edited(self) -> bool:
         """Whether whoever forked the run has said this."""
         fork = self.run.forked_from or {}
@@ -117,7 +122,7 @@ OUTCOMES = ("node.completed", "node.failed", "node.retried", "runOrchestrator.de
 def outcome(seen: Seen, state: NodeState) -> list[NewEvent]:
     """The end of an attempt: what it gave is a fact, whether it is tried again is not."""
     event, node = seen.event, seen.its
-    free = seen.veiled or seen.edited or (seen.run.replayed and node.type.kind is not Kind.INSTANT)
+    free = seen.veiled or seen.edited or (seen.timeless and node.type.kind is not Kind.INSTANT)
     if node.type.kind not in (Kind.ACTIVITY, Kind.CHILD) and not free:
         raise Impossible("impossible", "what follows from the state", event.type)
     if event.type == "runOrchestrator.decided":

@@ -16,6 +16,7 @@ from moot.core.errors import MootError
 from moot.core.events import NewEvent
 from moot.core.ids import logical_invocation_id
 from moot.core.outcomes import NodeError, copied, raised
+from moot.core.run import EVERYTHING
 from moot.engine.ancestry import Histories
 from moot.store.protocol import LogStore
 
@@ -69,6 +70,12 @@ class EffectUnknown(MootError):
     code, status = "effect_outcome_unknown", 409
 
 
+class ReplayMakesNothing(MootError):
+    """A replay says again what was recorded; whatever asks for more is refused at the door."""
+
+    code, status = "replay_source_missing", 409
+
+
 class Effect(Struct, frozen=True):
     """One intended effect of a node: the nth, on whom, and how it is made."""
 
@@ -105,6 +112,8 @@ class Ledger:
 
     async def once(self, reporter: Reporter, effect: Effect) -> Any:
         """The recorded outcome if there is one; otherwise make the effect and record it first."""
+        if reporter.inherited == EVERYTHING:
+            raise ReplayMakesNothing("A replay makes no effects.", runId=reporter.run_id)
         name = name_of(reporter, effect, reporter.run_id)
         key = (reporter.tenant, name)
         while (other := self._under_way.get(key)) is not None:
