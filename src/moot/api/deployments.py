@@ -47,8 +47,10 @@ async def applied(request: Request, agent_id: str, asked: Change) -> tuple[Deplo
 
 def shown(found: Deployment, version: str) -> dict[str, Any]:
     """One version, as the protocol has it."""
-    said: dict[str, Any] = msgspec.to_builtins(found.of(version))
-    return {"agentId": found.agent_id, "state": "draft", **said}
+    one = found.of(version)
+    said: dict[str, Any] = msgspec.to_builtins(one)
+    share = {"canaryPercent": one.canary_percent} if one.channels else {}
+    return {"agentId": found.agent_id, "state": one.state, **said, **share}
 
 
 async def list_deployments(request: Request) -> Reply:

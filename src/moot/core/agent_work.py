@@ -120,7 +120,7 @@ def _bracketed(
         return [event]
     attempt = event.payload.get("attempt") or run.nodes[str(event.node_id)].attempt
     named = {
-        "invocationId": f"{run.run_id}:{event.node_id}:{attempt}",
+        "invocationId": f"{event.node_id}:{attempt}",  # the same in every replay
         "agentId": agent["agentId"],
     }
     if event.type == "node.completed":
