@@ -173,7 +173,7 @@ def wake_ended(run: Run, flow: Flow, given: WakeEnded) -> list[NewEvent]:
         return []
     node = flow.nodes[given.node_id]
     facts = _fresh(talk, wake, given.wake_id, given.facts)
-    return [*facts, *_ending(run, flow, node, talk, wake, given)]
+    return [*facts, *_ending(run, flow, node, talk, wake, replace(given, facts=tuple(facts)))]
 
 
 def _ending(
