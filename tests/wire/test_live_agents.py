@@ -9,6 +9,9 @@ from .api import Api, definition
 from .asking import of, refused
 from .councils import convened, run_of
 
+#: every fixture that this file is about
+OURS = ("conformance-agent-channel-dispatch",)
+
 BRACKET = [
     "agent.invocation.started", "agent.promptResolved", "agent.reasoned", "agent.decided",
     "agent.invocation.completed",
@@ -282,7 +285,7 @@ def test_a_reference_has_a_version_or_a_channel(api: Api) -> None:
 
 
 def test_the_fixture_of_channels_says_which_version_serves(api: Api) -> None:
-    name = "conformance-agent-channel-dispatch"
+    [name] = OURS
     assert name in api.get("/.well-known/openwop").json()["fixtures"]
     found = api.run(name)
     [began] = of(api, found["runId"], "agent.invocation.started")

@@ -94,32 +94,7 @@ def _orchestrating(services: Services) -> dict[str, Any]:
             "modes": list(forks.MODES),
             "sideEffectSuppression": "recorded-outcome",
         },
-        "agents": {
-            "supported": True,
-            "orchestrator": True,
-            "dispatch": True,
-            "dispatchMapping": True,
-            "reasoning": {
-                "verbosity": agent_events.VERBOSITY,
-                "tokenLimit": agent_events.TOKEN_LIMIT,
-                "streaming": True,
-            },
-            "subRunAttestation": True,
-            "manifestRuntime": {"supported": True, "installScope": "tenant"},
-            "liveRuntime": {
-                "supported": True,
-                "confidenceEscalation": True,
-                "sources": ["workflow-node", "run-api", "chat-mention"],
-            },
-            "deployment": {
-                "supported": True,
-                "channels": list(deployment.CHANNELS),
-                "canary": True,
-                "rollback": True,
-                "states": list(deployment.STATES),
-            },
-            "memoryBackends": ["long-term"],
-        },
+        "agents": _agents(),
         "dispatch": {
             "supported": True,
             "models": ["child-run"],
@@ -145,6 +120,42 @@ def _orchestrating(services: Services) -> dict[str, Any]:
                 "crossChildMemoryConcurrency": "strict",
                 **_across_hosts(services),
             }
+        },
+    }
+
+
+def _agents() -> dict[str, Any]:
+    return {
+        "supported": True,
+        "orchestrator": True,
+        "dispatch": True,
+        "dispatchMapping": True,
+        "reasoning": {
+            "verbosity": agent_events.VERBOSITY,
+            "tokenLimit": agent_events.TOKEN_LIMIT,
+            "streaming": True,
+        },
+        "subRunAttestation": True,
+        **_living(),
+        "memoryBackends": ["long-term"],
+    }
+
+
+def _living() -> dict[str, Any]:
+    """Agents of this host: who they are, how they are asked, which version serves whom."""
+    return {
+        "manifestRuntime": {"supported": True, "installScope": "tenant"},
+        "liveRuntime": {
+            "supported": True,
+            "confidenceEscalation": True,
+            "sources": ["workflow-node", "run-api", "chat-mention"],
+        },
+        "deployment": {
+            "supported": True,
+            "channels": list(deployment.CHANNELS),
+            "canary": True,
+            "rollback": True,
+            "states": list(deployment.STATES),
         },
     }
 

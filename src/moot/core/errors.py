@@ -190,8 +190,6 @@ class InterruptNotFound(NotFound):
 
 
 class AgentNotFound(NotFound):
-    """A node names an agent that is not here."""
-
     code = "agent_not_found"
 
 
@@ -311,8 +309,6 @@ class UnknownChildWorkflow(Unprocessable):
 
 
 class NoActiveDeployment(Unprocessable):
-    """No version of the agent serves the channel."""
-
     code = "no_active_deployment"
 
 
