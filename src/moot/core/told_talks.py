@@ -251,21 +251,34 @@ def report(seen: Seen) -> list[NewEvent]:
     found = [
         (name, wake)
         for name, wake in wakes.items()
-        if event.causation_id == event_id(seen.run.run_id, wake.seq)
+        if event.causation_id == event_id(seen.run.run_id, _cause(event, wake))
         and said.get("agentId", wake.agent) == wake.agent
     ]
-    check = _REPORTS.get(event.type)
+    check = _REPORTS.get(event.type, _tells if event.type in agency.HANDLERS else None)
     for name, wake in found:
         if check is None or check(seen, talk, name, wake):
-            return [NewEvent(event.type, said, seen.its.id, cause=wake.seq, hints=seen.hints)]
+            cause = _cause(event, wake)
+            return [NewEvent(event.type, said, seen.its.id, cause=cause, hints=seen.hints)]
     raise Impossible("impossible", "a member that has the floor", said)
+
+
+def _cause(event: Event, wake: Wake) -> int:
+    """What a tool gives is caused by its call."""
+    if event.type == agency.RETURNED:
+        return wake.calls.get(str(event.payload.get("callId")), -1)
+    return wake.seq
+
+
+def _tells(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
+    return seen.hints == {"wake": name}
 
 
 def _begins(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
     """Once, for the wake it names."""
     place = f":{seen.its.id}:{name}"
     named = str(seen.event.payload.get("invocationId")).endswith(place)
-    return not wake.begun and seen.hints == {"wake": name} and named
+    begun = agency.INVOKED in wake.said
+    return not begun and _tells(seen, talk, name, wake) and named
 
 
 def _asks(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
