@@ -23,7 +23,7 @@ from moot.core.status import (
 )
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 4
+FOLD_VERSION = 5
 
 
 class NodeState(Struct, omit_defaults=True):
