@@ -93,7 +93,7 @@ def bootstrap_key() -> str | None:
 def client_environment() -> dict[str, str]:
     """What the command line reads: where the server is, with which key, how somebody works."""
     ours = ("MOOT_URL", "MOOT_KEY", "MOOT_DATABASE", "MOOT_DEBUG")
-    names = (*ours, "NO_COLOR", "VISUAL", "EDITOR")
+    names = (*ours, "NO_COLOR", "TERM", "VISUAL", "EDITOR")
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
