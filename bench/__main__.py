@@ -13,14 +13,27 @@ from typing import Any
 
 import msgspec
 
-from bench import appends, commits, footprint, reads, runs, streams, table, turns
+from bench import (
+    appends,
+    commits,
+    footprint,
+    handoffs,
+    reads,
+    replays,
+    runs,
+    streams,
+    table,
+    turns,
+)
 from bench.lab import ROOT, Lab, fsync_ms
 
 MEASURES: dict[str, Callable[[Lab], list[table.Row]]] = {
     "runs": runs.measure,
     "turns": turns.measure,
+    "handoffs": handoffs.measure,
     "streams": streams.measure,
     "reads": reads.measure,
+    "replays": replays.measure,
     "appends": appends.measure,
     "footprint": footprint.measure,
     "commits": commits.measure,

@@ -51,6 +51,28 @@ async def runs(
     return _rate(took, perf_counter() - started)
 
 
+def _ended_script(key: str, body: bytes, last: int, until: float, took: list[float]) -> Script:
+    create = request("POST", "/v1/runs", key, body)
+    path = f"/v1/runs/{{}}/events/poll?lastSequence={last - 1}&timeout=30"
+    head, _, rest = request("GET", path, key).partition(b"{}")
+    while (started := perf_counter()) < until:
+        read = head + _between((yield create), b'"runId":"', b'"') + rest
+        while b'"isTerminal":true' not in (yield read):
+            pass
+        took.append(perf_counter() - started)
+
+
+async def ended_runs(
+    port: int, key: str, clients: int, seconds: float, body: str, last: int
+) -> Result:
+    """Runs whose last event has this number: who waits for it asks once for each commit."""
+    took: list[float] = []
+    started = perf_counter()
+    until = started + seconds
+    await play(port, [_ended_script(key, body.encode(), last, until, took) for _ in range(clients)])
+    return _rate(took, perf_counter() - started)
+
+
 def _rate(took: list[float], elapsed: float) -> Result:
     return {
         "rate": len(took) / elapsed,
@@ -199,6 +221,7 @@ async def fan_out(port: int, key: str, subscribers: int, body: str, path: str) -
 
 SCENARIOS: dict[str, Callable[..., Coroutine[Any, Any, Result]]] = {
     "runs": runs,
+    "ended_runs": ended_runs,
     "turns": turns,
     "reads": reads,
     "latency": latency,

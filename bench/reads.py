@@ -10,7 +10,7 @@ EVENTS = 10_000
 
 def measure(lab: Lab) -> list[Row]:
     moot = lab.moot(MOOT_NODES=NODES)
-    run_id = _long_run(moot)
+    run_id = long_run(moot)
     run, poll = f"/v1/runs/{run_id}", f"/v1/runs/{run_id}/events/poll?timeout=0&lastSequence="
     asked = [
         ("snapshot of 10,000 events, 16 clients", run, 16, 3000.0),
@@ -45,7 +45,7 @@ def _reads(
     return row(name, "reads/s", of(ours, "rate"), of(theirs, "rate"), goal=goal)
 
 
-def _long_run(moot: Server) -> str:
+def long_run(moot: Server) -> str:
     """Started, 9,994 pieces of output, ended: a long log with a small state."""
     register(moot, "bench-long", [node("say", "bench.chatter", chunks=EVENTS - 6)])
     run_id = str(moot.call("POST", "/v1/runs", {"workflowId": "bench-long"})["runId"])

@@ -34,6 +34,12 @@ async def effect(ctx):
         return {"sent": True}
 
     return await ctx.effect("acme:mail", call)
+
+
+@node("acme.remember")
+async def remember(ctx, text: str, ref: str):
+    entry = await ctx.memory.put(text, tags=["tea"], memory_id="note", ref=ref)
+    return {"id": entry.id}
 """
 
 FLOWS = {
@@ -46,6 +52,9 @@ FLOWS = {
     "chatty": "steps: [{id: talk, node: acme.chatty}]",
     "mails": "steps: [{id: mail, node: acme.effect}]",
     "parent": "steps: [{id: child, run: hello}]",
+    "remembers": "inputs: {text: {type: string, default: Ada likes tea}, ref: {type: string,"
+    " default: desk}}\nsteps: [{id: keep, node: acme.remember,"
+    " inputs: {text: '{text}', ref: '{ref}'}}]",
     "asks": 'steps: [{id: gate, node: core.approvalGate, config: {title: "Ship it?",'
     " actions: [accept, reject, refine, edit-accept], artifactData: {price: 1}}}]\n",
     "asks-two": "steps: [{id: gate, node: core.approvalGate, config: {title: Both?,"

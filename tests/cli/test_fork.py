@@ -11,6 +11,7 @@ from stories import (
     forked,
     newest,
     place,
+    replayed,
     resolved,
     shown,
     supervised,
@@ -67,7 +68,10 @@ def test_another_model_is_told_by_the_diff(moot: Cli) -> None:
     made = forked(moot, f"{source}@1", "--set", "model.ada=local", "--note", "a cheaper one")
     lines = moot("diff", source, made["runId"]).lines()
     assert " change   model.ada  nothing → local" in lines
-    assert " note     a cheaper one" in lines
+    assert ' note     "a cheaper one"' in lines
+    twin = replayed(moot, made["runId"], 3)
+    lines = moot("diff", source, twin).lines()
+    assert f" fork     B is a replay of {made['runId']} at #2" in lines
 
 
 @pytest.mark.parametrize("offset", [0, 1, 2])
@@ -151,6 +155,14 @@ def test_watched_as_json_it_is_one_event_per_line(moot: Cli) -> None:
     assert [json.loads(line)["sequence"] for line in done.lines()] == [4, 5, 6]
 
 
+def test_an_answer_that_nobody_could_give_makes_no_fork(moot: Cli) -> None:
+    source = answered(moot, "accept")
+    at = place(moot, source, "interrupt.resolved")
+    done = moot("fork", f"{source}@{at}", "--set", "answer=perhaps")
+    assert (done.code, "accept" in done.err) == (1, True), done.err
+    assert newest(moot) == source
+
+
 # -- what is refused -----------------------------------------------------------------------------
 
 
@@ -173,6 +185,7 @@ def test_a_run_without_a_place_is_told_what_to_type(moot: Cli) -> None:
         (3, ("--set", "turn=x"), 1, "edit.turn needs a turn of a conversation at event 3"),
         (6, ("--set", "x=1"), 1, "fork before its end"),
         (9, (), 5, "its last one is #6"),
+        (3, ("--set", "decision={}"), 1, "edit.decision needs a supervisor's decision"),
         (3, ("--note", "n" * 501), 1, "note"),
     ],
 )  # fmt: skip

@@ -16,7 +16,7 @@ def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     write_flows(folder)
     server = ServerProcess(folder, SERVER_ARGUMENTS, server_environment())
     moot = Cli(folder)
-    for flow in ("asks", "hello", "mails"):
+    for flow in ("asks", "hello", "remembers", "mails"):
         moot("run", flow)
     assert server.stop() == 0
     return moot
@@ -35,6 +35,8 @@ def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Cli:
         (("flow", "list"), "flaky.yaml"),
         (("flow", "show", "flaky"), "acme.flaky"),
         (("key", "list"), "local"),
+        (("memory", "list"), "desk\t1"),
+        (("memory", "list", "desk"), "Ada likes tea"),
     ],
 )
 def test_reading_commands_read_the_file_and_say_so(

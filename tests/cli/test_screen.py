@@ -71,6 +71,17 @@ def test_why_a_run_failed_is_harmless(sly: Cli) -> None:
     assert "\x9b" in sly("run", "sly-fails").err
 
 
+@pytest.mark.parametrize("words", ["why {0}@3", "diff {0} {1}", "tree {0}", "fork {0}@3"])
+def test_looking_back_is_harmless(sly: Cli, words: str) -> None:
+    flows = ("sly-sets", "hello")
+    runs = [json.loads(sly("run", flow, "--json").out)["runId"] for flow in flows]
+    assert sly("fork", f"{runs[0]}@2", "--note", SLY, "--set", f"said={SLY}").code == 0
+    done = sly.on_terminal(*words.format(*runs).split())
+    assert done.code == 0
+    assert harmless(done.out)
+    assert len(sly(*words.format(*runs).split()).out.split("\x1b")) == 1
+
+
 @pytest.mark.parametrize("words", ["run show @last --json", "run tail @last --json"])
 def test_json_is_harmless_on_a_screen_and_still_says_all(sly: Cli, words: str) -> None:
     assert sly("run", "sly-sets").code == 0

@@ -40,7 +40,7 @@ def said_again(world: World) -> list[Life]:
 
 
 @given(bodies(), st.lists(moves, max_size=12), limits)
-@examples(250)
+@examples(300)
 def test_a_replay_is_the_same_in_every_way_that_can_be_seen(
     body: dict[str, Any], happened: list[Move], ceilings: Limits
 ) -> None:

@@ -10,7 +10,8 @@ from simulator import World, chain, compiled, definition, edge, node
 from moot.core.definition import EdgeCondition
 from moot.core.flow import Flow
 from moot.core.graph import Ready, holds, readiness
-from moot.core.run import NodeState, Run
+from moot.core.node_state import NodeState
+from moot.core.run import Run
 from moot.core.status import NodeStatus
 
 #: what an upstream is, seen through its edge

@@ -19,7 +19,8 @@ from moot.core.starting import Limits, StartRun
 from moot.engine import turn as turns
 from moot.engine.flows import Flows
 from moot.engine.head import Head
-from moot.engine.turn import Turn, due_of, inbox_rows, row_of
+from moot.engine.rows import due_of, inbox_rows, row_of
+from moot.engine.turn import Turn
 from moot.store.protocol import Batch, InboxRow
 
 

@@ -49,6 +49,7 @@ def workflows(book: str) -> list[dict[str, Any]]:
         chain("retry", flaky),
         chain("pay", node("pay", "acme.pay", config={"book": book}), node("n")),
         chain("note", node("note", "acme.note", config={"book": book}), delay("a", 5)),
+        chain("remember", node("keep", "acme.remember"), delay("a", 5)),
     ]
 
 
@@ -56,7 +57,7 @@ def workflows(book: str) -> list[dict[str, Any]]:
 ENDS = {
     "noop": {"completed"}, "many": {"completed"}, "nap": {"completed"}, "parent": {"completed"},
     "ask": {"completed"}, "retry": {"failed"}, "pay": {"completed", "failed"},
-    "note": {"completed"},
+    "note": {"completed"}, "remember": {"completed"},
 }  # fmt: skip
 MOCK = {"mockProvider": {"id": "stream-text", "config": {
     "tokens": ["a", "b", "c", "d"], "delayMsPerToken": 4}}}  # fmt: skip

@@ -30,3 +30,12 @@ async def note(ctx: NodeContext, book: str) -> dict[str, str]:
         return key
 
     return {"noted": await ctx.effect("office:note", call)}
+
+
+@node("acme.remember")
+async def remember(ctx: NodeContext) -> dict[str, list[str]]:
+    """Three things remembered with pauses between them, and what is seen of them."""
+    for number in range(3):
+        await ctx.memory.put(str(number), tags=["crash"])
+        await asyncio.sleep(0.005)
+    return {"seen": [entry.content for entry in await ctx.memory.list(tag="crash")]}

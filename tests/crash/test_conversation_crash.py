@@ -19,7 +19,7 @@ from speakers import MAIN, Approver, Chair, Speaker, councils, floor
 
 from moot.core.events import Event, decode
 from moot.core.run import FOLD_VERSION, Run, apply, fold
-from moot.engine.turn import inbox_rows
+from moot.engine.rows import inbox_rows
 from moot.store.sqlite import SqliteStore
 from real_server import ServerProcess
 

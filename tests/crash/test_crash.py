@@ -75,6 +75,7 @@ async def _check(database: Path, clients: list[Client], book: list[str]) -> None
             row = await store.find_run(tenant, run_id)
             assert row is not None and row.next_sequence == len(events)
             assert row.status == runs[run_id].status.value
+            await _remembered(store, tenant, events)
         assert await store.work(2**62, 10) == []
         assert await store.verify() == []
     finally:
@@ -99,6 +100,18 @@ def _whole(run_id: str, events: list[Event]) -> Run:
             ended[str(event.node_id)] += 1
     assert set(ended.values()) <= {1}, f"{run_id}: a node ended twice"
     return fold(run_id, events)
+
+
+async def _remembered(store: SqliteStore, tenant: str, events: list[Event]) -> None:
+    """An event and a row for every write, and no write twice."""
+    run_id = events[0].run_id
+    told = [event.sequence for event in events if event.type == "memory.written"]
+    notes = await store.late_notes(tenant, run_id, 0, (run_id,))
+    assert [note.sequence for note in notes] == told
+    assert [note.content for note in notes] == ["0", "1", "2"][: len(notes)]
+    for event in events:
+        if event.type == "node.completed" and event.node_id == "keep":
+            assert event.payload["outputs"] == {"seen": ["2", "1", "0"]}
 
 
 def _acknowledged(clients: list[Client], runs: dict[str, Run]) -> None:

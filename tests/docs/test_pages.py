@@ -188,3 +188,21 @@ def test_the_workflows_of_the_page_really_run(server: Callable[..., Any], tmp_pa
     assert outputs["trip"] == {"where": "Oslo", "days": 3}
     assert outputs["order-paid"] == {"amount": 20}
     assert outputs["council"] == {"outcome": "June"}
+
+
+def test_the_node_of_the_page_of_memory_is_reminded(
+    server: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "nodes.py").write_text(blocks(DOCS / "memory.md", "python")[0])
+    flow = "workflow: meet\nsteps: [{id: greet, node: acme.greet, inputs: {name: Ada}}]\n"
+    (tmp_path / "flows").mkdir()
+    (tmp_path / "flows" / "meet.yaml").write_text(flow)
+    host = server("--nodes", "nodes.py", "--workflows", "flows", folder=tmp_path)
+    met = []
+    for _ in range(2):
+        body = {"workflowId": "meet", "scopeId": "hall"}
+        run_id = host.request("POST", "/v1/runs", body)[1]["runId"]
+        host.request("GET", f"/v1/runs/{run_id}/events")
+        found = host.request("GET", f"/v1/runs/{run_id}")[1]
+        met.append(found["nodeStates"]["greet"]["outputs"]["met before"])
+    assert met == [0, 1]

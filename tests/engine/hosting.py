@@ -16,6 +16,7 @@ from moot.core.flow import Flow
 from moot.core.outcomes import NodeType
 from moot.core.run import Run, fold
 from moot.core.starting import Limits, StartRun
+from moot.core.verification import verify
 from moot.engine.flows import Flows
 from moot.engine.host import Host
 from moot.engine.nodes.registry import built_in
@@ -281,6 +282,7 @@ async def sound(host: Host) -> None:
         row = await host.store.find_run(tenant, run_id)
         assert row is not None
         assert (row.status, row.next_sequence) == (head.run.status.value, len(events))
+        assert verify(head.flow, tenant, run_id, events) is None, await order(host, run_id)
     assert await host.store.verify() == []
 
 

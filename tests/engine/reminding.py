@@ -1,17 +1,21 @@
 """What the tests of memory share: nodes that use it, and a look at what is kept."""
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
 import pytest
-from hosting import TENANT, begun, chain, ended, node
+from hosting import TENANT, begun, chain, definition, edge, ended, node
 
 from moot import NodeContext
 from moot import node as node_function
+from moot.core.definition import DISPATCH, SUPERVISOR
 from moot.core.errors import BadRequest
 from moot.core.outcomes import Kind, NodeType
 from moot.core.run import Run
+from moot.core.starting import StartRun
 from moot.core.status import Status
 from moot.engine.host import Host
 from moot.store.protocol import Note
@@ -85,10 +89,6 @@ class Remembering:
         return run
 
     async def _elsewhere(self, host: Host, body: dict[str, Any], tenant: str) -> Run:
-        import msgspec
-
-        from moot.core.starting import StartRun
-
         flow = await host.flows.register(tenant, msgspec.json.encode(body))
         flow = await host.flows.newest(tenant, flow.definition.id)
         start = StartRun(tenant=tenant, principal="p", at=host.clock.millis(), limits=host.limits)
@@ -121,3 +121,34 @@ async def entries(host: Host, ref: str | None, tenant: str = TENANT) -> list[Not
     if ref is None:
         [(ref, _)] = await host.store.memory_refs(tenant, now, 9)
     return await host.store.notes(tenant, ref, None, now, None, 1000)
+
+
+async def texts(memory: Any, **given: Any) -> list[str]:
+    return sorted(entry.content for entry in await memory.list(**given))
+
+
+def pause() -> tuple[asyncio.Event, asyncio.Event]:
+    """Set by who waits, and by who lets him go on."""
+    return asyncio.Event(), asyncio.Event()
+
+
+async def others_say(host: Host, content: str, **given: Any) -> None:
+    await remembering.plays(host, lambda memory: memory.put(content, ref="desk", **given))
+
+
+DONE = {"kind": "terminate", "reason": "goal-reached"}
+
+
+def hand(*workers: str) -> dict[str, Any]:
+    return {"kind": "next-worker", "nextWorkerIds": list(workers)}
+
+
+def led(
+    plan: list[Any], first: list[Any], last: list[Any], between: Any = (), **config: Any
+) -> dict[str, Any]:
+    """first → boss → between → hands, round and round, and at the end last."""
+    boss = node("boss", SUPERVISOR, config={"plan": plan})
+    hands = node("hands", DISPATCH, config=config)
+    line = [*first, boss, *between, hands, *last]
+    edges = [edge(a["id"], b["id"]) for a, b in itertools.pairwise(line)]
+    return definition(line, [*edges, edge("hands", "boss")])

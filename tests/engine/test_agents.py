@@ -24,9 +24,9 @@ from moot.core.conversation import Speaker
 from moot.core.events import encode
 from moot.core.resolving import Answer
 from moot.core.status import Status
-from moot.engine.forking import replay
 from moot.engine.host import Host
 from moot.engine.nodes.registry import from_file
+from moot.engine.replaying import replay
 from real_server import ROOT
 
 AGENT = {"agentId": "host:thinker", "modelClass": "reasoning"}

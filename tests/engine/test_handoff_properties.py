@@ -4,13 +4,11 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-import pytest
 from handoffs import Plan, chains, check, lived, plans
 from hosting import TENANT, Place
 from hypothesis import HealthCheck, given, settings
 
-from moot.core.status import Status
-from moot.engine.forking import replay
+from moot.engine.replaying import replay
 
 
 async def _tried(kind: str, plan: Plan, again: bool) -> None:

@@ -1,5 +1,6 @@
 """Secrets are not remembered (SR-1), and who shares a memory gains no right to speak."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from said_again import answer, council, waits
 
 from moot import NodeContext
 from moot import node as node_function
+from moot.core.commands import SetVariables
 from moot.core.conversation import Speaker
 from moot.core.errors import SpeakerNotParticipant
 from moot.core.remembering import redacted
@@ -69,6 +71,24 @@ async def test_a_secret_made_on_the_way_is_one(host: Host) -> None:
     body = chain(node("sets", "acme.sets"), variables=[secret()])
     assert (await ended(host, await begun(host, body))).status is Status.COMPLETED
     assert [note.content for note in await entries(host, "desk")] == ["it is [REDACTED:token] now"]
+
+
+async def test_a_secret_that_was_replaced_meanwhile_is_still_one(host: Host) -> None:
+    waiting, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def story(memory: Any) -> None:
+        waiting.set()
+        await goes_on.wait()
+        await memory.put(f"{TOKEN} and another-secret", ref="desk")
+
+    run_id = await begun(host, chain(remembering.scene(story), variables=[secret()]))
+    await asyncio.wait_for(waiting.wait(), 20)
+    change = SetVariables({"token": "another-secret"}, host.clock.millis())
+    await host.handle(TENANT, run_id, change)
+    goes_on.set()
+    assert (await ended(host, run_id)).status is Status.COMPLETED
+    [note] = await entries(host, "desk")
+    assert note.content == "[REDACTED:token] and [REDACTED:token]"
 
 
 async def test_what_a_parent_keeps_secret_its_child_does_not_remember(host: Host) -> None:

@@ -191,7 +191,7 @@ async def test_a_replay_of_weak_decisions_and_questions_asks_nobody(place: Place
     "value",
     [
         {"action": "reject"},
-        {"action": "edit-accept", "editedArtifactData": {"kind": "next-worker", "nextWorkerIds": ["b"]}},
+        {"action": "edit-accept", "editedArtifactData": hand("b")},
         {"action": "edit-accept", "editedArtifactData": DONE},
     ],
 )  # fmt: skip

@@ -4,8 +4,8 @@ from typing import Any
 
 from replay_story import ADA, TENANT, Story, chain, node
 
-from moot.engine.forking import replay
 from moot.engine.nodes.mock_ai import MockAnswer
+from moot.engine.replaying import replay
 
 GOOD = MockAnswer(content='{"valid":true}')
 BAD = MockAnswer(content="hardly")

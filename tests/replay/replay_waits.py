@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from replay_story import ADA, BOT, TENANT, Story, chain, edge, node, workflow
+from replay_story import ADA, BOT, CHAIR, TENANT, Story, chain, edge, node, workflow
 
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
+from moot.core.edits import Edit
+from moot.engine.branching import Wanted, branch
 
 
 def gate(name: str, type_: str, **config: Any) -> dict[str, Any]:
@@ -146,6 +148,22 @@ async def supervisor(story: Story) -> None:
     await story.asked(run_id, "conversation.exchange")
     await story.answer(run_id, "hands", {"content": "Yes."}, ADA)
     await story.wait(run_id)
+
+
+async def branched(story: Story) -> None:
+    """A run that was forked while its child was asked, with another value of a variable."""
+    kid = chain("asked", gate("ok", "approvalGate"))
+    sub = node("sub", "core.subWorkflow", config={"workflowId": "asked"})
+    source = await story.begin(kid, chain("branched", sub))
+    await story.until(source, "waiting-approval")
+    length = (await story.host.view(TENANT, source)).run.next_sequence
+    wanted = Wanted(from_seq=length, by=CHAIR, edit=Edit(variables={"x": 1}), note="what if")
+    run = await branch(story.host, TENANT, source, wanted)
+    await story.until(run.run_id, "waiting-approval")
+    for each in (source, run.run_id):
+        child = next(iter((await story.host.view(TENANT, each)).run.children))
+        await story.answer(child, "ok", {"action": "accept"}, ADA)
+        await story.wait(each)
 
 
 def variable(name: str, default: str) -> dict[str, Any]:

@@ -149,6 +149,17 @@ async def test_a_work_row_stays_until_it_is_changed_or_cleared(store: Store) -> 
     assert (await store.work(9, 9), await store.next_work()) == ([], None)
 
 
+async def test_a_work_row_is_cleared_without_a_word_in_the_log(store: Store) -> None:
+    await store.commit(batch(append("r1", 0, work=0)))
+    before = await store.read("acme", "r1")
+    cleared = Append(tenant="acme", run_id="r1", first=1, events=[], work=None)
+    await store.commit(batch(cleared))
+    assert await store.work(9, 9) == [] and await store.read("acme", "r1") == before
+    assert await store.head("acme", "r1") == 1 and await store.verify() == []
+    await store.commit(batch(append("r1", 1, work=3)))
+    assert await store.work(9, 9) == [WorkRow("acme", "r1", 3)]
+
+
 async def test_a_snapshot_is_found_by_its_fold_version_only(store: Store) -> None:
     await store.commit(batch(append("r1", 0, 3, snapshot=b"three", fold_version=2)))
     assert await store.snapshot("acme", "r1", 2) == Snapshot(3, b"three")
@@ -289,6 +300,16 @@ async def test_an_event_in_the_wrong_place_is_a_problem(store: Store) -> None:
     await store.commit(batch(Append(tenant="acme", run_id="r2", first=0, events=[b"no json"])))
     found = {(problem.run_id, problem.sequence) for problem in await store.verify()}
     assert found == {("r1", 1), ("r2", 0)}
+
+
+async def test_one_log_is_verified_by_itself(store: Store) -> None:
+    bodies = [event("r1", 0), event("r2", 1)]
+    await store.commit(batch(Append(tenant="acme", run_id="r1", first=0, events=bodies)))
+    await store.commit(batch(append("r3", 0, 3)))
+    [problem] = await store.verify_log("acme", "r1")
+    assert (problem.run_id, problem.sequence) == ("r1", 1)
+    for place in (("acme", "r3"), ("other", "r1"), ("acme", "nobody")):
+        assert await store.verify_log(*place) == []
 
 
 async def test_a_definition_that_does_not_match_its_digest_is_a_problem(store: Store) -> None:

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from store_samples import append, batch
 
 from moot.core.errors import SequenceConflict
 from moot.store.memory import MemoryStore
-from moot.store.protocol import Batch, Note, Store
+from moot.store.protocol import Append, Batch, Note, Store
 from moot.store.sqlite import SqliteStore
 
 
@@ -145,6 +146,23 @@ async def test_a_batch_in_conflict_leaves_no_note(store: Store) -> None:
     assert await store.memory_revision("acme") == 0
     await store.commit(batch(append("r1", 1, 1), notes=[note(1)]))
     assert await listed(store) == [("a", "text")]
+
+
+async def test_what_no_event_tells_of_is_found(store: Store) -> None:
+    told = {"runId": "r1", "sequence": 0, "type": "memory.written", "payload": {"memoryId": "a"}}
+    first = Append(tenant="acme", run_id="r1", first=0, events=[msgspec.json.encode(told)])
+    good = note(1, "a", sequence=0)
+    await store.commit(Batch(appends=[first], notes=[good]))
+    await kept(store, note(2, "a", None, erases=True, run_id="", sequence=-1))
+    assert await store.verify() == []
+    for number, wrong in enumerate((
+        note(3, "other", sequence=0), note(4, "a", sequence=7), note(5, "a", run_id="r9"),
+        note(6, "a", sequence=0, tenant="other"),
+    )):  # fmt: skip
+        await kept(store, wrong)
+        found = (await store.verify())[-1]
+        assert (found.run_id, found.sequence) == (wrong.run_id, wrong.sequence)
+        assert len(await store.verify()) == number + 1
 
 
 async def test_an_erased_content_is_not_in_the_file_any_more(

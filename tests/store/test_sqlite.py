@@ -6,7 +6,6 @@ from typing import Any
 
 import apsw
 import pytest
-from sqlite_doors import in_one_group, meddling, writer_stopped
 from store_samples import append, batch, event, events, listed, receipt, row
 
 from moot.core.errors import Conflict, SequenceConflict, StorageFailed, Unavailable
@@ -20,6 +19,7 @@ from moot.store.sqlite import (
 )
 from moot.store.sqlite.files import check_driver
 from moot.store.sqlite.migrations import Migration, migrate, require_current, shipped
+from sqlite_doors import in_one_group, meddling, writer_stopped
 
 
 async def on_writer(store: SqliteStore, sql: str) -> Any:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import apsw
 import pytest
-from sqlite_doors import meddling
 
 from moot.store.sqlite import SqliteStore, heads, notes, queries, receipts, statements
 from moot.store.sqlite.bulk import Bulk
 from moot.store.sqlite.listing import LISTS
+from sqlite_doors import meddling
 
 READS = {
     name: getattr(queries, name)

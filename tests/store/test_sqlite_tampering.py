@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlite_doors import meddling
 from store_samples import append, batch, definition, event, row
 
 from moot.store.protocol import Problem
 from moot.store.sqlite import SqliteStore
 from moot.store.sqlite.verify import verify
+from sqlite_doors import meddling
 
 
 @pytest.fixture

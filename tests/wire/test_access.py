@@ -42,8 +42,12 @@ def things(api: Api) -> dict[str, str]:
     }  # fmt: skip
     sleep = {"id": "sleep", "typeId": "core.delay", "config": {"ms": 600_000}}
     gate = {"id": "gate", "typeId": "core.approvalGate"}
-    edges = [("emit", "sleep"), ("emit", "gate")]
-    api.register(definition("access-things", [emit, sleep, gate], edges))
+    plan = [{"kind": "next-worker", "nextWorkerIds": ["access-sleep"]}]
+    boss = {"id": "boss", "typeId": "core.orchestrator.supervisor", "config": {"plan": plan}}
+    hands = {"id": "hands", "typeId": "core.dispatch"}
+    edges = [("emit", "sleep"), ("emit", "gate"), ("boss", "hands"), ("hands", "boss")]
+    api.register(definition("access-sleep", [sleep]))
+    api.register(definition("access-things", [emit, sleep, gate, boss, hands], edges))
     run_id = api.create("access-things")
     made = next(e for e in api.events(run_id) if e["type"] == "artifact.created")
     key = api.post("/v1/host/moot/keys", {"name": "a thing"}).json()
@@ -54,6 +58,7 @@ def things(api: Api) -> dict[str, str]:
         "thread_id": thread,
         "speech_id": speech["speechId"],
         "run_id": run_id,
+        "iteration": "1",
         "artifact_id": made["payload"]["artifactId"],
         "workflow_id": "access-things",
         "key_id": key["id"],

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from . import supervisor_claims, test_model_calls as models
+from . import supervisor_claims
+from . import test_model_calls as models
 from .api import Api, definition
 from .asking import answered, asked, begun, council, gate, of, resolve, say, talk
 from .asking import refused as refused_by_gate
@@ -120,6 +121,41 @@ def _rounds(api: Api, value: Any) -> None:
         refused_by_gate(resolve(api, run_id, {"answers": {"other": wrong}}), 400, VALIDATION)
     assert len(of(api, run_id, "clarification.requested")) == 1 <= value
     assert "cap.breached" not in api.types(run_id)
+
+
+@claims("replay.supported", "replay.modes")
+def _forks(api: Api, value: Any) -> None:
+    """Every mode that is named is taken, from every event."""
+    run_id = begun(api, {"id": "n", "typeId": "core.noop"})
+    api.until(run_id, "completed")
+    for mode in document(api)["replay"]["modes"]:
+        for from_seq in range(len(api.events(run_id)) + 1):
+            answer = api.post(f"/v1/runs/{run_id}:fork", {"mode": mode, "fromSeq": from_seq})
+            assert api.until(answer.json()["runId"])["status"] == "completed"
+
+
+@claims("replay.sideEffectSuppression")
+def _suppression(api: Api, value: Any) -> None:
+    """Recorded outcomes are served; what is not recorded fails, whatever the kind of node."""
+    assert value == "recorded-outcome"
+    done = api.run("conformance-replay-side-effect", inputs={"delayMs": 1})
+    copy = api.post(f"/v1/runs/{done['runId']}:fork", {"mode": "replay"}).json()["runId"]
+    assert api.until(copy)["outputs"] == done["outputs"]
+    sub = {
+        "id": "effect",
+        "typeId": "core.subWorkflow",
+        "config": {"workflowId": "conformance-noop"},
+    }
+    wait = {"id": "wait", "typeId": "core.delay", "config": {"ms": 60_000}}
+    for run_id in (
+        api.create("conformance-replay-side-effect", inputs={"delayMs": 60_000}),
+        begun(api, wait, sub),
+    ):
+        api.post(f"/v1/runs/{run_id}/cancel")
+        api.until(run_id, "cancelled")
+        copy = api.post(f"/v1/runs/{run_id}:fork", {"mode": "replay"}).json()["runId"]
+        found = api.until(copy)["nodeStates"]["effect"]
+        assert (found["status"], found["error"]["code"]) == ("failed", "replay_source_missing")
 
 
 @claims("conversationPrimitive")
@@ -423,7 +459,7 @@ def _determinism(api: Api, value: Any) -> None:
 
 @claims("multiAgent.executionModel.supported", "multiAgent.executionModel.version")
 def _model(api: Api, value: Any) -> None:
-    assert value in (True, 1)
+    assert value in (True, 5)
     found = api.run("conformance-multi-agent-handoff")
     phases = [said["phase"] for said in of(api, found["runId"], "core.workflowChain.event")]
     assert phases == [
@@ -483,6 +519,19 @@ def _ends(api: Api, value: Any) -> None:
     query = {"ref": "conformance/agent-memory-ttl", "id": "future"}
     assert api.delete("/v1/host/moot/memory", params=query).status_code == 200
     assert remembered(api, query["ref"]) == []
+
+
+@claims("multiAgent.executionModel.crossHostCausation.*")
+def _across_hosts(api: Api, value: Any) -> None:
+    """What a run on another host is told of this one is in tests/wire/test_peers.py."""
+    assert value["supported"] and value["ancestryEndpointSupported"]
+    run_id = api.run("conformance-multi-agent-handoff")["runId"]
+    [child] = [said["childRunId"] for said in of(api, run_id, "node.dispatched")]
+    parent = {"runId": run_id, "hostId": value["hostId"], "cause": "core.dispatch"}
+    assert api.get(f"/v1/runs/{child}/ancestry").json()["parent"] == parent
+    top = {"runId": run_id, "hostId": value["hostId"], "parent": None}
+    assert api.get(f"/v1/runs/{run_id}/ancestry").json() == top
+    assert api.get("/v1/runs/nobody/ancestry").status_code == 404
 
 
 @claims("limits.maxLoopIterations")

@@ -156,6 +156,19 @@ def test_a_whole_memory_can_be_forgotten(api: Api) -> None:
     assert len(remembered(api, "other")) == 1
 
 
+def test_a_repeated_request_to_forget_gets_its_first_answer(api: Api) -> None:
+    for text in ("one", "two"):
+        kept(api, "repeated", text)
+    first, second = (entry["id"] for entry in remembered(api, "repeated"))
+    headers = {"Idempotency-Key": "forget-once"}
+    for _ in range(2):
+        answer = api.delete(MEMORY, params={"ref": "repeated", "id": first}, headers=headers)
+        assert answer.json() == {"ref": "repeated", "forgotten": [first]}
+    other = api.delete(MEMORY, params={"ref": "repeated", "id": second}, headers=headers)
+    refused(other, 409, "idempotency_key_mismatch")
+    assert [entry["id"] for entry in remembered(api, "repeated")] == [second]
+
+
 def test_forgetting_needs_its_own_scope(api: Api) -> None:
     kept(api, "guarded", "one")
     usual = api.with_key(api.new_key("usual"))

@@ -51,7 +51,8 @@ async def fork(request: Request) -> Reply:
     _check(request, asked)
     from_seq = asked.from_seq or 0
     _check_place(request, source.run, from_seq)
-    answer = request.recording(_answer(request, source.run, from_seq, asked.mode))
+    told = _unless_diverged(request, _answer(source.run, from_seq, asked.mode))
+    answer = request.recording(told)
     if asked.mode == "replay":
         await replay(host, tenant, source.run.run_id, from_seq, answer)
     else:
@@ -70,18 +71,16 @@ async def edited_fork(request: Request) -> Reply:
     wanted.edit, wanted.note = asked.edit, asked.note
     if asked.edit.inputs is not UNSET:
         options.check_rosters(source.flow, asked.edit.inputs)
-    answer = _answer(request, source.run, asked.from_seq, "branch", asked.note)
+    answer = _answer(source.run, asked.from_seq, "branch", asked.note)
     await branch(host, tenant, source.run.run_id, wanted, request.recording(answer))
     return request.made
 
 
 def _answer(
-    request: Request, source: Run, from_seq: int, mode: str, note: str | None = None
+    source: Run, from_seq: int, mode: str, note: str | None = None
 ) -> Callable[[Run], Reply]:
     def reply(run: Run) -> Reply:
         url = f"/v1/runs/{run.run_id}"
-        if run.error is not None and run.error["code"] == ReplayDivergedAtRefusal.code:
-            return _diverged(request, run)
         body = {
             "runId": run.run_id,
             "sourceRunId": source.run_id,
@@ -112,13 +111,17 @@ def _wanted(request: Request, source: Head, from_seq: int, overlay: Overlay) -> 
     )
 
 
-def _diverged(request: Request, run: Run) -> Reply:
-    """The replay is there to be looked at, and it is none."""
-    assert run.error is not None
-    refusal = ReplayDivergedAtRefusal(
-        run.error["message"], runId=run.run_id, **run.error["details"]
-    )
-    return refused(refusal, request.services)
+def _unless_diverged(request: Request, answer: Callable[[Run], Reply]) -> Callable[[Run], Reply]:
+    """A replay whose model refused, or did not, is there to be looked at, and it is none."""
+
+    def reply(run: Run) -> Reply:
+        error = run.error or {}
+        if error.get("code") != ReplayDivergedAtRefusal.code:
+            return answer(run)
+        told = ReplayDivergedAtRefusal(error["message"], runId=run.run_id, **error["details"])
+        return refused(told, request.services)
+
+    return reply
 
 
 def _check(request: Request, asked: Fork) -> None:

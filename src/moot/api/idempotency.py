@@ -102,7 +102,8 @@ def _owned(key: str, request: Request, endpoint: Endpoint) -> str:
     """Who comes by a signed link is nobody else: the key is a matter of this link."""
     if not endpoint.public:
         return key
-    place = msgspec.json.encode(request.params, order="sorted")
+    about = {**request.params, **request.query} if endpoint.query else request.params
+    place = msgspec.json.encode(about, order="sorted")
     return f"{hashlib.sha256(place).hexdigest()} {key}"
 
 
@@ -134,14 +135,15 @@ def _again(kept: Receipt, digest: str) -> Reply:
 
 
 async def _digest(request: Request, endpoint: Endpoint) -> str:
-    """The body in canonical form and the run it is about; the route's template is in the key.
+    """The body in canonical form and what it is about; the route's template is in the key.
 
     Where it matters who says it, the same words of another caller are another request."""
     body = await request.body()
     # What is not JSON the handler will refuse, and a refusal of that kind is not kept.
     with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         body = msgspec.json.encode(msgspec.json.decode(body or b"{}"), order="sorted")
-    place = msgspec.json.encode(request.params, order="sorted")
+    about = {**request.params, **request.query} if endpoint.query else request.params
+    place = msgspec.json.encode(about, order="sorted")
     who = request.caller.id.encode() if endpoint.scope == "approvals:respond" else b""
     return hashlib.sha256(place + b"\0" + who + b"\0" + body).hexdigest()
 

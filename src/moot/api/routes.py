@@ -4,6 +4,7 @@ import re
 
 from moot.api import (
     agents,
+    ancestry,
     bundle,
     conformance,
     diffs,
@@ -19,6 +20,7 @@ from moot.api import (
     supervising,
     threads,
     transfer,
+    verifications,
     workflows,
 )
 from moot.api.wire import Endpoint, pattern_of
@@ -28,7 +30,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *interrupts.ENDPOINTS,
     *forks.ENDPOINTS,
     *diffs.ENDPOINTS,
+    *verifications.ENDPOINTS,
     *streams.ENDPOINTS,
+    *ancestry.ENDPOINTS,
     *threads.ENDPOINTS,
     *speech.ENDPOINTS,
     *supervising.ENDPOINTS,

@@ -10,10 +10,11 @@ LONGEST = 9
 
 async def turn(request: Request) -> Reply:
     run_id, asked = request.params["run_id"], request.params["iteration"]
+    host, tenant = request.services.host, request.caller.tenant
+    await host.view(tenant, run_id)  # whose run it is comes first
     if not (asked.isascii() and asked.isdigit() and len(asked) <= LONGEST):
         raise NotFound("A turn is named by its number, from 1.", runId=run_id)
-    host = request.services.host
-    return Reply(await turn_inputs(host, request.caller.tenant, run_id, int(asked)))
+    return Reply(await turn_inputs(host, tenant, run_id, int(asked)))
 
 
 ENDPOINTS = (

@@ -11,6 +11,7 @@ from moot.cli.client import path_of, to_read
 from moot.cli.comparing import changes, text_of, word_diff
 from moot.cli.events import summary
 from moot.cli.histories import whole
+from moot.cli.lineage import descent
 from moot.cli.lines import Edit, Stretch, as_json, common, edits, forked, origin, stretches
 from moot.cli.options import Options, talks
 from moot.cli.runs import resolve
@@ -32,9 +33,10 @@ TO = "\u2013"
 def diff(options: Options, a: str, b: str, telling: bool) -> Exit:
     """Compare two runs, event by event.
 
-    Shown is what they have in common, what was changed, and what came of it. Events are matched by what caused them, so that one more of them does not shift the rest.
-    Times, durations and made-up ids are not compared. Lines begin with - for events of A only,
-    + for events of B only, ~ for events of both that say something else.
+    Shown is what they have in common, what was changed, and what came of it. Events are matched
+    by what caused them, so that one more of them does not shift the rest. Times, durations and
+    made-up ids are not compared. Lines begin with - for events of A only, + for events of B only,
+    ~ for events of both that say something else.
     """
     api = to_read(options)
     runs = [api.get(path_of("v1", "runs", resolve(api, name))) for name in (a, b)]
@@ -99,15 +101,23 @@ def _show(runs: list[dict[str, Any]], logs: list[list[Event]], found: list[Stret
     told = _edits(logs)
     for edit in told:
         _labelled("change", _words(edit))
-    note = next((origin(log)["note"] for log in logs if origin(log).get("note")), None)
-    if note:
-        _labelled("note", output.brief(note))
+    for side, log in zip("AB", logs, strict=True):
+        _tell_origin(side, origin(log), kin=forked(*logs) is not None)
     for stretch in found[1:] if shared else found:
         for mark, text in _stretch(stretch):
             output.fitted(f" {mark} {text}" if mark else text, COLOURS.get(mark))
     if _identical(found) and not told:
         _labelled("same", "nothing differs")
     _totals(runs, logs)
+
+
+def _tell_origin(side: str, fork: dict[str, Any], kin: bool) -> None:
+    """Why a fork was made; and where it comes from, when that is not the other one."""
+    note = f'"{output.brief(fork["note"])}"' if fork.get("note") else ""
+    if kin and note:
+        _labelled("note", note)
+    elif fork and not kin:
+        _labelled("fork", f"{side} is a {descent(fork)}  {note}".rstrip())
 
 
 def _labelled(label: str, text: str) -> None:

@@ -20,8 +20,7 @@ def line_of(event: dict[str, Any], started: Started) -> str | None:
 
 def summary(event: dict[str, Any]) -> str:
     """What happened in a few plain words, also where a follower is told by the event beside it."""
-    said = click.unstyle(line_of(event, {}) or "")
-    return said or output.one_line(_in_words(event))
+    return output.one_line(click.unstyle(line_of(event, {}) or "") or _in_words(event))
 
 
 def _in_words(event: dict[str, Any]) -> str:

@@ -55,8 +55,8 @@ def _difference(first: dict[str, Any]) -> None:
     """Where they part, with both sides whole: that is what one looks for."""
     click.echo(f"first difference at #{first['sequence']}: {output.one_line(str(first['kind']))}")
     for word, side in (("expected", first.get("expected")), ("found", first.get("found"))):
-        said = "nothing" if side is None else json.dumps(side, ensure_ascii=False)
-        click.echo(f"  {word:<9} {output.one_line(said)}")
+        said = side if isinstance(side, str) else json.dumps(side, ensure_ascii=False)
+        click.echo(f"  {word:<9} {output.one_line('nothing' if side is None else said)}")
 
 
 def _replayed(options: Options, api: Api, source: str) -> Exit:

@@ -183,10 +183,11 @@ def window(text: str, at: int, room: int) -> tuple[str, int]:
     """The part of a long line that is around the cursor, and the cell the cursor is in."""
     from rich.cells import cell_len
 
-    start = 0
-    while cell_len(text[start:at]) >= room:
-        start += max(1, (at - start) // 2)
-    return fitting(text[start:], room) if text[start:] else "", cell_len(text[start:at])
+    start, taken = at, 0
+    while start > 0 and taken + cell_len(text[start - 1]) < room:
+        start -= 1
+        taken += cell_len(text[start])
+    return fitting(text[start:], room), taken
 
 
 class Keyboard:

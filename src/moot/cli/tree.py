@@ -18,6 +18,8 @@ RUNS = "/v1/host/moot/runs"
 #: the places of its children
 SHOWN = 100
 PAGES = 20
+#: rows of the list that are read at once
+PAGE = 100
 #: events with which a run has a child -> where they name it
 STARTS = {"node.dispatched": "childRunId", "moot.child.forked": "forkRunId"}
 #: levels that are shown: what lies deeper is a tree of its own
@@ -84,32 +86,34 @@ def grown(api: Api, row: dict[str, Any], limit: int) -> Node:
         node = waiting.popleft()
         for kind, key in (("child", "parent"), ("fork", "forkOf")):
             room = limit - len(seen) if node.depth < DEEP else 0
-            rows, node.cut = _hanging(api, key, node, room)
-            fresh = [found for found in rows if _belongs(found, kind, node)
-                     and found["runId"] not in seen]  # fmt: skip
-            seen.update(found["runId"] for found in fresh)
-            node.below += [Node(found, kind, node.depth + 1) for found in fresh]
+            rows, cut = _hanging(api, key, node, seen, room)
+            node.cut = node.cut or cut
+            seen.update(found["runId"] for found in rows)
+            node.below += [Node(found, kind, node.depth + 1) for found in rows]
         _put_in_place(api, node)
         waiting.extend(node.below)
     return top
 
 
-def _belongs(row: dict[str, Any], kind: str, node: Node) -> bool:
-    """A worker that was forked with its parent hangs on that one, not on the worker it was."""
-    return kind == "child" or "parentRunId" not in row or node.depth == 0
-
-
-def _hanging(api: Api, key: str, node: Node, room: int) -> tuple[list[dict[str, Any]], bool]:
+def _hanging(
+    api: Api, key: str, node: Node, seen: set[str], room: int
+) -> tuple[list[dict[str, Any]], bool]:
     """Runs that name this one as theirs, at most so many, and whether some are left out."""
     rows: list[dict[str, Any]] = []
     cursor = None
-    while True:
-        wanted = max(1, min(500, room - len(rows)))
-        page = api.get(RUNS, **{key: node.run_id}, limit=wanted, cursor=cursor)
-        rows += page["runs"]
+    while len(rows) <= room:
+        page = api.get(RUNS, **{key: node.run_id}, limit=PAGE, cursor=cursor)
+        rows += [row for row in page["runs"] if row["runId"] not in seen
+                 and _belongs(row, key, node)]  # fmt: skip
         cursor = page.get("nextCursor")
-        if cursor is None or len(rows) >= room:
-            return rows[: max(0, room)], node.cut or cursor is not None or len(rows) > room
+        if cursor is None:
+            break
+    return rows[: max(0, room)], len(rows) > room
+
+
+def _belongs(row: dict[str, Any], key: str, node: Node) -> bool:
+    """A worker that was forked with its parent hangs on that one, not on the worker it was."""
+    return key == "parent" or "parentRunId" not in row or node.depth == 0
 
 
 def _put_in_place(api: Api, node: Node) -> None:

@@ -8,8 +8,9 @@ from moot.core import ending
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem, Ready, asked, call_of, readiness
+from moot.core.node_state import NodeState, Pause
 from moot.core.outcomes import Kind, NodeError
-from moot.core.run import NodeState, Pause, Run
+from moot.core.run import Run
 from moot.core.status import NodeStatus
 
 

@@ -10,7 +10,8 @@ from msgspec import UNSET
 from moot.core.events import Event
 
 if TYPE_CHECKING:
-    from moot.core.run import NodeState, Run
+    from moot.core.node_state import NodeState
+    from moot.core.run import Run
 
 DELTA = "agent.reasoning.delta"
 REASONED = "agent.reasoned"

@@ -9,8 +9,9 @@ from moot.core.agency import CALLED, DECIDED, DELTA, HANDLERS, HANDOFF, REASONED
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
+from moot.core.node_state import NodeState
 from moot.core.nodework import Emit
-from moot.core.run import NodeState, Run
+from moot.core.run import Run
 
 #: of one attempt: calls that have not come back, and decisions
 MOST_CALLS = 256

@@ -16,9 +16,10 @@ from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem
 from moot.core.ids import derived_id
 from moot.core.merging import harvest_of, hidden_in, mapped
+from moot.core.node_state import NodeState
 from moot.core.nodework import finish, variable_events
 from moot.core.outcomes import ATTESTED, ChildSpec, Failed, GateSpec, NodeError
-from moot.core.run import NodeState, Run
+from moot.core.run import Run
 from moot.core.status import NodeStatus
 
 ALGORITHM = "sha256"

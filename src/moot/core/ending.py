@@ -5,7 +5,8 @@ from typing import Any
 
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
-from moot.core.run import NODE_ENDS, NodeState, Run
+from moot.core.node_state import NODE_ENDS, NodeState
+from moot.core.run import Run
 from moot.core.status import NodeStatus
 
 

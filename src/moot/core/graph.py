@@ -17,8 +17,9 @@ from moot.core.definition import (
     Static,
 )
 from moot.core.flow import Flow, FlowNode
+from moot.core.node_state import NodeState
 from moot.core.outcomes import Call, NodeError, raised
-from moot.core.run import NodeState, Run
+from moot.core.run import Run
 from moot.core.status import NODE_TERMINAL, NodeStatus
 from moot.core.turn_inputs import turn_of
 

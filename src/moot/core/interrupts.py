@@ -17,6 +17,7 @@ from moot.core import (
     schemas,
     talking,
 )
+from moot.core.definition import SUPERVISOR
 from moot.core.errors import (
     BadRequest,
     Conflict,
@@ -210,9 +211,10 @@ def _custom(
 def _ratified(
     run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer
 ) -> list[NewEvent]:
-    """The node goes on with what a person has made of its decision; what is none is refused."""
+    """The node goes on with what a person has made of its decision; of a supervisor, what is none
+    is refused."""
     decision = escalations.ratified(given.value, found.data.get("decision"))
-    if decision is not None:
+    if decision is not None and node.type.type_id == SUPERVISOR:
         order_of(decision)
     value: dict[str, Any] = {"action": "reject"}
     if decision is not None:  # it stays the decision of who wanted to take it

@@ -13,8 +13,9 @@ from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem, call_of
 from moot.core.ids import derived_id
 from moot.core.masking import masked
+from moot.core.node_state import NodeState
 from moot.core.outcomes import ChannelWrite, Completed, Failed, NodeError, Outcome, raised
-from moot.core.run import NodeState, Run
+from moot.core.run import Run
 from moot.core.status import NodeStatus, Status
 
 

@@ -10,24 +10,31 @@ from typing import Any
 
 from msgspec import UNSET
 
-from moot.core import told
+from moot.core import agency, agent_work, refusals, told
+from moot.core import wake as waking
 from moot.core.channels import Rule, check
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake, decide
-from moot.core.comparison import alike
-from moot.core.events import ENGINE_VERSION, Event, NewEvent, millis
+from moot.core.comparison import CLOCKS, alike
+from moot.core.events import ENGINE_VERSION, Event, NewEvent, iso, millis
 from moot.core.flow import Flow, FlowNode
 from moot.core.ids import logical_invocation_id
 from moot.core.lineage import CHILD_FORKED
+from moot.core.node_state import NodeState
+from moot.core.nodework import Emit
 from moot.core.outcomes import Kind
+from moot.core.pending import deadline
 from moot.core.run import HANDLERS, Run
 from moot.core.status import NodeStatus
-from moot.core.told import Impossible, Seen
+from moot.core.told import Impossible, Kept, Seen
 
 __all__ = ["TIMESTAMP", "Impossible", "caused", "start"]
 
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 
 Problem = tuple[str, Any, Any]
+
+#: what time may bring about without changing the state
+TIMELY = ("cap.breached",)
 
 
 def start(flow: Flow, run: Run, event: Event) -> Problem | None:
@@ -76,23 +83,29 @@ def _seeded(flow: Flow, said: dict[str, Any]) -> Problem | None:
     return None
 
 
-def caused(run: Run, flow: Flow, log: Sequence[Event], first: int, veiled: bool) -> list[NewEvent]:
+def caused(
+    run: Run, flow: Flow, log: Sequence[Event], first: int, veiled: bool, kept: Kept
+) -> list[NewEvent]:
     """What the command that the event tells of causes. Raises Impossible, or what the command is
     refused with."""
     event = log[first]
     node = flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
     if event.node_id is not UNSET and node is None:
         raise Impossible("node", "a node of the workflow", event.node_id)
-    seen = Seen(run, flow, node, log, first, millis(event.timestamp), veiled)
+    seen = Seen(run, flow, node, log, first, millis(event.timestamp), veiled, kept)
     operator = OPERATORS.get(event.type)
     if operator is not None:
         return operator(seen)
-    woken = _woken(seen)
+    woken = _woken(seen) if event.type in HANDLERS or event.type in TIMELY else []
     if woken:
         return woken
     if node is None:
         raise Impossible("type", "something that nobody's node says", event.type)
-    return _of_node(seen, node, event)
+    found = _of_node(seen, node, event)
+    for new in found:
+        if new.type == "node.completed" and new.node_id in flow.agents:
+            new.payload["agent"] = flow.agents[new.node_id]
+    return found
 
 
 def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
@@ -105,13 +118,27 @@ def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
         return told.asked_back(seen)
     if node.type.kind is Kind.CHILD:
         return told.child(seen, state)
+    if event.type == "node.started" and seen.run.replayed:
+        return [seen.as_told()]  # what a pause had cut short begins again, the pause is not told
     if state.status is not NodeStatus.RUNNING:
         raise Impossible("impossible", f"nothing of a node that is {state.status}", event.type)
     if event.type in told.OUTCOMES:
         return told.outcome(seen, state)
+    if node.type.kind is Kind.ACTIVITY and event.type in agency.HANDLERS:
+        return _of_agent(seen, state, node)
     if node.type.kind is Kind.ACTIVITY or (seen.veiled and node.type.kind is Kind.INSTANT):
         return [_report(seen, node, event)]
     raise Impossible("impossible", "what follows from the state", event.type)
+
+
+def _of_agent(seen: Seen, state: NodeState, node: FlowNode) -> list[NewEvent]:
+    """What an agent tells of itself, and the question that an unsure decision leads to."""
+    event = seen.event
+    counted = agency.REASONED if event.type == agency.DELTA else event.type
+    new = NewEvent(event.type, event.payload, node.id, hints={"nth": state.said.get(counted, 0)})
+    return agent_work.emit(
+        seen.run, seen.flow, Emit(node.id, state.attempt, (new,), seen.at, required=True)
+    )
 
 
 def _report(seen: Seen, node: FlowNode, event: Event) -> NewEvent:
@@ -127,6 +154,8 @@ def _report(seen: Seen, node: FlowNode, event: Event) -> NewEvent:
         _check_effect(seen, node, event)
     elif event.type in HANDLERS:
         raise Impossible("impossible", "a report of a node at work", event.type)
+    elif event.type == "cap.breached":  # of a model's calls: it explains the failure to come
+        cause = None if seen.caused_by_before() else cause
     if said.get("nodeId", node.id) != node.id:
         raise Impossible("payload", {"nodeId": node.id}, {"nodeId": said["nodeId"]})
     return NewEvent(event.type, said, node.id, cause=cause, hints=seen.hints)
@@ -179,32 +208,51 @@ def _check_effect(seen: Seen, node: FlowNode, event: Event) -> None:
             raise Impossible("payload", {"invocationId": name}, said)
     if said.get("attempt") != run.nodes[node.id].attempt:
         raise Impossible("payload", {"attempt": run.nodes[node.id].attempt}, said)
-    if event.type == "moot.effect.finished":
-        begun = ("moot.effect.started", node.id, said["ordinal"])
-        if not any(begun == _effect(was) for was in seen.log[: seen.first]):
-            raise Impossible("impossible", "an effect that was begun", said)
-
-
-def _effect(event: Event) -> tuple[str, Any, Any]:
-    return event.type, event.node_id, event.payload.get("ordinal")
+    begun = (node.id, said["ordinal"])
+    if event.type == "moot.effect.finished" and begun not in seen.kept.begun:
+        raise Impossible("impossible", "an effect that was begun", said)
 
 
 def _woken(seen: Seen) -> list[NewEvent]:
     """What time alone brings about: at the time it is told, or when something fell due before."""
-    run, event = seen.run, seen.event
-    moments = {seen.at}
-    for node_id in run.active:
-        due = run.nodes[node_id].due
-        if due is not None and (due <= seen.at or run.replayed):
-            moments.add(due)
-        limit = seen.flow.nodes[node_id].timeout_ms
-        if limit:
-            moments.add(min(seen.at, run.nodes[node_id].started_at + limit))
-    for at in sorted(moments, reverse=True):
-        events = decide(run, seen.flow, Wake(at))
+    run, flow, event = seen.run, seen.flow, seen.event
+    for at in sorted(_moments(seen), reverse=True):
+        events = decide(run, flow, Wake(at))
         if events and seen.fits(events):
-            return _observed(events, event)
+            return _later(_observed(events, event), seen.at - at)
+    if seen.timeless and event.node_id in run.active:  # no time passes there: each on its own
+        late = max(seen.at, *(run.nodes[key].due or 0 for key in run.active))
+        events = waking.wake_node(run, flow, str(event.node_id), late, [], {})
+        if events and seen.fits(events):
+            return events
     return []
+
+
+def _later(events: list[NewEvent], by_ms: int) -> list[NewEvent]:
+    """It was looked at some time between falling due and being written: no later than that."""
+    for new in events:
+        for key in CLOCKS.intersection(new.payload):
+            value = new.payload[key]
+            later = value + by_ms if isinstance(value, int) else _shifted(value, by_ms)
+            new.payload = {**new.payload, key: later}
+    return events
+
+
+def _shifted(written: str, by_ms: int) -> str:
+    return iso((millis(written) + by_ms) * 1000)
+
+
+def _moments(seen: Seen) -> set[int]:
+    run, found = seen.run, {seen.at}
+    for node_id in run.active:
+        due, limit = run.nodes[node_id].due, seen.flow.nodes[node_id].timeout_ms
+        if due is not None and due <= seen.at:
+            found.add(due)
+        if limit:
+            found.add(min(seen.at, run.nodes[node_id].started_at + limit))
+    if seen.timeless:
+        found.add(deadline(run) or seen.at)
+    return found
 
 
 def _observed(events: list[NewEvent], event: Event) -> list[NewEvent]:
@@ -220,6 +268,8 @@ def _observed(events: list[NewEvent], event: Event) -> list[NewEvent]:
 
 def _cancelled(seen: Seen) -> list[NewEvent]:
     end = next((e for e in seen.rest if e.type == "run.cancelled"), None)
+    if seen.run.replayed and (end is None or seen.node is not None):
+        return [seen.as_told()]  # half of a cancel may have become history
     if end is None:
         raise Impossible("missing", "run.cancelled", seen.event.type)
     said = end.payload
@@ -275,6 +325,14 @@ def _diverged(seen: Seen) -> list[NewEvent]:
     return [NewEvent("replay.diverged", seen.event.payload)]
 
 
+def _refused(seen: Seen) -> list[NewEvent]:
+    """Only a replay ends so; its kinds differ, and everything else follows from them."""
+    said = seen.event.payload
+    if not seen.run.replayed or said["sourceRunId"] != (seen.run.forked_from or {})["sourceRunId"]:
+        raise Impossible("impossible", "a replay of this source", seen.event.type)
+    return refusals.end_of(seen.run, said, seen.at)
+
+
 OPERATORS: dict[str, Callable[[Seen], list[NewEvent]]] = {
     "run.cancelled": _cancelled,
     "node.cancelled": _cancelled,
@@ -284,4 +342,5 @@ OPERATORS: dict[str, Callable[[Seen], list[NewEvent]]] = {
     "variable.changed": _variable,
     CHILD_FORKED: _child_forked,
     "replay.diverged": _diverged,
+    "replay.divergedAtRefusal": _refused,
 }

@@ -56,22 +56,28 @@ def diverged(run: Run, event: Event, again: dict[str, Any], at: int) -> list[New
     original, now = kind_of(event.payload.get("result") or {}), kind_of(again)
     if original == now:
         return []
-    node_id = str(event.node_id)
-    kinds = {"originalEnvelopeKind": original, "replayEnvelopeKind": now}
     payload = {
         "sourceRunId": event.run_id,
         "atSequence": event.sequence,
         "originalEventId": event.event_id,
-        "nodeId": node_id,
-        **kinds,
+        "nodeId": str(event.node_id),
+        "originalEnvelopeKind": original,
+        "replayEnvelopeKind": now,
     }
     if now == "refusal" and again.get("refusalText"):
         payload["refusalReason"] = again["refusalText"]
+    return end_of(run, payload, at)
+
+
+def end_of(run: Run, payload: dict[str, Any], at: int) -> list[NewEvent]:
+    """What is told of the difference, and the end it brings."""
+    told = ("atSequence", "nodeId", "originalEnvelopeKind", "replayEnvelopeKind")
     error = {
         "code": CODE,
-        "message": MESSAGES[now],
-        "details": {"atSequence": event.sequence, "nodeId": node_id, **kinds},
+        "message": MESSAGES[payload["replayEnvelopeKind"]],
+        "details": {name: payload[name] for name in told},
     }
+    node_id = payload["nodeId"]
     end = {"error": error, "failedNodeId": node_id, "durationMs": max(0, at - run.started_at)}
     return [
         NewEvent("replay.divergedAtRefusal", payload, node_id),

@@ -1,4 +1,4 @@
-"""What is odd about a workflow, though it may be meant: said when it is registered, never refused."""
+"""What is odd about a workflow, though it may be meant: said when it is registered, not refused."""
 
 from collections.abc import Iterator
 from typing import Any

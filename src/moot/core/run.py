@@ -10,8 +10,11 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import agency, lineage, remembering, supervision, values, waiting
+from moot.core import abroad, agency, lineage, remembering, supervision, values, waiting
+from moot.core import trace as tracing
+from moot.core.abroad import Abroad
 from moot.core.events import Event, millis
+from moot.core.node_state import NODE_ENDS, NodeState, Pause
 from moot.core.status import (
     GOING,
     TERMINAL,
@@ -23,52 +26,10 @@ from moot.core.status import (
 )
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 5
+FOLD_VERSION = 7
 
-
-class NodeState(Struct, omit_defaults=True):
-    status: NodeStatus
-    attempt: int = 0
-    started_at: int = 0
-    started_seq: int = 0
-    ended_seq: int = -1
-    due: int | None = None
-    outputs: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
-    reason: str | None = None
-    #: the child run this attempt waits for, and how many it has started
-    child: str | None = None
-    children: int = 0
-    results: list[Any] | None = None
-    #: of an attested child: the newest event of its handoff, and what it gave, until a person
-    #: has looked at it
-    link: int = 0
-    held: dict[str, Any] | None = None
-    #: child -> how many runs it may lead to
-    lent: dict[str, int] = {}
-    #: what the last question of this attempt was answered with
-    answer: list[Any] = []
-    #: of a dispatch node: living child -> number of its worker; child -> where its end stands
-    living: dict[str, int] = {}
-    ends: dict[str, int] = {}
-    #: those of the living that wait for somebody, and how
-    waits: dict[str, str] = {}
-    #: attempts that failed and were tried again; one that a pause cut short is none of them
-    failures: int = 0
-    #: how long the run was paused while this attempt waited for its child
-    paused_ms: int = 0
-    #: type of event -> how often the agent of this attempt has said it (deltas: in the open block)
-    said: dict[str, int] = {}
-    #: tool call that has not come back -> where it stands
-    calls: dict[str, int] = {}
-    #: decision of this attempt -> what a person has made of it
-    rulings: dict[str, Any] = {}
-
-
-class Pause(Struct, omit_defaults=True):
-    requested_at: int
-    policy: str
-    reason: str | None = None
+#: more events than any log has
+EVERYTHING = sys.maxsize
 
 
 class Run(Struct):
@@ -110,6 +71,10 @@ class Run(Struct):
     #: what it may do of what its principal may; None is all of it
     rights: list[str] | None = None
     depth: int = 0
+    #: the run on another host that this one was started by, as its caller said
+    origin: dict[str, Any] | None = None
+    #: the place in a trace that it was given
+    trace: tracing.Trace | None = None
     #: the run this one was made from, where and how
     forked_from: dict[str, Any] | None = None
     memory: remembering.Memory | None = None
@@ -124,6 +89,8 @@ class Run(Struct):
     children: dict[str, str | None] = {}
     #: runs that children which have ended had led to, themselves among them
     spent: int = 0
+    #: name a child on another host was asked for by -> what is known of it
+    abroad: dict[str, Abroad] = {}
     #: node -> how the child it waits for waits itself
     mirrored: dict[str, str] = {}
     #: node -> its open question; node -> who answered its last one
@@ -149,7 +116,7 @@ class Run(Struct):
     def inherited(self) -> int:
         """How many of its events are another run's, said again. Those of a replay all are."""
         if self.replayed:
-            return sys.maxsize
+            return EVERYTHING
         mark = self.forked_from or {}
         given = mark.get("given", mark.get("fromSeq"))
         return max(given, 1) if isinstance(given, int) else 0
@@ -256,6 +223,9 @@ def _started(run: Run, event: Event, at: int) -> None:
     run.depth = said.get("depth", 0)
     run.forked_from = said.get("forkedFrom")
     run.memory = remembering.begun(run, said["memory"]) if "memory" in said else None
+    run.origin = said.get("origin")
+    given = said.get("trace", {})
+    run.trace = tracing.read(given.get("traceparent"), given.get("tracestate"))
 
 
 def _ended(run: Run, event: Event, at: int) -> None:
@@ -263,6 +233,7 @@ def _ended(run: Run, event: Event, at: int) -> None:
     run.outputs = event.payload.get("outputs", run.outputs)
     run.error = event.payload.get("error", run.error)
     run.with_parent = "parentRunId" in event.payload
+    abroad.ended(run, at)
     run.pause = None
     run.spent += supervision.lent(run)  # who lives on is not counted any more
     run.active = {}
@@ -344,8 +315,8 @@ def _node_ended(run: Run, event: Event, at: int) -> None:
     run.interrupts.pop(node_id, None)
     run.mirrored.pop(node_id, None)
     if node.child is not None and run.children.get(node.child) is None:
-        status = (node.outputs or {}).get("childStatus")
-        run.children[node.child] = hints.get("childStatus", status)
+        status = hints.get("childStatus", (node.outputs or {}).get("childStatus"))
+        abroad.given_back(run, event, node.child, status, at)
     run.active.pop(node_id, None)
 
 
@@ -357,7 +328,7 @@ def _node_retried(run: Run, event: Event, at: int) -> None:
         node.due = at + event.payload.get("delayMs", 0)
         node.error = event.payload.get("lastError")
         if node.child is not None and event.hints is not UNSET:
-            run.children[node.child] = event.hints.get("childStatus")
+            abroad.given_back(run, event, node.child, event.hints.get("childStatus"), at)
         node.child = None
         run.mirrored.pop(_node_id(event), None)
 
@@ -371,16 +342,21 @@ def _dispatched(run: Run, event: Event, at: int) -> None:
         supervision.child_waits(run, _node_id(event), child, str(status))
         return
     run.mirrored.pop(_node_id(event), None)
+    hints = event.hints if event.hints is not UNSET else {}
+    if "askId" in hints:
+        abroad.found(run, node, event, hints["askId"])
+        return
+    abroad.given_back(run, event, child, status, at)
     run.children[child] = status
     if node is None:
         return
-    hints = event.hints if event.hints is not UNSET else {}
     if status is None:
         if "worker" in hints:
             node.living[child] = hints["worker"]
         else:
             node.child, node.lent = child, {}
-        node.lent[child] = hints.get("tree", 0)
+        if "tree" in hints:
+            node.lent[child] = hints["tree"]
         node.children += 1
     else:
         node.child = None
@@ -390,13 +366,6 @@ def _dispatched(run: Run, event: Event, at: int) -> None:
 def _node_id(event: Event) -> str:
     return event.node_id if event.node_id is not UNSET else event.payload.get("nodeId", "")
 
-
-NODE_ENDS = {
-    "node.completed": NodeStatus.COMPLETED,
-    "node.failed": NodeStatus.FAILED,
-    "node.skipped": NodeStatus.SKIPPED,
-    "node.cancelled": NodeStatus.CANCELLED,
-}
 
 HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
     "run.started": _started,
@@ -415,4 +384,5 @@ HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
     **supervision.HANDLERS,
     **lineage.HANDLERS,
     **agency.HANDLERS,
+    **abroad.HANDLERS,
 }

@@ -6,7 +6,7 @@ Each is taken as the command it must have been, and decided once more.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, field
 
 from moot.core import approvals, conversation, orchestration, schemas, talking
 from moot.core.advance import failed
@@ -16,11 +16,12 @@ from moot.core.conversation import Speaker
 from moot.core.events import Event, NewEvent
 from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem
+from moot.core.node_state import NodeState
 from moot.core.nodework import failure
 from moot.core.orchestration import WorkerRefused
 from moot.core.outcomes import Decided, Failed, Kind, NodeError
 from moot.core.resolving import Answer, completed, ended
-from moot.core.run import NodeState, Run
+from moot.core.run import Run
 from moot.core.waiting import Conversation, Interrupt
 
 
@@ -30,6 +31,19 @@ class Impossible(Exception):
     def __init__(self, kind: str, expected: Any, found: Any) -> None:
         super().__init__(kind)
         self.kind, self.expected, self.found = kind, expected, found
+
+
+class Kept(Struct):
+    """What was said before and is in no state: effects that were begun, gates set aside."""
+
+    begun: set[tuple[str, Any]] = field(default_factory=set)
+    overridden: set[str] = field(default_factory=set)
+
+    def hear(self, event: Event) -> None:
+        if event.type == "moot.effect.started":
+            self.begun.add((str(event.node_id), event.payload.get("ordinal")))
+        elif event.type == "approval.overridden":
+            self.overridden.add(str(event.node_id))
 
 
 class Seen(Struct):
@@ -42,6 +56,7 @@ class Seen(Struct):
     first: int
     at: int
     veiled: bool
+    kept: Kept
 
     @property
     def event(self) -> Event:
@@ -68,6 +83,29 @@ class Seen(Struct):
             for new, was in zip(events, self.rest, strict=False)
         )
 
+    @property
+    def timeless(self) -> bool:
+        """Said again: the time it took has passed elsewhere."""
+        return self.first < self.run.inherited
+
+    @property
+    def edited(self) -> bool:
+        """Whether whoever forked the run has said this."""
+        fork = self.run.forked_from or {}
+        return self.first == self.run.inherited and "edit" in fork
+
+    def as_told(self) -> NewEvent:
+        """A fact that leads to nothing else."""
+        cause = self.event.causation_id
+        place = "" if cause is UNSET else cause.rpartition(".")[2]
+        return NewEvent(
+            self.event.type,
+            self.event.payload,
+            None if self.node is None else self.node.id,
+            cause=int(place) if place.isdigit() else None,
+            hints=self.hints,
+        )
+
     def caused_by_before(self) -> bool:
         return self.event.causation_id == f"{self.run.run_id}.{self.first - 1}"
 
@@ -84,7 +122,8 @@ OUTCOMES = ("node.completed", "node.failed", "node.retried", "runOrchestrator.de
 def outcome(seen: Seen, state: NodeState) -> list[NewEvent]:
     """The end of an attempt: what it gave is a fact, whether it is tried again is not."""
     event, node = seen.event, seen.its
-    if node.type.kind not in (Kind.ACTIVITY, Kind.CHILD) and not seen.veiled:
+    free = seen.veiled or seen.edited or (seen.timeless and node.type.kind is not Kind.INSTANT)
+    if node.type.kind not in (Kind.ACTIVITY, Kind.CHILD) and not free:
         raise Impossible("impossible", "what follows from the state", event.type)
     if event.type == "runOrchestrator.decided":
         said = event.payload
@@ -261,7 +300,7 @@ def _received(seen: Seen, found: Interrupt, value: Any) -> NewEvent:
     action = value["action"]
     reached = approvals.outcome_of(found.data, found.votes)
     free = int(found.data.get("requiredApprovals", 1)) <= 1 or action == "refine"
-    overridden = any(e.type == "approval.overridden" for e in seen.log[: seen.first])
+    overridden = seen.its.id in seen.kept.overridden
     accepted = "accept" if action in ("accept", "edit-accept") else action
     if not free and not overridden and reached != accepted:
         raise Impossible("impossible", {"action": reached}, {"action": action})

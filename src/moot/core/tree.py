@@ -7,8 +7,9 @@ a loop of small workers goes on for long and a tree that grows for ever does not
 from msgspec import Struct
 
 from moot.core.flow import Flow
+from moot.core.node_state import NodeState
 from moot.core.outcomes import Kind, NodeError
-from moot.core.run import NodeState, Run
+from moot.core.run import Run
 from moot.core.status import NODE_TERMINAL
 from moot.core.supervision import lent
 

@@ -16,8 +16,10 @@ from moot.core.comparison import CLOCKS, alike, said
 from moot.core.errors import MootError
 from moot.core.events import CATALOGUE, Event, NewEvent, event_id, millis
 from moot.core.flow import Flow
+from moot.core.node_state import NODE_ENDS
 from moot.core.pending import pending
-from moot.core.run import HANDLERS, NODE_ENDS, Run, apply
+from moot.core.run import HANDLERS, Run, apply
+from moot.core.told import Kept
 
 KNOWN = frozenset(row.name for row in CATALOGUE)
 
@@ -60,6 +62,7 @@ class _Walk:
         #: nodes that have ended since the graph was last looked at; None looks at all of it
         self._ended: list[str] | None = None
         self._veiled = False
+        self._kept = Kept()
 
     def go(self) -> None:
         if not self.log:
@@ -75,12 +78,13 @@ class _Walk:
     def _decision(self, first: int) -> None:
         event = self.log[first]
         self._envelope(event)
-        followed = self._follows(event)
+        edited = first == self.run.inherited and "edit" in (self.run.forked_from or {})
+        followed = [] if edited else self._follows(event)
         if followed:
             self._group(first, followed)
             return
         try:
-            found = possible.caused(self.run, self.flow, self.log, first, self._veiled)
+            found = possible.caused(self.run, self.flow, self.log, first, self._veiled, self._kept)
         except possible.Impossible as problem:
             raise _Differs(first, problem.kind, problem.expected, problem.found) from None
         except MootError as refusal:
@@ -152,7 +156,7 @@ class _Walk:
             raise _Differs(place, "node", new.node_id, _plain(event.node_id))
         runs = None
         if place < self.run.inherited:
-            runs = (self.run.run_id, event.run_id)
+            runs = (self.run.run_id, str((self.run.forked_from or {}).get("sourceRunId")))
         expected = said(new.type, new.payload, new.hints)
         found = said(event.type, event.payload, event.hints)
         if not self._veiled and not alike(expected, found, runs):
@@ -177,8 +181,14 @@ class _Walk:
     def _cause(self, event: Event, new: NewEvent) -> None:
         cause = event.sequence - 1 if new.cause is None else new.cause
         expected = event_id(self.run.run_id, cause) if isinstance(cause, int) else cause
+        if event.sequence < self.run.inherited and self._is_earlier(event):
+            return  # where it stands in its source, something else may have come before
         if event.causation_id != expected:
             raise _Differs(event.sequence, "cause", expected, _plain(event.causation_id))
+
+    def _is_earlier(self, event: Event) -> bool:
+        run_id, _, place = str(event.causation_id).rpartition(".")
+        return run_id == self.run.run_id and place.isdigit() and int(place) < event.sequence
 
     # -- every event
 
@@ -211,6 +221,7 @@ class _Walk:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _Differs(place, "payload", repr(error), event.payload) from None
         self._before = event.timestamp
+        self._kept.hear(event)
         if event.type == "run.resumed":
             self._ended = None
         elif event.type in NODE_ENDS and self._ended is not None and event.node_id is not UNSET:

@@ -6,10 +6,11 @@ from moot.core import ending, interrupts, participating
 from moot.core.advance import begin
 from moot.core.events import NewEvent
 from moot.core.flow import Flow, FlowNode
+from moot.core.node_state import NodeState
 from moot.core.nodework import failure
 from moot.core.outcomes import Failed, Kind, NodeError
 from moot.core.pending import deadline, time_limit
-from moot.core.run import NodeState, Run
+from moot.core.run import Run
 from moot.core.status import NodeStatus
 from moot.core.tree import UNSEEN, Seen
 from moot.core.waves import given_up
@@ -24,13 +25,13 @@ def wake(run: Run, flow: Flow, at: int, seen: dict[str, Seen]) -> list[NewEvent]
         return _out_of_time(run, at)
     events: list[NewEvent] = []
     for node_id in run.active:
-        events += _wake_node(run, flow, node_id, at, events, seen)
+        events += wake_node(run, flow, node_id, at, events, seen)
         if events and events[-1].type == "run.failed":
             break
     return events
 
 
-def _wake_node(
+def wake_node(
     run: Run, flow: Flow, node_id: str, at: int, said: list[NewEvent], seen: dict[str, Seen]
 ) -> list[NewEvent]:
     node, state = flow.nodes[node_id], run.nodes[node_id]

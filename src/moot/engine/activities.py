@@ -14,6 +14,7 @@ from moot.core.events import NewEvent, decode
 from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem, call_of
 from moot.core.masking import redacted, secrets_in
+from moot.core.node_state import NodeState
 from moot.core.nodework import Emit
 from moot.core.outcomes import (
     Call,
@@ -27,7 +28,6 @@ from moot.core.outcomes import (
     raised,
     recordable,
 )
-from moot.core.run import NodeState
 from moot.core.turn_inputs import TurnInputs, inputs
 from moot.engine.agent_voice import AgentVoice, DecisionRejected
 from moot.engine.head import Head
@@ -198,6 +198,7 @@ class Context:
         self._variables = dict(call.variables)  # those of the run move on
         self._unconfirmed: deque[asyncio.Task[Any]] = deque()
         self._ordinals = 0
+        self.memory = Memory(host, self, head, node)
 
     @property
     def run_id(self) -> str:
@@ -226,10 +227,6 @@ class Context:
     @property
     def agent_id(self) -> str | None:
         return self._call.agent_id
-
-    @cached_property
-    def memory(self) -> Memory:
-        return Memory(self._host, self, self._head, self._node)
 
     # Copies: what a node does to them is its own affair.
 

@@ -16,8 +16,8 @@ from moot.core.run import Run, apply
 from moot.core.waiting import thread_id
 from moot.engine.host import Host
 from moot.engine.rebuild import EFFECT_TYPES, Messages
+from moot.engine.rows import due_of, effect_rows, inbox_rows, message_ids, row_of
 from moot.engine.runs import refuse_newer
-from moot.engine.turn import due_of, effect_rows, inbox_rows, message_ids, row_of
 from moot.store.protocol import Append, Batch, EffectRow
 
 #: names and times as this host writes them; all of them become parts of lines
@@ -110,7 +110,7 @@ def _checked(host: Host, run: Run, brought: Brought) -> Flow:
     named = {*run.nodes, *run.interrupts, *run.conversations}
     if run.workflow_id != flow.definition.id or not named <= set(flow.nodes):
         raise BadRequest("The run tells of another workflow, or of nodes that are not in it.")
-    if not run.terminal and None in run.children.values():
+    if not run.terminal and (run.abroad or None in run.children.values()):
         raise Unprocessable("The run waits for child runs, which are not part of it.")
     threads = [thread_id(run, talk) for talk in run.conversations.values()]
     if brought.thread_id not in threads:

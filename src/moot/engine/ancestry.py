@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from moot.core import events
@@ -48,6 +49,31 @@ async def source_of(store: LogStore, tenant: str, run_id: str) -> str | None:
     apply(run, events.decode(rows[0]))
     found: Any = (run.forked_from or {}).get("sourceRunId")
     return found if isinstance(found, str) else None
+
+
+async def inherited_artifact(
+    store: LogStore, tenant: str, run_id: str, artifact_id: str
+) -> bytes | None:
+    """An artifact that the history of a branch tells of; it is where it was left."""
+    if not await source_of(store, tenant, run_id) or not await _told(
+        store, tenant, run_id, artifact_id
+    ):
+        return None
+    for source in await ancestors(store, tenant, run_id):
+        if body := await store.artifact(tenant, source, artifact_id):
+            return body
+    return None
+
+
+async def _told(store: LogStore, tenant: str, run_id: str, artifact_id: str) -> bool:
+    """Whether the run's own log has it."""
+    name = b'"artifactId":' + msgspec.json.encode(artifact_id)
+    after = -1
+    while rows := await store.read(tenant, run_id, after, PAGE):
+        if any(name in row for row in rows):
+            return True
+        after += len(rows)
+    return False
 
 
 class Histories:

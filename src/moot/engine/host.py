@@ -17,13 +17,14 @@ from moot.core.pending import Owed, pending
 from moot.core.run import Run
 from moot.core.starting import Limits, StartRun
 from moot.core.waiting import THREAD
-from moot.engine import tidings
+from moot.engine import kin
 from moot.engine.activities import Activities
 from moot.engine.faults import FaultPoint, Faults
 from moot.engine.flows import Flows
 from moot.engine.head import Head
 from moot.engine.hub import Hub, inbox_of
 from moot.engine.metrics import Metrics
+from moot.engine.peers import Peers
 from moot.engine.recollections import Recollections, Revisions
 from moot.engine.runs import Runs, complete, refuse_newer
 from moot.engine.scopes import Scopes
@@ -66,6 +67,7 @@ class Host:
         self.tasks = Tasks()
         self.activities = Activities(self, activities)
         self.speakers = Speakers(self, speaks or nobody, activities)
+        self.peers = Peers(self)
         self.timers = Timers(clock, self._ring)
         self.runs = Runs(store, flows, heads)
         self.revisions = Revisions(store)
@@ -237,6 +239,7 @@ class Host:
         if run.terminal:
             if not head.inflight:  # else its end is on its way, and may yet fail
                 self._finished(run)
+                self.peers.tend(head, owed.abroad)
             return
         if run.parent_run is not None and head.told != run.status.value:
             head.told = run.status.value
@@ -249,6 +252,7 @@ class Host:
         self.speakers.tell(run.run_id)
         for node_id, wake_id in owed.speakers:
             self.speakers.start(head, node_id, wake_id)
+        self.peers.tend(head, owed.abroad)
         if unfinished or owed.instant or owed.dispatches or owed.talks:
             self.tasks.start(self._go_on(run.tenant, run.run_id))
 
@@ -257,7 +261,7 @@ class Host:
         self.activities.keep(run.run_id, [])
         self.speakers.keep(run.run_id, [])
         self._scopes.release(run.tenant, run.scope_id, run.run_id)
-        if run.parent_run is not None:
+        if run.parent_run is not None and not self.runs.knows(run):
             self.tasks.start(self._harvest(run.tenant, run.parent_run, run.run_id))
 
     def _ring(self, tenant: str, run_id: str) -> None:
@@ -288,7 +292,7 @@ class Host:
     async def _mirror(self, child: Run) -> None:
         """Let a parent show how its child waits."""
         if child.parent_run is not None and child.parent_node is not None and child.going:
-            command = tidings.waits(child, child.parent_node)
+            command = kin.waits(child, child.parent_node)
             await self._quietly(child.tenant, child.parent_run, command)
 
     async def _harvest(self, tenant: str, parent_run: str, child_run: str) -> None:
@@ -305,7 +309,7 @@ class Host:
             await self._mirror(child)
         elif child.parent_node is not None:
             parent = await self.runs.head(tenant, parent_run)
-            command = tidings.end(head, child.parent_node, parent.sealed, self.clock.millis())
+            command = kin.end_of(head, parent, self.clock.millis())
             await self._quietly(tenant, parent_run, command)
 
     async def recover(self) -> int:

@@ -1,5 +1,6 @@
 """The children of a run as they are now, which it may not have been told yet."""
 
+from moot.core.children import ChildEnded, ChildWaits
 from moot.core.run import Run
 from moot.core.tree import Seen
 from moot.engine.head import Head
@@ -14,6 +15,33 @@ def children_of(run: Run, family: dict[str, Head]) -> dict[str, Seen]:
         for child in waited
         if child is not None and child in family
     }
+
+
+def end_of(child: Head, parent: Head, at: int) -> ChildEnded:
+    """The end of a child, as its parent is told of it."""
+    run = child.run
+    assert run.parent_node is not None
+    return ChildEnded(
+        node_id=run.parent_node,
+        child_run=run.run_id,
+        status=run.status.value,
+        at=at,
+        variables={**run.variables, **run.channels, **child.messages},
+        outputs=run.outputs or {},
+        error=run.error,
+        sealed=parent.sealed,
+        runs=1 + run.spent,
+    )
+
+
+def waits(child: Run, node_id: str) -> ChildWaits:
+    """How a child waits, as its parent is told of it."""
+    return ChildWaits(
+        node_id=node_id,
+        child_run=child.run_id,
+        workflow_id=child.workflow_id,
+        status=child.status.value,
+    )
 
 
 def _seen(run: Run, family: dict[str, Head]) -> Seen:

@@ -6,6 +6,7 @@ crash by reading its recorded outcome. Only a later attempt of its node tries a 
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -15,8 +16,12 @@ from moot.core.errors import MootError
 from moot.core.events import NewEvent
 from moot.core.ids import logical_invocation_id
 from moot.core.outcomes import copied, raised
+from moot.core.run import EVERYTHING
 from moot.engine.ancestry import Histories
 from moot.store.protocol import LogStore
+
+#: how many effects were made on the way of whoever asks; None where nobody does
+made_here: ContextVar[list[str] | None] = ContextVar("made_here", default=None)
 
 
 class Reporter(Protocol):
@@ -57,6 +62,12 @@ class EffectUnknown(MootError):
     code, status = "effect_outcome_unknown", 409
 
 
+class ReplayMakesNothing(MootError):
+    """A replay says again what was recorded; whatever asks for more is refused at the door."""
+
+    code, status = "replay_source_missing", 409
+
+
 class Effect(Struct, frozen=True):
     """One intended effect of a node: the nth, on whom, and how it is made."""
 
@@ -91,6 +102,8 @@ class Ledger:
 
     async def once(self, reporter: Reporter, effect: Effect) -> Any:
         """The recorded outcome if there is one; otherwise make the effect and record it first."""
+        if reporter.inherited == EVERYTHING:
+            raise ReplayMakesNothing("A replay makes no effects.", runId=reporter.run_id)
         name = name_of(reporter, effect, reporter.run_id)
         key = (reporter.tenant, name)
         while (other := self._under_way.get(key)) is not None:
@@ -174,6 +187,8 @@ class Ledger:
     async def _made(
         self, reporter: Reporter, name: str, effect: Effect, payload: dict[str, Any]
     ) -> Any:
+        if (counted := made_here.get()) is not None:
+            counted.append(name)
         try:
             result = copied(await effect.call(name))
         except asyncio.CancelledError:

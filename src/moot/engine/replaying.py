@@ -53,6 +53,8 @@ class Replay(Turn):
         self._source = record.meant(source, self._history)
         self._now -= len(source)  # each decision has a moment of its own, none of them to come
         self._said = ""
+        #: whether the graph must be looked at whole: else only at what comes after ended nodes
+        self._scan = True
         self._next = 0
         #: sequence in the source -> in the fork
         self._places: dict[int, int] = {}
@@ -116,9 +118,12 @@ class Replay(Turn):
     def _next_decision(self, head: Head) -> list[NewEvent]:
         """What follows from the state alone."""
         run, flow, at = head.run, head.flow, self._moment()
-        events = decide(run, flow, Advance(at))
+        after = None if self._scan else tuple(self._ended.get(run.run_id, ()))
+        events = decide(run, flow, Advance(at, after))
         if events:
             return events
+        self._scan = False
+        self._ended.pop(run.run_id, None)
         for name in pending(run, flow).instant:
             if flow.nodes[name].type.kind is Kind.INSTANT:
                 return decide(run, flow, Compute(name, at, head.sealed))
@@ -173,6 +178,7 @@ class Replay(Turn):
         self._next += 1
         if event.timestamp != self._said:
             self._now, self._said = self._now + 1, event.timestamp
+        self._scan = self._scan or event.type == "run.resumed"
         new = record.retold(event, self._source_run, self._places)
         self._places[event.sequence] = head.run.next_sequence
         self._record(head, new)

@@ -10,7 +10,7 @@ from moot.core.events import ENGINE_VERSION, Event
 from moot.core.run import FOLD_VERSION, Run, apply
 from moot.engine.flows import Flows
 from moot.engine.head import Head, Heads
-from moot.engine.turn import inbox_rows
+from moot.engine.rows import inbox_rows
 from moot.store.protocol import Store
 
 PAGE = 2000
@@ -69,6 +69,15 @@ class Runs:
         """The head that has taken the place of a broken one, if it is there yet."""
         known = self._heads.get(head.run.tenant, head.run.run_id) if head.broken else None
         return known or head
+
+    def knows(self, child: Run) -> bool:
+        """Whether the parent of an ended run is at hand and has been told of the end."""
+        parent = self._heads.get(child.tenant, child.parent_run or "")
+        return (
+            parent is not None
+            and not parent.broken
+            and parent.run.children.get(child.run_id) is not None
+        )
 
     async def view(self, tenant: str, run_id: str) -> Head:
         """The run as it is on disk. Nothing is shown that a failed commit could take back."""

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from moot.clock import Clock
-from moot.core import children, inbox
+from moot.core import asking, children
 from moot.core.commands import (
     ENDING,
     Advance,
@@ -25,24 +25,25 @@ from moot.core.events import TERMINAL_TYPES, Event, NewEvent, encode, event_id, 
 from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem
 from moot.core.masking import sealed_event
+from moot.core.node_state import NODE_ENDS
 from moot.core.nodework import Emit
 from moot.core.orchestration import WorkerRefused
-from moot.core.origins import origin
-from moot.core.outcomes import Failed, NodeError
+from moot.core.outcomes import Failed
 from moot.core.participating import Participate, WakeReport
 from moot.core.pending import Owed, pending
 from moot.core.remembering import BEGINNINGS, marked
 from moot.core.replay import NO_RECORD
 from moot.core.resolving import Answer
-from moot.core.run import FOLD_VERSION, NODE_ENDS, Run, apply
+from moot.core.run import FOLD_VERSION, Run, apply
 from moot.core.starting import Limits
 from moot.core.status import NodeStatus
 from moot.engine.flows import Flows
 from moot.engine.head import Head
 from moot.engine.hub import Published
-from moot.engine.kin import children_of
+from moot.engine.kin import children_of, end_of
 from moot.engine.recollections import Revisions, note_of
-from moot.store.protocol import Append, ArtifactRow, Batch, EffectRow, InboxRow, RunRow
+from moot.engine.rows import SPOKEN, due_of, effect_rows, inbox_rows, message_ids, row_of
+from moot.store.protocol import Append, ArtifactRow, Batch
 
 #: a decision that causes more events than this is cut; the rest follows in the next commit
 MOST_EVENTS = 512
@@ -55,9 +56,6 @@ REACHING = TERMINAL_TYPES | {
 
 #: what nodes report and people answer: only the end of a node lets others begin
 WORDS = (Emit, Answer, WakeReport)
-
-#: events that carry a turn
-SPOKEN = {"conversation.exchanged": "turn", "conversation.closed": "finalTurn"}
 
 _json = msgspec.json.Encoder()
 _state = msgspec.json.Encoder()
@@ -84,6 +82,8 @@ class Turn:
         self.unfinished: set[str] = set()
         #: (tenant, run, workflow): what must be read before a run can go on
         self.wanted: set[tuple[str, str, str]] = set()
+        #: parent -> its children that began and ended in this batch, which it is yet to be told
+        self._over: dict[str, list[Head]] = {}
         #: tenants whose inbox this changes
         self.inboxes: set[str] = set()
         self._size = 0
@@ -149,6 +149,8 @@ class Turn:
                 self._dispatch(head, dispatches[0], at)
                 if run.next_sequence == before:
                     waiting.add(dispatches[0])
+            elif over := self._over.get(run_id):
+                self._decide(head, end_of(over.pop(0), head, at))
             elif owed.talks:
                 self._decide(head, Participate(owed.talks[0], at))
             else:
@@ -169,7 +171,7 @@ class Turn:
         if spec is not None and head.run.replayed:
             self._decide(head, FinishNode(node_id, state.attempt, Failed(NO_RECORD), at))
             return
-        if spec is not None and self._flows.known(head.run.tenant, spec.workflow_id) is None:
+        if spec is not None and not self._flows.at_hand(head.run.tenant, spec.workflow_id):
             self._without(head, node, spec.workflow_id, at)
             return
         self._decide(head, Dispatch(node_id, at, head.sealed))
@@ -180,11 +182,7 @@ class Turn:
         if node.type.dispatches and not self._flows.is_missing(tenant, workflow_id):
             self.wanted.add((tenant, head.run.run_id, workflow_id))
             return
-        error = NodeError(
-            code="unknown_child_workflow",
-            message=f"There is no workflow '{workflow_id}' to hand work to.",
-            retryable=False,
-        )
+        error = asking.nobody(workflow_id)
         if node.type.dispatches:
             self._decide(head, WorkerRefused(node.id, workflow_id, error, at))
         else:
@@ -248,7 +246,7 @@ class Turn:
             self.batch.notes.append(note_of(run, new.note, event, revision, self._now // 1000))
         elif new.type.startswith("moot.effect."):
             self.batch.effects += effect_rows(run, event)
-        elif new.type == "node.dispatched" and "childStatus" not in new.payload:
+        elif new.type == "node.dispatched" and asking.begins_here(new):
             self._spawn(head, str(new.node_id), str(new.payload["childRunId"]))
         elif new.type in TERMINAL_TYPES:
             self._end(head)
@@ -267,7 +265,7 @@ class Turn:
     def _spawn(self, parent: Head, node_id: str, child_run: str) -> None:
         """The child begins in the same batch as the event that names it."""
         node = parent.flow.nodes[node_id]
-        at = self._clock.millis()
+        at = self._now // 1000
         command = children.spawn(parent.run, node, at, parent.sealed, self._limits)
         spec = children.next_child(
             parent.run, node, at, parent.sealed, parent.run.nodes[node_id].children - 1
@@ -281,6 +279,8 @@ class Turn:
         self._decide(child, command)
         self._follow(child)
         self._now = now  # the decision that began the child may say more
+        if child.run.terminal and not child.run.messages:  # those are read from the disk
+            self._over.setdefault(parent.run.run_id, []).append(child)
 
     def _end(self, head: Head) -> None:
         """An ended run takes its children with it and forgets what was sealed."""
@@ -295,7 +295,7 @@ class Turn:
     def _cancel(self, parent: Head, child_run: str, reason: str) -> None:
         child = self._family.get(child_run)
         if child is not None and not detached(parent, child):
-            at = self._clock.millis()
+            at = self._now // 1000
             self._decide(child, CancelRun(at, reason=reason, parent_run=parent.run.run_id))
 
     def _ask(self, head: Head, append: Append) -> None:
@@ -350,73 +350,3 @@ def _stamped(run: Run, new: NewEvent, micros: int) -> Event:
         causation_id=cause or UNSET,
         hints=new.hints if new.hints is not None else UNSET,
     )
-
-
-def row_of(run: Run) -> RunRow:
-    fork = origin(run.forked_from)
-    return RunRow(
-        tenant=run.tenant,
-        run_id=run.run_id,
-        workflow_id=run.workflow_id,
-        status=run.status.value,
-        created_at=run.started_at,
-        updated_at=run.updated_at,
-        ended_at=run.ended_at or None,
-        parent_run=run.parent_run,
-        scope_id=run.scope_id,
-        error_code=run.error.get("code") if run.error else None,
-        next_sequence=run.next_sequence,
-        fork_of=fork.source_run_id if fork else None,
-        fork_seq=fork.from_seq if fork else None,
-        fork_mode=fork.mode if fork else None,
-        fork_note=fork.note if fork else None,
-    )
-
-
-def inbox_rows(run: Run) -> list[InboxRow]:
-    return [
-        InboxRow(
-            tenant=run.tenant,
-            item_id=item.id,
-            run_id=item.run_id,
-            node_id=item.node_id,
-            kind=item.kind,
-            question=item.question,
-            actions=item.actions,
-            asked_by=item.asked_by,
-            since=item.since,
-            deadline=item.deadline,
-        )
-        for item in inbox.items(run)
-    ]
-
-
-def message_ids(event: Event) -> list[tuple[str, int]]:
-    """The id a turn brought along; those the host makes are unique by themselves."""
-    turn = event.payload.get(SPOKEN.get(event.type, ""))
-    name = turn.get("messageId") if isinstance(turn, dict) else None
-    own = f"{event.payload.get('conversationId')}:"
-    return [(name, event.sequence)] if isinstance(name, str) and not name.startswith(own) else []
-
-
-def due_of(owed: Owed) -> int | None:
-    """When the host must look at the run again after a restart."""
-    if owed.instant or owed.dispatches or owed.activities or owed.children:
-        return 0
-    if owed.talks or owed.speakers:
-        return 0
-    return owed.due
-
-
-def effect_rows(run: Run, event: Event) -> list[EffectRow]:
-    """Where an effect of the run stands; one that a fork says again is its source's."""
-    if event.sequence < run.inherited:
-        return []
-    row = EffectRow(
-        tenant=run.tenant,
-        invocation_id=str(event.payload.get("invocationId", "")),
-        run_id=run.run_id,
-        sequence=event.sequence,
-        finished=event.type == "moot.effect.finished",
-    )
-    return [row]

@@ -13,6 +13,16 @@ class _Stamp(Struct, rename="camel"):
     sequence: int
 
 
+class _Named(Struct, rename="camel"):
+    memory_id: str
+
+
+class _Written(Struct):
+    type: str
+    payload: _Named
+
+
+_decode_written = msgspec.json.Decoder(_Written).decode
 _decode_stamp = msgspec.json.Decoder(_Stamp).decode
 
 
@@ -43,3 +53,14 @@ def altered(definition: Definition) -> str | None:
     if hashlib.sha256(definition.body).hexdigest() == definition.digest:
         return None
     return f"The definition of workflow {definition.workflow_id!r} does not match its digest."
+
+
+def unattested(body: bytes | None, memory_id: str) -> str | None:
+    """What is wrong when no event in the place of a memory's write tells of it."""
+    try:
+        found = _decode_written(body or b"")
+    except msgspec.MsgspecError:
+        found = None
+    if found is None or (found.type, found.payload.memory_id) != ("memory.written", memory_id):
+        return f"Something is remembered as {memory_id!r}, and no event tells of it."
+    return None

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from moot.core.errors import Conflict, NotProvided, RunNotFound, SequenceConflict
 from moot.store import cursor
-from moot.store.integrity import altered, misplaced
+from moot.store.integrity import altered, misplaced, unattested
 from moot.store.notes import Journal
 from moot.store.protocol import (
     IMPORTED,
@@ -298,7 +298,10 @@ class MemoryStore(Journal):
     # the whole
 
     async def verify(self) -> list[Problem]:
-        return [*self._misplaced(), *self._altered()]
+        return [*self._misplaced(), *self._altered(), *self._unattested()]
+
+    async def verify_log(self, tenant: str, run_id: str) -> list[Problem]:
+        return [p for p in self._misplaced() if (p.tenant, p.run_id) == (tenant, run_id)]
 
     def _misplaced(self) -> Iterator[Problem]:
         for run_id, log in self._logs.items():
@@ -310,6 +313,16 @@ class MemoryStore(Journal):
         for definition in self._definitions:
             if what := altered(definition):
                 yield Problem(tenant=definition.tenant, run_id="", sequence=-1, what=what)
+
+    def _unattested(self) -> Iterator[Problem]:
+        for note in self._notes:
+            log = self._log(note.tenant, note.run_id) or Log(note.tenant, 0)
+            body = log.events[note.sequence] if 0 <= note.sequence < len(log.events) else None
+            what = unattested(body, note.memory_id) if note.run_id else None
+            if what:
+                yield Problem(
+                    tenant=note.tenant, run_id=note.run_id, sequence=note.sequence, what=what
+                )
 
     async def stats(self) -> dict[str, Any]:
         statuses: dict[str, int] = {}

@@ -387,6 +387,9 @@ class Store(LogStore, IndexStore, RecordStore, NoteStore, Protocol):
         """Recompute every hash chain: flipped bytes, missing, added and reordered rows, cut tails,
         and definitions whose bytes no longer match their digest."""
 
+    async def verify_log(self, tenant: str, run_id: str) -> list[Problem]:
+        """The same for one log; [] also when this tenant has no such run."""
+
     async def stats(self) -> dict[str, Any]: ...
 
     async def backup(self, target: str) -> None:

@@ -11,6 +11,7 @@ from moot.core.ids import derived_id
 from moot.core.notes import Entry, Write
 from moot.core.remembering import SHORTEST_IN_NAMES
 from moot.engine.recollections import entry_of
+from moot.store.protocol import Note
 
 if TYPE_CHECKING:
     from moot.engine.activities import Context
@@ -54,6 +55,8 @@ class Memory:
         ref: str | None = None,
     ) -> Entry:
         name = self._name()
+        if (known := await self._written(name)) is not None:
+            return self._kept(known)
         await self._context.confirmed()  # what it has sealed on the way is a secret by now
         if memory_id is not None:
             memory_id = notes.check_id(self._hidden(memory_id, SHORTEST_IN_NAMES))
@@ -68,15 +71,13 @@ class Memory:
             expires_at=notes.check_end(expires_at, self._context.now()),
         )
         await self._write(write)
-        found = await self._host.store.written(self._context.tenant, name)
+        found = await self._written(name)
         assert found is not None
-        if found.content is None:
-            raise BadRequest("The entry has been forgotten since it was written.", field="id")
-        return entry_of(found)
+        return self._kept(found)
 
     async def delete(self, memory_id: str, *, ref: str | None = None) -> bool:
         write_id = self._name()
-        if await self._host.store.written(self._context.tenant, write_id) is not None:
+        if await self._written(write_id) is not None:
             return True
         if await self.get(memory_id, ref=ref) is None:
             return False
@@ -96,11 +97,19 @@ class Memory:
         here = self._context
         return derived_id("", here.run_id, here.node_id, str(here.earlier), str(self._writes))
 
+    async def _written(self, name: str) -> Note | None:
+        """What this write became in an earlier attempt; it stays as it is."""
+        return await self._host.store.written(self._context.tenant, name)
+
+    @staticmethod
+    def _kept(note: Note) -> Entry:
+        if note.content is None:
+            raise BadRequest("The entry has been forgotten since it was written.", field="id")
+        return entry_of(note)
+
     async def _write(self, write: Write) -> None:
-        """On disk when it returns; what an earlier attempt has written stays as it is."""
+        """On disk when it returns."""
         here = self._context
-        if await self._host.store.written(here.tenant, write.write_id) is not None:
-            return
         payload: dict[str, Any] = {
             "memoryRef": write.scope,
             "memoryId": write.memory_id,

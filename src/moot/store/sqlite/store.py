@@ -36,7 +36,7 @@ from moot.store.sqlite.readers import Readers
 from moot.store.sqlite.receipts import Receipts
 from moot.store.sqlite.refusals import StoreReadOnly
 from moot.store.sqlite.transaction import transaction
-from moot.store.sqlite.verify import verify
+from moot.store.sqlite.verify import verify, verify_log
 from moot.store.sqlite.writer import Writer
 
 T = TypeVar("T")
@@ -257,6 +257,9 @@ class SqliteStore:
 
     async def verify(self) -> list[Problem]:
         return await self._readers.run_alone(verify)
+
+    async def verify_log(self, tenant: str, run_id: str) -> list[Problem]:
+        return await self._readers.run_alone(lambda db: verify_log(db, tenant, run_id))
 
     async def stats(self) -> dict[str, Any]:
         return await self._readers.run(upkeep.stats, self._path)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from moot.store.integrity import altered, link, misplaced
+from moot.store.integrity import altered, link, misplaced, unattested
 from moot.store.protocol import Definition, Problem
 
 HEADS = """
@@ -20,6 +20,13 @@ FROM heads ORDER BY n
 EVENTS = """
 SELECT n, sequence, CAST(hash AS BLOB), CAST(body AS BLOB) FROM events ORDER BY n, sequence
 """
+ONE_HEAD = """
+SELECT n, CAST(tenant AS BLOB), CAST(run_id AS BLOB), next_sequence, CAST(hash AS BLOB)
+FROM heads WHERE run_id = ? AND tenant = ?
+"""
+ITS_EVENTS = """
+SELECT n, sequence, CAST(hash AS BLOB), CAST(body AS BLOB) FROM events WHERE n = ? ORDER BY sequence
+"""
 LOST_LOGS = """
 SELECT CAST(tenant AS BLOB), CAST(run_id AS BLOB) FROM runs
 WHERE NOT EXISTS (SELECT 1 FROM heads WHERE heads.n = runs.n)
@@ -27,6 +34,16 @@ WHERE NOT EXISTS (SELECT 1 FROM heads WHERE heads.n = runs.n)
 DEFINITIONS = """
 SELECT CAST(tenant AS BLOB), CAST(workflow_id AS BLOB), CAST(digest AS BLOB), CAST(body AS BLOB)
 FROM definitions ORDER BY id
+"""
+
+#: each write beside the event that should tell of it
+MEMORY = """
+SELECT CAST(m.tenant AS BLOB), CAST(m.run_id AS BLOB), m.sequence, CAST(m.memory_id AS BLOB),
+       CAST(e.body AS BLOB)
+FROM memory AS m
+LEFT JOIN heads AS h ON h.run_id = m.run_id AND h.tenant = m.tenant
+LEFT JOIN events AS e ON e.n = h.n AND e.sequence = m.sequence
+WHERE m.run_id <> '' ORDER BY m.n
 """
 
 Rows = Iterable[tuple[Any, ...]]
@@ -50,11 +67,25 @@ def verify(db: apsw.Connection) -> list[Problem]:
     problems = list(_guarded(_pages(db)))
     db.execute("BEGIN")
     try:
-        for check in (_logs, _lost_logs, _definitions):
+        for check in (_logs, _lost_logs, _definitions, _memory):
             problems += _guarded(check(db))
     finally:
         db.execute("ROLLBACK")
     return problems
+
+
+def verify_log(db: apsw.Connection, tenant: str, run_id: str) -> list[Problem]:
+    """What is wrong with one log: the first thing only."""
+    db.execute("BEGIN")
+    try:
+        heads = map(Head._make, db.execute(ONE_HEAD, (run_id, tenant)))
+        return [
+            problem
+            for head in list(heads)
+            for problem in _guarded(_log(head, db.execute(ITS_EVENTS, (head.n,))))
+        ]
+    finally:
+        db.execute("ROLLBACK")
 
 
 def _guarded(found: Iterator[Problem]) -> Iterator[Problem]:
@@ -133,6 +164,12 @@ def _definitions(db: apsw.Connection) -> Iterator[Problem]:
         )
         if what := altered(definition):
             yield Problem(tenant=definition.tenant, run_id="", sequence=-1, what=what)
+
+
+def _memory(db: apsw.Connection) -> Iterator[Problem]:
+    for tenant, run_id, sequence, memory_id, body in db.execute(MEMORY):
+        if what := unattested(body, _text(memory_id)):
+            yield Problem(tenant=_text(tenant), run_id=_text(run_id), sequence=sequence, what=what)
 
 
 def _of_the_file(what: str) -> Problem:

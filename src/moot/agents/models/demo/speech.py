@@ -51,11 +51,19 @@ ANSWERS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     (
-        r"\b(stop|worst|wrong|risk|undo|breaks?)\b",
+        r"\b(worst|wrong|risk|breaks?)\b",
+        (
+            "The worst is half a change that nobody finishes.",
+            "That we pay for it twice: once in work and once in trust.",
+            "That it nearly works, which is harder to leave than what fails.",
+        ),
+    ),
+    (
+        r"\b(stop|undo|give up)\b",
         (
             "If nothing is better after two weeks, we go back; that is the whole exit.",
-            "The worst is half a change that nobody finishes.",
             "I would stop the moment it needs a second exception.",
+            "One customer who has to call us twice about it.",
         ),
     ),
     (

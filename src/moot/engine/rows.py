@@ -1,0 +1,77 @@
+"""Rows that are derived from a run and its events, as the store keeps them."""
+
+from moot.core import inbox
+from moot.core.events import Event
+from moot.core.origins import origin
+from moot.core.pending import Owed
+from moot.core.run import Run
+from moot.store.protocol import EffectRow, InboxRow, RunRow
+
+#: events that carry a turn
+SPOKEN = {"conversation.exchanged": "turn", "conversation.closed": "finalTurn"}
+
+
+def row_of(run: Run) -> RunRow:
+    fork = origin(run.forked_from)
+    return RunRow(
+        tenant=run.tenant,
+        run_id=run.run_id,
+        workflow_id=run.workflow_id,
+        status=run.status.value,
+        created_at=run.started_at,
+        updated_at=run.updated_at,
+        ended_at=run.ended_at or None,
+        parent_run=run.parent_run,
+        scope_id=run.scope_id,
+        error_code=run.error.get("code") if run.error else None,
+        next_sequence=run.next_sequence,
+        fork_of=fork.source_run_id if fork else None,
+        fork_seq=fork.from_seq if fork else None,
+        fork_mode=fork.mode if fork else None,
+        fork_note=fork.note if fork else None,
+    )
+
+
+def inbox_rows(run: Run) -> list[InboxRow]:
+    return [
+        InboxRow(
+            tenant=run.tenant,
+            item_id=item.id,
+            run_id=item.run_id,
+            node_id=item.node_id,
+            kind=item.kind,
+            question=item.question,
+            actions=item.actions,
+            asked_by=item.asked_by,
+            since=item.since,
+            deadline=item.deadline,
+        )
+        for item in inbox.items(run)
+    ]
+
+
+def message_ids(event: Event) -> list[tuple[str, int]]:
+    """The id a turn brought along; those the host makes are unique by themselves."""
+    turn = event.payload.get(SPOKEN.get(event.type, ""))
+    name = turn.get("messageId") if isinstance(turn, dict) else None
+    own = f"{event.payload.get('conversationId')}:"
+    return [(name, event.sequence)] if isinstance(name, str) and not name.startswith(own) else []
+
+
+def due_of(owed: Owed) -> int | None:
+    """When the host must look at the run again after a restart."""
+    return 0 if owed.now else owed.due
+
+
+def effect_rows(run: Run, event: Event) -> list[EffectRow]:
+    """Where an effect of the run stands; one that a fork says again is its source's."""
+    if event.sequence < run.inherited:
+        return []
+    row = EffectRow(
+        tenant=run.tenant,
+        invocation_id=str(event.payload.get("invocationId", "")),
+        run_id=run.run_id,
+        sequence=event.sequence,
+        finished=event.type == "moot.effect.finished",
+    )
+    return [row]
