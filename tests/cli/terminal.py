@@ -79,9 +79,7 @@ class Glass:
 class Person:
     """Types at a command and reads its screen."""
 
-    def __init__(
-        self, folder: Path, *words: Any, columns: int = 100, **environment: str
-    ) -> None:
+    def __init__(self, folder: Path, *words: Any, columns: int = 100, **environment: str) -> None:
         self._master, slave = pty.openpty()
         size = struct.pack("HHHH", 40, columns, 0, 0)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, size)

@@ -12,6 +12,10 @@ from moot.core.events import Event
 from moot.core.waiting import Conversation
 
 
+#: what minutes tell of a member beside its id
+PROFILE = ("name", "role", "model")
+
+
 class Line(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """A turn, or a sentence about what somebody did."""
 
@@ -76,6 +80,12 @@ def _take(found: Minutes, event: Event, said: dict[str, Any], people: dict[str, 
             found.decision = read(said.get("outcome"))
             found.outcome = None if found.decision else said.get("outcome")
             _turn(found, event, said.get("finalTurn"), people)
+        case "moot.participation.set":
+            _introduce(found, said.get("members"))
+        case "moot.vote.called":
+            _note(found, event, str(said.get("by")), f"put to the vote: {said.get('decision')}")
+        case "moot.participation.continued":
+            _note(found, event, str(said.get("by")), "let it go on")
         case "moot.participant.joined":
             people[str(said.get("participantId"))] = None
             _note(found, event, str(said.get("by")), f"invited {said.get('participantId')}")
@@ -85,6 +95,18 @@ def _take(found: Minutes, event: Event, said: dict[str, Any], people: dict[str, 
             _note(found, event, str(said.get("from")), _sentence(said.get("content")))
         case _:
             pass
+
+
+def _introduce(found: Minutes, members: Any) -> None:
+    """How the members of a led conversation are called, what for, and who speaks for them."""
+    profiles = {
+        str(member.get("agentId")): _object(member.get("profile"))
+        for member in (members if isinstance(members, list) else [])
+        if isinstance(member, dict)
+    }
+    for member in found.participants:
+        profile = profiles.get(member["agentId"], {})
+        member |= {key: str(profile[key]) for key in PROFILE if profile.get(key)}
 
 
 def _turn(found: Minutes, event: Event, said: Any, people: dict[str, None]) -> None:

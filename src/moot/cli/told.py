@@ -87,8 +87,9 @@ class Teller:
     def _tally(self, votes: dict[str, dict[str, Any]]) -> list[Told]:
         if not votes:
             return []
-        rows = []
-        for name, vote in votes.items():
+        rows, seats = [], [seat.agent_id for seat in self._room.seats]
+        for name in sorted(votes, key=[*seats, *votes].index):
+            vote = votes[name]
             why = f" ({output.one_line(str(vote['reason']))})" if vote.get("reason") else ""
             word = output.one_line(str(vote.get("vote", "abstain")))
             rows.append(f"{self._room.called(name)} {word}{why}")

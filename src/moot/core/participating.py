@@ -137,7 +137,10 @@ def _close(
         else {"by": name, "vote": str(said.get("vote", "abstain"))}
         for name, said in floor.votes.items()
     ]
-    decision: dict[str, Any] = {"text": floor.proposal, "votes": votes}
+    outvoted = sum({"no": 1, "yes": -1}.get(vote["vote"], 0) for vote in votes) > 0
+    by_itself = floor.closer is None  # a person may decide against the votes, and says so
+    text = f"Not adopted: {floor.proposal}" if outvoted and by_itself else floor.proposal
+    decision: dict[str, Any] = {"text": text, "votes": votes}
     decision["dissent"] = [
         {"by": vote["by"], "text": vote.get("reason", "votes no")}
         for vote in votes
@@ -150,7 +153,7 @@ def _close(
         who = Speaker(HOST, (floor.closer, *floor.votes), admin=True)
     else:
         moderator = str(floor.policy.moderator)
-        said = f"Decided: {floor.proposal}"
+        said = text if outvoted else f"Decided: {text}"
         value["turn"] = {"role": "agent", "speakerId": moderator, "content": said}
         who = Speaker(HOST, (moderator, *floor.votes), admin=True)
     return take_turn(run, flow, node, Answer(node_id=node.id, value=value, who=who, at=at))
