@@ -11,7 +11,6 @@ from moot.core.decisions import Decision, read
 from moot.core.events import Event
 from moot.core.waiting import Conversation
 
-
 #: what minutes tell of a member beside its id
 PROFILE = ("name", "role", "model")
 

@@ -54,8 +54,8 @@ class Council:
         self._keyboard = Keyboard() if self._editor else None
         self._ended: Exit | None = None
         self._stay, self._looked = False, True
-        #: turns that have been shown
-        self.turns = 0
+        #: turns that have been shown, and the newest event that came
+        self.turns, self._seen = 0, -1
 
     @property
     def interactive(self) -> bool:
@@ -68,7 +68,7 @@ class Council:
 
     def follow(self, after: int, stay: bool = False) -> Exit:
         """Raises Left when the person leaves, also by Ctrl-C."""
-        self._stay = stay
+        self._stay, self._seen = stay, after
         self._live.read(self._thread, time.monotonic())
         feed = Feed(self._client, self.thread_id, after)
         with self._screen:
@@ -124,6 +124,7 @@ class Council:
 
     def _event(self, event: dict[str, Any]) -> None:
         """Of this conversation only: a run may have several."""
+        self._seen = event["sequence"]
         told_of = event["payload"].get("conversationId")
         self._conversation = self._conversation or self._mine(event)
         if told_of is not None and self._conversation not in (None, told_of):
@@ -151,6 +152,8 @@ class Council:
         floor = self._thread.get("floor")
         if floor is None or not floor["atRest"] or not self._thread["open"]:
             return
+        if self._seen < self._thread["lastSequence"]:
+            return  # more is on its way
         if self.interactive:
             self._say(waits_for(self._thread))
         elif not self._stay:
