@@ -16,7 +16,7 @@ from typing import Any
 
 from real_server import server_environment
 
-PATIENCE = 60
+PATIENCE = 40
 
 
 class Glass:
@@ -88,7 +88,7 @@ class Person:
             [sys.executable, "-m", "moot.cli", *map(str, words)],
             stdin=slave, stdout=slave, stderr=slave, cwd=folder, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-            env=server_environment(TERM="xterm", **environment),
+            env=server_environment(**{"TERM": "xterm", **environment}),
         )  # fmt: skip
         os.close(slave)
 
@@ -101,10 +101,10 @@ class Person:
     def until(self, *wanted: str) -> str:
         """The screen, once it shows all of these; a pattern each."""
         deadline = time.monotonic() + PATIENCE
-        while not all(re.search(pattern, self.glass.text) for pattern in wanted):
+        while not all(re.search(pattern, self.glass.text, re.M) for pattern in wanted):
             assert time.monotonic() < deadline, f"no {wanted} in:\n{self.glass.text}"
             if not self._read(1.0) and self.process.poll() is not None:
-                missing = [one for one in wanted if not re.search(one, self.glass.text)]
+                missing = [one for one in wanted if not re.search(one, self.glass.text, re.M)]
                 assert not missing, f"ended without {missing}:\n{self.glass.text}"
         return self.glass.text
 

@@ -55,7 +55,8 @@ class Terminal:
             import tty
 
             self._before = termios.tcgetattr(sys.stdin)
-            tty.setcbreak(sys.stdin)  # Ctrl-C still interrupts
+            # Ctrl-C still interrupts, and what was typed ahead is not lost
+            tty.setcbreak(sys.stdin, termios.TCSADRAIN)
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -125,12 +126,12 @@ def laid_out(told: Told, columns: int) -> list[str]:
     indent = cell_len(click.unstyle(told.head)) + 2 if told.head else 0
     room = max(LEAST_COLUMNS // 2, columns - indent - 1)
     lines = wrapped(told.text, room)
-    if told.tail:
-        tail = click.unstyle(told.tail)
+    tail = click.unstyle(told.tail)
+    if tail and cell_len(tail) <= room:
         if cell_len(lines[-1]) + 2 + cell_len(tail) <= room:
             lines[-1] += " " * (room - cell_len(lines[-1]) - cell_len(tail)) + told.tail
         else:
-            lines.append(" " * max(0, room - cell_len(tail)) + told.tail)
+            lines.append(" " * (room - cell_len(tail)) + told.tail)
     if told.quiet:
         lines = [click.style(line, dim=True) for line in lines]
     head = f"{told.head}  " if told.head else ""
