@@ -137,7 +137,9 @@ def test_somebody_is_invited_into_an_open_council_and_speaks(person: At) -> None
     assert me.end() == 0
 
 
-def test_the_moderators_proposal_is_offered_and_can_be_changed(person: At, hall: ServerProcess) -> None:
+def test_the_moderators_proposal_is_offered_and_can_be_changed(
+    person: At, hall: ServerProcess
+) -> None:
     me = person("convene", QUESTION, *ALL, "--rounds", "1", "--vote")
     me.until(r"   —  vote: Ada ", "all is said")
     me.enter("/close")
@@ -208,7 +210,9 @@ def test_nothing_that_is_said_draws_on_the_screen(person: At, hall: ServerProces
     assert me.end() == 0
 
 
-def test_without_colours_and_on_a_dumb_terminal_it_reads_the_same(person: At, hall: ServerProcess) -> None:
+def test_without_colours_and_on_a_dumb_terminal_it_reads_the_same(
+    person: At, hall: ServerProcess
+) -> None:
     thread_id = threads(hall, "--rounds", "1", "--close", "moderator")
     Cli(hall.folder)("watch", thread_id, "--wait")
     plain = person("watch", thread_id, "--from-start", NO_COLOR="1")
