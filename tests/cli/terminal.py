@@ -17,6 +17,8 @@ from typing import Any
 from real_server import server_environment
 
 PATIENCE = 40
+#: what the line that is being typed begins with
+MARK = "\u203a"
 
 
 class Glass:

@@ -222,7 +222,7 @@ def test_the_words_of_an_answer_come_to_a_terminal_as_they_are_spoken(moot: Cli)
     assert done.code == 0
     text = done.out.replace("\r\n", "\n")
     assert text.count("\n") == 1
-    assert text.endswith(".\n") or text.endswith("?\n")
+    assert text.endswith((".\n", "?\n"))
 
 
 def test_agents_are_listed_and_shown(moot: Cli) -> None:

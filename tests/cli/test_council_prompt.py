@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli_helpers import Cli
 from council_room import ALL, QUESTION, last, thread, threads, write_agents
-from terminal import Person
+from terminal import MARK, Person
 
 from real_server import ServerProcess, server_environment
 
@@ -73,15 +73,15 @@ def test_a_person_takes_part_steers_and_closes_with_a_vote(person: At, hall: Ser
 
 def test_words_stream_above_the_line_that_is_being_typed(person: At) -> None:
     me = person("convene", QUESTION, *ALL, columns=70)
-    me.until("^›")
+    me.until(f"^{MARK}")
     me.type("half a thought")
-    me.until(r" · (Ada|Bo|Cy)  \w+", "› half a thought$")
+    me.until(r" · (Ada|Bo|Cy)  \w+", f"{MARK} half a thought$")
     for _ in range(7):
         me.type("\x1b[D")  # to the left, behind "half a"
     me.type("\x0bgood idea")
-    me.until("all is said", "› half a good idea$")
-    assert me.glass.lines[-1].startswith("› half a good idea")
-    assert me.glass.column == len("› half a good idea")
+    me.until("all is said", f"{MARK} half a good idea$")
+    assert me.glass.lines[-1].startswith(f"{MARK} half a good idea")
+    assert me.glass.column == len(f"{MARK} half a good idea")
     assert settled(me.glass.text) == [str(number) for number in range(8)]
     me.type("\x15")
     me.enter("/quit")
@@ -93,13 +93,13 @@ def test_tab_completes_names_and_commands_and_arrows_bring_back_lines(person: At
     me.until("nobody has anything to answer")
     me.type("@")
     me.type("\t")
-    me.until("@ada  @bo", "› @$")
+    me.until("@ada  @bo", f"{MARK} @$")
     me.type("b\twhy?\r")
     me.until(r"1 you → Bo  why\?", r"2 Bo ")
     me.type("/pa\t")
-    me.until("› /pause$")
+    me.until(f"{MARK} /pause$")
     me.type("\x15\x1b[A")
-    me.until(r"› @bo why\?$")
+    me.until(rf"{MARK} @bo why\?$")
     me.type("\x04")  # the end of the keyboard means nothing in the middle of a line
     me.type("\x15\x04")
     assert me.end() == 0

@@ -3,7 +3,7 @@
 import re
 
 from cli_helpers import Cli
-from terminal import Person
+from terminal import MARK, Person
 
 
 def test_the_demo_seats_a_council_and_ends_with_a_decision_and_minutes(alone: Cli) -> None:
@@ -11,7 +11,8 @@ def test_the_demo_seats_a_council_and_ends_with_a_decision_and_minutes(alone: Cl
     assert done.code == 0, done.err
     banner, seated, seats, *rest = done.lines()
     assert re.fullmatch(
-        r"moot \S+ · http://127\.0\.0\.1:\d+ · data moot-demo\.db · model: demo \(offline, no key\)",
+        r"moot \S+ · http://127\.0\.0\.1:\d+ · data moot-demo\.db"
+        r" · model: demo \(offline, no key\)",
         banner,
     )
     question = "Should a 4-person startup rewrite its billing service?"
@@ -56,7 +57,7 @@ def test_a_demo_that_is_stopped_has_kept_its_turns_and_can_be_gone_on_with(alone
 def test_a_person_can_take_part_in_the_demo(alone: Cli) -> None:
     me = Person(alone.folder, "demo", MOOT_DEMO_WPS="60")
     try:
-        me.until("^›")
+        me.until(f"^{MARK}")
         me.enter("@bo what would you build first?")
         me.until(r"you → Bo  what would you build first\?", "Minutes written to moot-demo.md")
         assert me.end() == 0

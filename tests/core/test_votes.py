@@ -4,12 +4,13 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
-from simulator import ADA, Life, World, compiled, definition, node
+from hypothesis import given, settings
+from simulator import ADA, TENANT, Life, World, compiled, definition, node
 from test_participation import council, end, floor_of, speakers, talk_on, woken
 
 from moot.core.errors import BadRequest, Forbidden, ThreadPaused
 from moot.core.threads import Control
+from moot.core.verification import verify
 
 VOTERS = ["host:ada", "host:bo", "host:cy"]
 
@@ -39,6 +40,21 @@ def test_everybody_votes_on_what_a_person_proposes_and_it_is_closed_in_his_name(
         "dissent": [{"by": "host:bo", "text": "Too early."}],
     }
     assert closed["finalTurn"]["content"] == "user:ada closed the conversation."
+
+
+def test_a_moderator_that_is_outvoted_says_so_and_a_person_decides_all_the_same() -> None:
+    for closer, text in (("moderator", "Not adopted: We ship."), ("person", "We ship.")):
+        policy = {"rounds": 1, "moderator": "host:mo", "vote": True, "close": closer}
+        world, life = council(policy)
+        while woken(life)[0][1] != "vote":
+            end(world, life, answer={"decision": "We ship."})
+        if closer == "person":
+            steer(world, life, vote={"close": True})
+        for vote in ("no", "yes", "no"):
+            end(world, life, "answered", answer={"vote": vote})
+        closed = life.told("conversation.closed")[0].payload
+        assert closed["outcome"]["text"] == text
+        assert len(closed["outcome"]["dissent"]) == 2
 
 
 def test_a_vote_that_is_not_to_close_leaves_that_to_a_person() -> None:
@@ -115,6 +131,7 @@ def test_who_is_invited_later_is_given_the_floor_and_who_leaves_is_not() -> None
     assert woken(life) == [("host:ada", "speak")]
     talk_on(world, life)
     assert speakers(life) == ["ada", "ada"]
+    assert verify(life.flow, TENANT, life.run.run_id, life.log) is None
 
 
 def test_a_person_who_is_invited_is_not_waited_for() -> None:
@@ -124,6 +141,7 @@ def test_a_person_who_is_invited_is_not_waited_for() -> None:
     assert speakers(life) == ["ada", "bo"]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["end", "vote", "close", "continue", "say", "pause"]), max_size=25))
 def test_however_often_a_vote_is_called_it_comes_to_rest_or_closes_once(moves: list[str]) -> None:
     world, life = council({"rounds": 2, "moderator": "host:mo", "vote": True})
@@ -133,7 +151,9 @@ def test_however_often_a_vote_is_called_it_comes_to_rest_or_closes_once(moves: l
             break
         match move:
             case "end" if floor_of(life).wakes:
-                end(world, life, answer={"decision": "We ship.", "vote": "yes"})
+                spoken = woken(life)[0][1] in ("speak", "synthesise")
+                said = {"decision": "We ship.", "vote": "yes"}
+                end(world, life, "spoke" if spoken else "answered", answer=said)
             case "vote" | "close" if not talk.state.paused:
                 steer(world, life, vote={"decision": move, "close": move == "close"})
             case "continue":
@@ -148,5 +168,6 @@ def test_however_often_a_vote_is_called_it_comes_to_rest_or_closes_once(moves: l
     assert len(life.told("conversation.closed")) <= 1
     floor = floor_of(life)
     assert not floor.wakes
+    assert verify(life.flow, TENANT, life.run.run_id, life.log) is None
     if not life.run.conversations["convo"].open:
         assert life.told("conversation.closed")[0].payload["outcome"]["text"] == floor.proposal
