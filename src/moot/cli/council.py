@@ -189,10 +189,13 @@ class Council:
         self._screen.tell([Told(output.lines(text), click.style("   !", fg="red"))])
 
     def _way_out(self, trouble: Trouble) -> str:
-        if "roster" in trouble.details and "closed" in str(trouble):
-            again = f"moot fork {self.thread_id}@0 --set 'input.participants=[…]'"
-            return f"{trouble} Begin again with everybody: {again}; or convene with --open."
-        return str(trouble)
+        """A closed roster stays closed; another council can begin where this one did."""
+        said, roster = trouble.details, trouble.details.get("roster")
+        if not isinstance(roster, list) or "participant" not in said:
+            return str(trouble)
+        members = [{"agentId": str(name)} for name in [*roster, said["participant"]]]
+        given = json.dumps(members, separators=(",", ":"))
+        return f"{trouble} moot fork {self.thread_id}@0 --set 'input.participants={given}'"
 
     def _do(self, said: typed.Typed) -> None:
         match said:
