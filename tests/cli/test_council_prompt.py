@@ -192,7 +192,7 @@ def test_ctrl_c_leaves_the_terminal_as_it_was(person: At, hall: ServerProcess) -
 def test_who_comes_back_has_the_prompt_again(person: At, hall: ServerProcess) -> None:
     thread_id = threads(hall, "--policy", "addressed")
     me = person("watch", thread_id[:14])
-    me.until("1 turns so far|1 turn so far", "nobody has anything to answer")
+    me.until("1 turn so far", "nobody has anything to answer")
     me.enter("@mo, well?")
     me.until("1 you → Mo", "2 Mo ")
     me.enter("/close")

@@ -12,7 +12,9 @@ import pytest
 
 from real_server import ROOT, component_missing, server_environment
 
-LEFT_OUT = (".git", ".venv", "demo", "moot-demo.*", ".*_cache", "__pycache__", ".hypothesis", "*.db*")
+LEFT_OUT = (
+    ".git", ".venv", "demo", "moot-demo.*", ".*_cache", "__pycache__", ".hypothesis", "*.db*",
+)  # fmt: skip
 SERVE = ".venv/bin/moot serve"
 
 START = """\

@@ -1,7 +1,7 @@
 """``moot convene``: put a question to a council, and be there."""
 
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -78,7 +78,8 @@ def convene(options: Options, question: str, **given: Any) -> Exit:
     if given["detach"]:
         _show_id(options, thread_id)
         return Exit.OK
-    return attend(api, client, thread_id, prompt=not given["no_prompt"], as_json=options.json)
+    how = Attending(prompt=not given["no_prompt"], as_json=options.json, mine=True)
+    return attend(api, client, thread_id, how)
 
 
 def asked(question: str, **given: Any) -> dict[str, Any]:
@@ -119,18 +120,28 @@ def _show_id(options: Options, thread_id: str) -> None:
         click.echo(thread_id)
 
 
-def attend(
-    api: Api, client: Client, thread_id: str, prompt: bool, as_json: bool, after: int = -1,
-    stay: bool = False,
-) -> Exit:  # fmt: skip
+class Attending(NamedTuple):
+    """How a thread is followed."""
+
+    prompt: bool = True
+    as_json: bool = False
+    #: the newest event that is not to be shown
+    after: int = -1
+    #: also while it waits for a person
+    stay: bool = False
+    #: whoever put the question is who watches
+    mine: bool = False
+
+
+def attend(api: Api, client: Client, thread_id: str, how: Attending) -> Exit:
     """Follow a thread until it ends or is left, and say how to come back."""
     from moot.cli.council import Council, Left, threads, waits_for
 
     thread = api.get(threads(thread_id))
-    shown = Council(api, client, thread, prompt and sys.stdin.isatty(), as_json)
+    shown = Council(api, client, thread, how.prompt and sys.stdin.isatty(), how.as_json, how.mine)
     shown.tell(header(thread))
     try:
-        end = shown.follow(after, stay)
+        end = shown.follow(how.after, how.stay)
     except Left:
         name = output.short(thread_id)
         output.complain(f"You left; the council goes on. Come back: moot watch {name}")

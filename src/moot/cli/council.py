@@ -15,7 +15,7 @@ from moot.cli.feed import Feed, Frame
 from moot.cli.live import Live
 from moot.cli.room import Room
 from moot.cli.screen import Keyboard, Pipe, Screen, Terminal
-from moot.cli.told import Teller, Told, note
+from moot.cli.told import Teller, Told, note, turn_of
 from moot.cli.trouble import Exit, Trouble
 
 ENDS = {"conversation.closed": Exit.OK, "run.failed": Exit.FAILED, "run.cancelled": Exit.FAILED}
@@ -28,17 +28,24 @@ def threads(thread_id: str, *more: str) -> str:
     return path_of("v1", "host", "moot", "threads", thread_id, *more)
 
 
-class Left(Exception):
-    """The person has gone; the council has not."""
+class Left(KeyboardInterrupt):
+    """The person has gone, by a word or by Ctrl-C; the council has not."""
 
 
 class Council:
     """One thread, followed until it is closed, or until only a person can help it on."""
 
     def __init__(
-        self, api: Api, client: Client, thread: dict[str, Any], prompt: bool, as_json: bool = False
+        self,
+        api: Api,
+        client: Client,
+        thread: dict[str, Any],
+        prompt: bool,
+        as_json: bool = False,
+        mine: bool = False,
     ) -> None:
-        self._api, self._client, self._as_json = api, client, as_json
+        """``mine``: whoever put the question is who watches."""
+        self._api, self._client, self._as_json, self._mine = api, client, as_json, mine
         self.thread_id = str(thread["threadId"])
         self._thread = thread
         self._conversation: str | None = None
@@ -72,6 +79,8 @@ class Council:
         self._live.read(self._thread, time.monotonic())
         feed = Feed(self._client, self.thread_id, after)
         with self._screen:
+            if self.interactive:
+                self._say("type to take part; @NAME addresses one, /help lists the rest")
             try:
                 while self._ended is None:
                     self._draw()
@@ -126,11 +135,13 @@ class Council:
         """Of this conversation only: a run may have several."""
         self._seen = event["sequence"]
         told_of = event["payload"].get("conversationId")
-        self._conversation = self._conversation or self._mine(event)
+        self._conversation = self._conversation or self._named(event)
         if told_of is not None and self._conversation not in (None, told_of):
             return
         if self._as_json:
             output.json_line(event)
+        if self._mine and event["type"] == "conversation.opened":
+            self._room.me = str(turn_of(event).get("from"))
         self._live.follow(event, time.monotonic())
         if not self._as_json:
             self._screen.tell(self._teller.tell(event))
@@ -138,7 +149,7 @@ class Council:
         self._ended = ENDS.get(event["type"])
         self._looked = True
 
-    def _mine(self, event: dict[str, Any]) -> str | None:
+    def _named(self, event: dict[str, Any]) -> str | None:
         named = event["payload"].get("conversationId")
         return named if event.get("nodeId") == self._thread["nodeId"] else None
 
@@ -206,6 +217,7 @@ class Council:
                 self._api.post(path, {"resumeValue": {"turn": turn}})
             case typed.Steer(content):
                 self._steer(content)
+                self._remark(content)
             case typed.Choose(word, which):
                 self._steer({word: which or self._only(word)})
             case typed.Close(decision, vote):
@@ -217,6 +229,16 @@ class Council:
 
     def _steer(self, content: dict[str, Any]) -> None:
         self._api.post(threads(self.thread_id, "controls"), {"content": content})
+
+    def _remark(self, content: dict[str, Any]) -> None:
+        """Who is invited and not known here must speak by itself."""
+        name = str(content.get("invite", {}).get("participant_id", ""))
+        if not name or ":" in name:
+            return
+        try:
+            self._api.get(path_of("v1", "host", "moot", "agents", name))
+        except Trouble as trouble:
+            self._complain(f"{trouble} It is waited for, and speaks with a key of its own.")
 
     def _only(self, word: str) -> str:
         """What waits for this word, when it is one thing."""

@@ -3,23 +3,27 @@
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from moot.cli import output
+from moot.cli import output, quantities
 from moot.cli.options import Options, place
 from moot.cli.trouble import Exit, Trouble
+
+if TYPE_CHECKING:
+    from moot.cli.client import Api
+    from moot.cli.council import Council
 
 QUESTION = "Should a 4-person startup rewrite its billing service?"
 SEATS = ("ada", "bo", "cy")
 MODERATOR = "mo"
 STOP_SECONDS = 10
 #: words a second: to read along, and where nobody does
-AT_EASE, AT_ONCE = "20", "40"
+AT_EASE, AT_ONCE = "24", "100"
 
 
 @click.command()
@@ -38,32 +42,39 @@ def demo(database: str, fresh: bool, no_prompt: bool) -> Exit:
 
 
 def _shown(database: Path, minutes: Path | None, prompt: bool) -> Exit:
-    from moot.cli.client import Client, to_write
-    from moot.cli.council import Council, Left, threads
-
-    shown: Council | None = None
+    seen: list[Council] = []
     try:
-        with _server(database) as url:
+        with _server(database) as address:
+            from moot.cli.client import to_write  # while the server starts
+
             options = Options()
-            options.server, options.database = url, str(database)
+            options.database = str(database)
+            options.server = address()
             api = to_write(options)
-            body = {"question": QUESTION, "participants": [*SEATS, MODERATOR],
-                    "moderator": MODERATOR,
-                    "policy": {"rounds": 2, "vote": True, "close": "moderator"}}  # fmt: skip
-            thread_id = str(api.post("/v1/host/moot/councils", body)["threadId"])
-            thread = api.get(threads(thread_id))
-            _introduce(thread["floor"])
-            shown = Council(api, Client(place(options)), thread, prompt and sys.stdin.isatty())
-            end = shown.follow(-1)
-            _keep(api, thread_id, minutes)
-    except (Left, KeyboardInterrupt):
-        turns = shown.turns if shown else 0
+            seen.append(_seated(api, options, prompt))
+            end = seen[0].follow(-1)
+            _keep(api, seen[0].thread_id, minutes)
+    except KeyboardInterrupt:
+        turns = seen[0].turns if seen else 0
         again = f" Resume: {_program()} serve {database}" if minutes else ""
-        click.echo(f"Stopping… {turns} turn{'s' * (turns != 1)} saved.{again}")
+        click.echo(f"Stopping… {quantities.counted(turns, 'turn')} saved.{again}")
         return Exit.OK
     if minutes is not None:
-        _go_on(database, thread_id)
+        _go_on(database, seen[0].thread_id)
     return end
+
+
+def _seated(api: "Api", options: Options, prompt: bool) -> "Council":
+    from moot.cli.client import Client
+    from moot.cli.council import Council, threads
+
+    body = {"question": QUESTION, "participants": [*SEATS, MODERATOR], "moderator": MODERATOR,
+            "policy": {"rounds": 2, "vote": True, "close": "moderator"}}  # fmt: skip
+    thread_id = str(api.post("/v1/host/moot/councils", body)["threadId"])
+    thread = api.get(threads(thread_id))
+    _introduce(thread["floor"])
+    shown = prompt and sys.stdin.isatty()
+    return Council(api, Client(place(options)), thread, shown, mine=True)
 
 
 def _introduce(floor: dict[str, Any]) -> None:
@@ -78,7 +89,7 @@ def _introduce(floor: dict[str, Any]) -> None:
     click.echo(f"  {seats}   moderator: {moderator}\n")
 
 
-def _keep(api: Any, thread_id: str, minutes: Path | None) -> None:
+def _keep(api: "Api", thread_id: str, minutes: Path | None) -> None:
     from moot.cli.council import threads
 
     path = f"{threads(thread_id, 'export')}?format=md"
@@ -110,9 +121,9 @@ def _program() -> str:
 
 
 @contextmanager
-def _server(database: Path) -> Iterator[str]:
-    """A server of its own on a free port; its log goes to a file beside the database."""
-    from moot import __version__
+def _server(database: Path) -> Iterator[Callable[[], str]]:
+    """A server of its own on a free port, and how to learn its address once it listens; its log
+    goes to a file beside the database."""
     from moot.config import with_defaults
 
     samples = Path(__file__).parents[1] / "agents" / "samples"
@@ -125,16 +136,22 @@ def _server(database: Path) -> Iterator[str]:
             command, stdout=subprocess.PIPE, stderr=errors, text=True, env=pace,
             start_new_session=True,  # Ctrl-C is for the one who watches
         )  # fmt: skip
-    assert child.stdout is not None
     try:
-        banner = child.stdout.readline().strip()
-        if not banner:
-            raise Trouble(f"the server did not start; {log} says: {log.read_text().strip()}")
-        url = next(word for word in banner.split() if word.startswith("http"))
-        click.echo(f"moot {__version__} · {url} · data {database} · model: demo (offline, no key)")
-        yield url
+        yield lambda: _address(child, log, database)
     finally:
         _stop(child)
+
+
+def _address(child: "subprocess.Popen[str]", log: Path, database: Path) -> str:
+    from moot import __version__
+
+    assert child.stdout is not None
+    banner = child.stdout.readline().strip()
+    if not banner:
+        raise Trouble(f"the server did not start; {log} says: {log.read_text().strip()}")
+    url = next(word for word in banner.split() if word.startswith("http"))
+    click.echo(f"moot {__version__} · {url} · data {database} · model: demo (offline, no key)")
+    return url
 
 
 def _stop(child: "subprocess.Popen[str]") -> None:

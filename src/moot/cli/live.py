@@ -7,6 +7,7 @@ import click
 from moot.cli import output
 from moot.cli.room import Room
 from moot.cli.screen import wrapped
+from moot.cli.told import listed, turn_of
 
 #: rows for the words of all who speak
 MOST_ROWS = 8
@@ -65,14 +66,14 @@ class Live:
         said = event["payload"]
         match event["type"]:
             case "moot.participation.decided":
-                for wake in said.get("wakes", []):
+                for wake in listed(said.get("wakes")):
                     task = (str(wake.get("agentId")), str(wake.get("task")), now)
                     self._wakes[str(wake.get("wakeId"))] = task
             case "moot.participation.answered":
                 self._wakes.pop(str(said.get("wakeId")), None)
                 self._hush(str(said.get("agentId")))
             case "conversation.exchanged":
-                self._hush(str(said.get("turn", {}).get("from")))
+                self._hush(str(turn_of(event).get("from")))
             case "moot.participant.left":
                 gone = said.get("participantId")
                 self._wakes = {key: one for key, one in self._wakes.items() if one[0] != gone}

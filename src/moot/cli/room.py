@@ -16,7 +16,7 @@ class Room:
     """Filled from the thread as it is read, and by the events that come."""
 
     def __init__(self, me: str = "user") -> None:
-        self._me = me
+        self.me = me
         self._seats: dict[str, Seat] = {}
 
     @property
@@ -42,7 +42,7 @@ class Room:
             self.learn(name, profile)
 
     def called(self, name: str) -> str:
-        if name in (self._me, "user"):
+        if name in (self.me, "user"):
             return "you"
         if name == "system":
             return "moot"

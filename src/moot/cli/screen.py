@@ -6,6 +6,7 @@ time, each narrower than the terminal, so that nothing ever wraps and nothing is
 """
 
 import os
+import signal
 import sys
 from contextlib import suppress
 from typing import Any
@@ -52,18 +53,25 @@ class Terminal:
     def __enter__(self) -> "Terminal":
         if self._keys:
             import termios
-            import tty
 
             self._before = termios.tcgetattr(sys.stdin)
-            # Ctrl-C still interrupts, and what was typed ahead is not lost
-            tty.setcbreak(sys.stdin, termios.TCSADRAIN)
+            self._by_key()
+            signal.signal(signal.SIGCONT, lambda *_: self._by_key())  # a shell has changed it
         return self
+
+    def _by_key(self) -> None:
+        """Ctrl-C still interrupts, and what was typed ahead is not lost."""
+        import termios
+        import tty
+
+        tty.setcbreak(sys.stdin, termios.TCSADRAIN)
 
     def __exit__(self, *_: Any) -> None:
         self._write(self._erased())
         if self._before is not None:
             import termios
 
+            signal.signal(signal.SIGCONT, signal.SIG_DFL)
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._before)
             self._before = None
 

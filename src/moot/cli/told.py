@@ -37,8 +37,7 @@ def words_of(content: Any) -> str:
 
 def turn_of(event: Event) -> dict[str, Any]:
     said = event["payload"]
-    turn = said.get("turn") or said.get("initialTurn") or said.get("finalTurn")
-    return turn if isinstance(turn, dict) else {}
+    return _object(said.get("turn") or said.get("initialTurn") or said.get("finalTurn"))
 
 
 class Teller:
@@ -59,11 +58,11 @@ class Teller:
         turn, room = turn_of(event), self._room
         speaker = str(turn.get("speakerId") or turn.get("from", ""))
         to = f" → {room.called(str(turn['to']))}" if turn.get("to") else ""
-        head = f"{turn.get('turnIndex', '?'):>2} {room.styled(speaker)}{to}"
+        head = f"{str(turn.get('turnIndex', '?')):>2} {room.styled(speaker)}{to}"
         return [Told(words_of(turn.get("content", "")), head, _cost(turn))]
 
     def _opened(self, event: Event) -> list[Told]:
-        for member in event["payload"].get("participants", []):
+        for member in listed(event["payload"].get("participants")):
             self._room.learn(str(member.get("agentId")), member)
         return self._turn(event)
 
@@ -76,11 +75,11 @@ class Teller:
         if decision is None:
             return [*told, Told(f"Closed without a decision. {way}")]
         if not self._tallied:
-            votes = _listed(decision.get("votes"))
+            votes = listed(decision.get("votes"))
             told += self._tally({str(vote.get("by")): vote for vote in votes})
         if str(decision["text"]) not in str(final.get("content")):
             told.append(note(f"decision: {decision['text']}"))
-        for each in _listed(decision.get("dissent")):
+        for each in listed(decision.get("dissent")):
             told.append(note(f"dissent: {self._name(each)}: {each.get('text', '')}"))
         return [*told, Told(f"Closed. Decision recorded (turn {said.get('turnIndex')}). {way}")]
 
@@ -142,16 +141,16 @@ class Teller:
 
     def _set(self, event: Event) -> list[Told]:
         said = event["payload"]
-        for member in _listed(said.get("members")):
+        for member in listed(said.get("members")):
             self._room.learn(str(member.get("agentId")), member.get("profile"))
-        mode = said.get("policy", {}).get("mode", "round-robin")
+        mode = _object(said.get("policy")).get("mode", "round-robin")
         return [note(f"{self._name(said)} set the order: {mode}")] if said.get("by") else []
 
     def _decided(self, event: Event) -> list[Told]:
         said = event["payload"]
         told = [
             note(f"{self._name(one, 'agentId')} is {one.get('reason')} and passed by")
-            for one in _listed(said.get("skipped"))
+            for one in listed(said.get("skipped"))
         ]
         if said.get("phase") == "over" and self._votes:
             told += self._tally(self._votes)
@@ -162,8 +161,7 @@ class Teller:
         said = event["payload"]
         outcome, who = said.get("outcome"), str(said.get("agentId", ""))
         if said.get("task") == "vote" and outcome != "superseded":
-            answer = said.get("answer")
-            self._votes[who] = answer if isinstance(answer, dict) else {}
+            self._votes[who] = _object(said.get("answer"))
             self._tallied = False
         elif said.get("task") == "speak" and outcome == "passed":
             return [note(f"{self._room.called(who)} has nothing to add")]
@@ -178,7 +176,8 @@ class Teller:
             limit = said.get("limit")
             rounds = counted(limit, "round") if isinstance(limit, int) else "The rounds"
             return [note(f"{rounds} done")]
-        return [note(NATURAL[reason])] if reason in NATURAL else []  # a turn of the host says it
+        told = NATURAL.get(str(reason))
+        return [note(told)] if told else []  # of a limit a turn of the host tells
 
     def _continued(self, event: Event) -> list[Told]:
         said = event["payload"]
@@ -203,7 +202,7 @@ class Teller:
 
     def _held(self, event: Event) -> list[Told]:
         said = event["payload"]
-        speaker = self._name(said.get("turn", {}), "speakerId")
+        speaker = self._name(_object(said.get("turn")), "speakerId")
         state = "muted" if said.get("reason") == "participant_muted" else "paused"
         number = event["sequence"]
         text = f"{speaker} tried to speak while {state} (1 turn held)"
@@ -216,15 +215,14 @@ class Teller:
 
     def _ended_badly(self, event: Event) -> list[Told]:
         said = event["payload"]
-        error = said.get("error")
-        why = error.get("message") if isinstance(error, dict) else said.get("reason")
+        why = _object(said.get("error")).get("message", said.get("reason"))
         return [note(f"the run {event['type'].removeprefix('run.')}{f': {why}' if why else ''}")]
 
 
 def _cost(turn: dict[str, Any]) -> str:
     """``[18 s · demo · 212 tok]``"""
-    meta = turn.get("meta")
-    if not isinstance(meta, dict) or not meta.get("model"):
+    meta = _object(turn.get("meta"))
+    if not meta.get("model"):
         return ""
     tokens = sum(meta[key] for key in ("inputTokens", "outputTokens")
                  if isinstance(meta.get(key), int))  # fmt: skip
@@ -243,7 +241,11 @@ def _targets(value: Any) -> list[str]:
     return [name if ":" in name else f"host:{name}" for name in names]
 
 
-def _listed(value: Any) -> list[dict[str, Any]]:
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def listed(value: Any) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 

@@ -1,14 +1,18 @@
 """``moot watch``: a run, a council or any thread, as it happens."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from moot.cli import output
 from moot.cli.client import Api, Client, path_of, to_write
 from moot.cli.options import Options, place, talks
+from moot.cli.quantities import counted
 from moot.cli.runs import resolve
 from moot.cli.trouble import Exit, Trouble
+
+if TYPE_CHECKING:
+    from moot.cli.convene import Attending
 
 
 @click.command()
@@ -25,7 +29,10 @@ def watch(options: Options, name: str, from_start: bool, no_prompt: bool, wait: 
     api, client = to_write(options), Client(place(options))
     thread = _thread(api, name)
     if thread is not None:
-        return _council(api, client, thread, from_start, not no_prompt, wait, options.json)
+        from moot.cli.convene import Attending
+
+        how = Attending(prompt=not no_prompt, as_json=options.json, stay=wait)
+        return _council(api, client, thread, how, from_start)
     from moot.cli.watching import Follower, show_end
 
     run_id = resolve(api, name)
@@ -54,17 +61,18 @@ def _thread(api: Api, name: str) -> dict[str, Any] | None:
 
 
 def _council(
-    api: Api, client: Client, thread: dict[str, Any], from_start: bool, prompt: bool, wait: bool,
-    as_json: bool,
-) -> Exit:  # fmt: skip
+    api: Api, client: Client, thread: dict[str, Any], how: "Attending", from_start: bool
+) -> Exit:
     from moot.cli.convene import attend
 
-    after = -1 if from_start else int(thread["lastSequence"])
-    if not from_start and not thread["open"]:
-        short = output.short(str(thread["threadId"]))
+    name = str(thread["threadId"])
+    if from_start:
+        return attend(api, client, name, how)
+    if not thread["open"]:
+        short = output.short(name)
         click.echo(f"{short} is closed. Read it: moot watch {short} --from-start", err=True)
         return Exit.OK
-    if not from_start and not as_json:
-        turns = thread["turns"] + 1
-        click.echo(f"{turns} turns so far; --from-start shows them.", err=True)
-    return attend(api, client, str(thread["threadId"]), prompt, as_json, after, wait)
+    if not how.as_json:
+        turns = counted(thread["turns"] + 1, "turn")
+        click.echo(f"{turns} so far; --from-start shows them.", err=True)
+    return attend(api, client, name, how._replace(after=int(thread["lastSequence"])))
