@@ -159,9 +159,9 @@ VALUES = st.recursive(
     max_leaves=6,
 )
 KEYS = st.sampled_from(
-    ["turn", "initialTurn", "finalTurn", "outcome", "content", "from", "to", "members", "policy"]
-    + ["skipped", "wakes", "answer", "agentId", "wakeId", "task", "limit", "rounds", "reason"]
-    + ["participantId", "profile", "fromTurn", "by", "votes", "text", "meta", "role", "turnIndex"]
+    "turn initialTurn finalTurn outcome content from to members policy skipped wakes answer"
+    " agentId wakeId task limit rounds reason participantId profile fromTurn by votes text meta"
+    " role turnIndex".split()
 )
 ODD = st.recursive(VALUES, lambda inner: st.dictionaries(KEYS, inner, max_size=5), max_leaves=8)
 

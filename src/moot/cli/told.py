@@ -58,7 +58,8 @@ class Teller:
         turn, room = turn_of(event), self._room
         speaker = str(turn.get("speakerId") or turn.get("from", ""))
         to = f" → {room.called(str(turn['to']))}" if turn.get("to") else ""
-        head = f"{str(turn.get('turnIndex', '?')):>2} {room.styled(speaker)}{to}"
+        number = str(turn.get("turnIndex", "?"))
+        head = f"{number:>2} {room.styled(speaker)}{to}"
         return [Told(words_of(turn.get("content", "")), head, _cost(turn))]
 
     def _opened(self, event: Event) -> list[Told]:
