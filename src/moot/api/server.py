@@ -26,7 +26,7 @@ from moot.api.folder import register_folder
 from moot.api.http import Http
 from moot.api.services import Services
 from moot.clock import Clock, SystemClock
-from moot.config import Settings, bootstrap_key, peer_key, peers_of, project, secret
+from moot.config import Settings, agents_folder, bootstrap_key, peer_key, peers_of, project, secret
 from moot.core.errors import MootError
 from moot.core.outcomes import NodeType
 from moot.core.starting import Limits
@@ -71,8 +71,8 @@ async def build(settings: Settings, store: Store, clock: Clock) -> Services:
     await first_key(services)
     if settings.conformance:
         services.fixtures = await seed(services)
-    if settings.agents:
-        for problem in await agents.load(DEFAULT_TENANT, Path(settings.agents)):
+    if (folder := agents_folder(settings)) is not None:
+        for problem in await agents.load(DEFAULT_TENANT, folder):
             log.warning("An agent's file was left out: %s", problem)
     if settings.workflows:
         for problem in await register_folder(services, Path(settings.workflows)):
