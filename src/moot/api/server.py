@@ -13,6 +13,8 @@ from typing import Any
 
 import uvicorn
 
+from moot.agents.deployments import Deployments
+from moot.agents.desk import Invoke, nobody
 from moot.agents.invoke import Invoker
 from moot.agents.registry import Agents
 from moot.agents.tools import NoTools
@@ -24,7 +26,7 @@ from moot.api.folder import register_folder
 from moot.api.http import Http
 from moot.api.services import Services
 from moot.clock import Clock, SystemClock
-from moot.config import Settings, bootstrap_key, project, secret
+from moot.config import Settings, bootstrap_key, peer_key, peers_of, project, secret
 from moot.core.errors import MootError
 from moot.core.outcomes import NodeType
 from moot.core.starting import Limits
@@ -32,6 +34,7 @@ from moot.engine.flows import Flows
 from moot.engine.host import Host
 from moot.engine.nodes import registry
 from moot.engine.nodes.mock_ai import Programs
+from moot.engine.peer_calls import Peer
 from moot.project import book_of
 from moot.store.protocol import Store
 from moot.store.sqlite import SqliteStore
@@ -40,12 +43,19 @@ log = logging.getLogger("moot.server")
 
 GRACE_SECONDS = 3
 UPKEEP_SECONDS = 3600
+#: under which the store keeps the name this host has for others
+HOST_ID = "host-id"
 
 
 async def build(settings: Settings, store: Store, clock: Clock) -> Services:
     """Everything but the listener."""
     programs = Programs()
-    flows = Flows(store, node_types(settings, programs), clock)
+    agents = Agents(store, clock)
+    deployments = Deployments(store, clock, agents)
+    book = book_of(project(), settings, secret, clock)
+    invoker = Invoker(book, deployments.resolve, NoTools())
+    types = node_types(settings, programs, invoker)
+    flows = Flows(store, types, clock, agents=agents.worker)
     limits = Limits(
         node_executions=settings.max_node_executions,
         duration_ms=settings.max_run_duration_ms,
@@ -53,13 +63,11 @@ async def build(settings: Settings, store: Store, clock: Clock) -> Services:
         depth=settings.max_depth,
         tree=settings.max_tree_runs,
     )
-    agents = Agents(store, clock)
-    book = book_of(project(), settings, secret, clock)
-    invoker = Invoker(book, agents.find, NoTools())
     host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities, invoker)
-    services = Services(settings, host, store, clock, agents, programs)
+    services = Services(settings, host, store, clock, agents, deployments, programs)
     fresh = clock.new_secret("").encode()
     services.token_secret = await store.secret(tokens.SECRET_NAME, fresh)
+    await meet(services)
     await first_key(services)
     if settings.conformance:
         services.fixtures = await seed(services)
@@ -72,8 +80,20 @@ async def build(settings: Settings, store: Store, clock: Clock) -> Services:
     return services
 
 
-def node_types(settings: Settings, programs: Programs | None = None) -> dict[str, NodeType]:
-    types = registry.built_in(settings.conformance, programs)
+async def meet(services: Services) -> None:
+    """Who this host is to others, and which others it knows."""
+    settings, peers = services.settings, services.host.peers
+    minted = await services.store.secret(HOST_ID, services.clock.new_id("moot-").encode())
+    peers.host_id = settings.host_id or minted.decode()
+    peers.address = settings.public_url or f"http://{settings.host}:{settings.port}"
+    peers.patience_ms = settings.peer_patience_s * 1000
+    peers.know([Peer(name, url, peer_key(name)) for name, url in peers_of(settings).items()])
+
+
+def node_types(
+    settings: Settings, programs: Programs | None = None, invoke: Invoke = nobody
+) -> dict[str, NodeType]:
+    types = registry.built_in(settings.conformance, programs, invoke)
     types.update(registry.from_entry_points())
     if settings.nodes:
         types.update(registry.from_file(Path(settings.nodes)))
@@ -163,7 +183,13 @@ class Server:
             timeout_keep_alive=75,
             backlog=2048,
         )
-        server = _Uvicorn(config, services.host.hub.close, self._started)
+
+        def started(address: str) -> None:
+            if self._settings.public_url is None:
+                services.host.peers.address = address
+            self._started(address)
+
+        server = _Uvicorn(config, services.host.hub.close, started)
         tidying = asyncio.ensure_future(upkeep(services))
         try:
             await server.serve()

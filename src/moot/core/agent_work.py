@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from moot.core import escalations, interrupts, nodework
 from moot.core.agency import CALLED, DECIDED, DELTA, HANDLERS, HANDOFF, REASONED, RETURNED
+from moot.core.definition import SUPERVISOR
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
@@ -28,8 +29,13 @@ def emit(run: Run, flow: Flow, said: Emit) -> list[NewEvent]:
         return nodework.emit(run, flow, said)
     fresh = tuple(new for event in said.events if (new := _fresh(state, event)) is not None)
     found = nodework.emit(run, flow, replace(said, events=fresh))
+    if flow.nodes[said.node_id].type.type_id == SUPERVISOR:
+        return found  # what it is not sure of is held back with its turn
     for event in fresh:
-        if event.type == DECIDED and escalations.is_unsure(run, event.payload.get("confidence")):
+        told = event.payload
+        if event.type == DECIDED and escalations.is_unsure(
+            run, told.get("confidence"), told.get("threshold")
+        ):
             return [*found, *_question(run, flow, said, event)]
     return found
 
@@ -65,7 +71,9 @@ def _come_back(state: NodeState, event: NewEvent, nth: int) -> NewEvent | None:
 
 def _question(run: Run, flow: Flow, said: Emit, event: NewEvent) -> list[NewEvent]:
     told = event.payload
-    spec = escalations.held(run, told["agentId"], told["confidence"], told["decision"])
+    spec = escalations.held(
+        run, told["agentId"], told["confidence"], told["decision"], told.get("threshold")
+    )
     number = run.nodes[said.node_id].said.get(DECIDED, 0)
     asked = interrupts.request(run, flow, flow.nodes[said.node_id], spec, said.at, number)
     asked[0].cause = None  # the decision, just before

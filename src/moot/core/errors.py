@@ -44,6 +44,7 @@ MootError
 ├── Unprocessable               422  validation_error
 │   ├── UnknownChildWorkflow         unknown_child_workflow
 │   ├── MemorySnapshotUnavailable    replay_memory_snapshot_unavailable
+│   ├── PeerUnknown                  peer_unknown
 │   ├── InterruptCancelled           interrupt_cancelled
 │   ├── SecretGone                   fork_secret_gone
 │   ├── CorrelationMismatch          correlation_mismatch
@@ -186,6 +187,12 @@ class InterruptNotFound(NotFound):
         super().__init__("Nothing waits for an answer there.", runId=run_id, nodeId=node_id)
 
 
+class AgentNotFound(NotFound):
+    """A node names an agent that is not here."""
+
+    code = "agent_not_found"
+
+
 class MethodNotAllowed(MootError):
     code, status = "method_not_allowed", 405
 
@@ -301,10 +308,26 @@ class UnknownChildWorkflow(Unprocessable):
     code = "unknown_child_workflow"
 
 
+class NoActiveDeployment(Unprocessable):
+    """No version of the agent serves the channel."""
+
+    code = "no_active_deployment"
+
+
 class MemorySnapshotUnavailable(Unprocessable):
     """What the run remembered then was forgotten since."""
 
     code = "replay_memory_snapshot_unavailable"
+
+
+class PeerUnknown(Unprocessable):
+    code = "peer_unknown"
+
+    def __init__(self, workflow_id: str) -> None:
+        super().__init__(
+            f"'{workflow_id}' is on a host that is not configured here; name it with --peer.",
+            workflowId=workflow_id,
+        )
 
 
 class InterruptCancelled(Unprocessable):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from moot.core.run import Run
 
 #: what a run is to other runs: a fork has a place of its own, or none
-PLACE = ("parentRunId", "parentNodeId", "scopeId")
+PLACE = ("parentRunId", "parentNodeId", "scopeId", "origin", "causationHostId")
 
 CHILD_FORKED = "moot.child.forked"
 
