@@ -59,7 +59,7 @@ class Tools:
     def __init__(self, *tools: Usable) -> None:
         self._tools = {tool.name: tool for tool in tools}
 
-    def for_agent(self, agent: Agent) -> Toolbox:
+    async def for_agent(self, agent: Agent) -> Toolbox:
         return Toolbox({name: self._tools[name] for name in agent.tools if name in self._tools})
 
 
@@ -103,7 +103,9 @@ class Staff:
 
 def asks(agent: str = "ada", prompt: str = "Say something.", **config: Any) -> dict[str, Any]:
     more = {name: config.pop(name) for name in ("inputs", "agent", "settings") if name in config}
-    return chain(node("a", "moot.agent", config={"agent": agent, "prompt": prompt, **config}, **more))
+    return chain(
+        node("a", "moot.agent", config={"agent": agent, "prompt": prompt, **config}, **more)
+    )
 
 
 async def told(host: Host, run_id: str, *prefixes: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from moot.agents.deployments import Deployments
 from moot.agents.registry import Agents
+from moot.agents.toolkit.shelf import Shelf
 from moot.api.auth import Keyring
 from moot.api.limits import RateLimit
 from moot.api.turns import Turns
@@ -28,6 +29,8 @@ class Services:
         self.keyring = Keyring(store, clock)
         self.rate = RateLimit(settings.rate_limit, clock)
         self.turns = Turns()
+        #: what agents can be given to use
+        self.tools = Shelf()
         #: signs links to open questions; set when the store is open
         self.token_secret = b""
         #: published fixtures that really run here (only with --conformance)

@@ -25,13 +25,14 @@ from moot.cli.replay import replay
 from moot.cli.run import run
 from moot.cli.serve import serve
 from moot.cli.thread import thread
+from moot.cli.tools import tools
 from moot.cli.tree import tree
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.why import why
 
 COMMANDS = (
     demo, serve, dev, run, fork, replay, diff, tree, why, inbox, approve, reject, answer, thread,
-    flow, memory, models, key, db, doctor, api, openapi, version,
+    flow, memory, models, tools, key, db, doctor, api, openapi, version,
 )  # fmt: skip
 
 

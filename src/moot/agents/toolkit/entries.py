@@ -67,9 +67,8 @@ class HttpEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """(field, what is wrong with it) that its types do not show."""
         schema = self.schema
         properties = schema["properties"]
-        head, slash, rest = self.url.partition("://")[2].partition("/")
-        where, query, _ = head.partition("?")
-        if PLACEHOLDER.search(self.url.partition("://")[0] + where):
+        scheme, _, rest = self.url.partition("://")
+        if PLACEHOLDER.search(scheme + re.split(r"[/?#]", rest, maxsplit=1)[0]):
             return "url", "a parameter cannot stand in the host; write the host out"
         if "#" in self.url:
             return "url", "what follows a # is never sent; leave it out"

@@ -14,7 +14,7 @@ import msgspec
 
 from moot import user_files
 from moot.agents.toolkit.errors import ToolError
-from moot.agents.tools import Usable
+from moot.agents.tools import Errand, Usable
 from moot.blocking import in_thread
 from moot.core import schemas
 
@@ -146,7 +146,7 @@ def _schema(name: str, function: Callable[..., Any], hints: dict[str, Any]) -> d
 
 
 def _caller(function: Callable[..., Any], hints: dict[str, Any], seconds: float) -> Any:
-    async def call(arguments: dict[str, Any], _: str) -> Any:
+    async def call(arguments: dict[str, Any], _: Errand) -> Any:
         try:
             given = {key: msgspec.convert(arguments[key], hints[key]) for key in arguments}
         except msgspec.ValidationError as error:

@@ -8,7 +8,7 @@ import msgspec
 
 from moot.agents.toolkit.entries import PLACEHOLDER, HttpEntry
 from moot.agents.toolkit.errors import ToolError
-from moot.agents.tools import Usable
+from moot.agents.tools import Errand, Usable
 from moot.core.masking import MASK
 from moot.net.outbound import CallFailed, Fetched, Order, Outbound
 from moot.net.targets import TargetRefused
@@ -23,11 +23,11 @@ LONGEST_ERROR = 2000
 def http_tool(name: str, entry: HttpEntry, outbound: Outbound, secret: Secret) -> Usable:
     """``[tools.NAME]`` as something that can be used, as ``http:NAME``."""
 
-    async def call(arguments: dict[str, Any], identity: str) -> Any:
+    async def call(arguments: dict[str, Any], errand: Errand) -> Any:
         given = {**_defaults(entry), **arguments}
         key = _key(entry, secret)
         try:
-            fetched = await outbound.send(_order(entry, given, identity, key))
+            fetched = await outbound.send(_order(entry, given, errand, key))
         except TargetRefused as refusal:
             raise ToolError("target_refused", str(refusal)) from None
         except CallFailed as failure:
@@ -63,7 +63,7 @@ def _key(entry: HttpEntry, secret: Secret) -> str | None:
     return key
 
 
-def _order(entry: HttpEntry, given: dict[str, Any], identity: str, key: str | None) -> Order:
+def _order(entry: HttpEntry, given: dict[str, Any], errand: Errand, key: str | None) -> Order:
     url, used = filled(entry.url, given)
     rest = {name: value for name, value in given.items() if name not in used}
     headers = {"accept": "application/json, text/*;q=0.9, */*;q=0.1", **entry.headers}
@@ -75,7 +75,7 @@ def _order(entry: HttpEntry, given: dict[str, Any], identity: str, key: str | No
         body = msgspec.json.encode(rest)
         headers = {"content-type": "application/json", **headers}
     if entry.method not in ("GET", "HEAD"):
-        headers["idempotency-key"] = identity
+        headers["idempotency-key"] = errand.name
     if key is not None:
         word = entry.key_header or "authorization"
         headers[word] = key if entry.key_header else f"Bearer {key}"

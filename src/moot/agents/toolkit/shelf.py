@@ -7,15 +7,15 @@
 import logging
 import re
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
 from msgspec import Struct
 
 from moot.agents.manifest import Agent
 from moot.agents.toolkit.mcp import McpServer
-from moot.agents.tools import Toolbox, Usable
+from moot.agents.tools import Later, Toolbox, Usable, allows, spoken
 from moot.core.definition import nearest
+from moot.net.outbound import Outbound
 
 log = logging.getLogger("moot.agents")
 
@@ -42,12 +42,19 @@ class Shelf:
         functions: Mapping[str, tuple[Usable, str]] | None = None,
         http: Mapping[str, Usable] | None = None,
         servers: Mapping[str, McpServer] | None = None,
+        outbound: Outbound | None = None,
     ) -> None:
+        self._outbound = outbound
         #: everything but servers, by the name agents use
         self._single: dict[str, tuple[Usable, str]] = dict(functions or {})
         for tool in (http or {}).values():
             self._single[tool.name] = (tool, "moot.toml")
         self._servers = dict(servers or {})
+
+    @property
+    def names(self) -> list[str]:
+        """Everything that can be named; of a server, all it has."""
+        return [*sorted(self._single), *(f"{MCP}{name}/*" for name in sorted(self._servers))]
 
     def problem(self, reference: str) -> str | None:
         """Why no agent can be given this, in words; None when it can."""
@@ -89,9 +96,7 @@ class Shelf:
 
     async def listed(self, connect: bool = False) -> list[Listed]:
         """All of them; servers are asked only when told so, or when they were before."""
-        rows = [
-            _row(name, source, tool) for name, (tool, source) in sorted(self._single.items())
-        ]
+        rows = [_row(name, source, tool) for name, (tool, source) in sorted(self._single.items())]
         for name, server in sorted(self._servers.items()):
             if connect:
                 await server.tools()
@@ -105,14 +110,8 @@ class Shelf:
     async def aclose(self) -> None:
         for server in self._servers.values():
             await server.aclose()
-
-
-def allows(references: list[str], name: str) -> bool:
-    """Whether an agent with these references may use the tool of this name."""
-    return any(
-        reference == name or (reference.startswith(MCP) and fnmatchcase(name, reference))
-        for reference in references
-    )
+        if self._outbound is not None:
+            await self._outbound.aclose()
 
 
 async def _served(server: McpServer, pattern: str) -> dict[str, Usable]:
@@ -122,16 +121,20 @@ async def _served(server: McpServer, pattern: str) -> dict[str, Usable]:
     return {tool.name: tool for tool in tools.values() if allows([reference], tool.name)}
 
 
-def _later(maybe: list[tuple[str, McpServer, str]]) -> Any:
+def _later(maybe: list[tuple[str, McpServer, str]]) -> Later:
     """A tool that cannot be listed now may have been called before: what is on record of that call
     can still be found."""
 
     def find(wanted: str) -> Usable | None:
         for prefix, server, pattern in maybe:
-            if server.known is not None or not wanted.startswith(prefix):
-                continue
-            if allows([prefix + pattern], wanted):
-                return server.unlisted(wanted.removeprefix(prefix))
+            word = spoken(prefix)
+            tool = wanted.removeprefix(word)
+            if (
+                server.known is None
+                and tool != wanted
+                and allows([prefix + pattern], prefix + tool)
+            ):
+                return server.unlisted(tool)
         return None
 
     return find
