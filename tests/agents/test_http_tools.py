@@ -147,6 +147,7 @@ async def test_a_missing_key_is_said(shop: Shop) -> None:
         ('url = "https://a.example.com/"\nkey_header = "X"', ":3: there is no key"),
         ('url = "https://a.example.com/"\nmethdo = "GET"', "did you mean 'method'"),
         ('method = "GET"', "url"),
+        ('url = "https://a.example.com/"\nparams = {x = "strng"}', ":3: this cannot be checked"),
         ('url = "https://a.example.com/"\nmethod = "TRACE"', ":3: method"),
     ],
 )

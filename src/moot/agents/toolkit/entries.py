@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from moot.core import schemas
+
 Seconds = Annotated[float, Meta(gt=0, le=3600)]
 Variable = Annotated[str, Meta(min_length=1, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Header = Annotated[str, Meta(pattern=r"^[\x20-\x7e]*$", max_length=4096)]
@@ -67,6 +69,10 @@ class HttpEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """(field, what is wrong with it) that its types do not show."""
         schema = self.schema
         properties = schema["properties"]
+        try:
+            schemas.check(schema)
+        except schemas.SchemaError as error:
+            return "params", f"this cannot be checked against: {error}"
         scheme, _, rest = self.url.partition("://")
         if PLACEHOLDER.search(scheme + re.split(r"[/?#]", rest, maxsplit=1)[0]):
             return "url", "a parameter cannot stand in the host; write the host out"
