@@ -116,7 +116,7 @@ def _odd(x: threading.Thread) -> None: ...
 def _nested(x: list[threading.Thread]) -> None: ...
 
 
-def _default(x: int = None) -> None: ...  # type: ignore[assignment]
+def _default(x: int = None) -> None: ...  # type: ignore[assignment]  # noqa: RUF013
 
 
 def _wrong_default(x: Annotated[int, Meta(ge=1)] = 0) -> None: ...
@@ -163,7 +163,7 @@ async def test_what_takes_too_long_or_is_no_json_is_said() -> None:
         await made(own).call({}, ERRAND)
 
 
-FILE = '''
+FILE = """
 from moot import tool
 from msgspec import Struct
 
@@ -176,7 +176,7 @@ def {name}(thing: Thing) -> str:
     return thing.name
 
 again = {name}
-'''
+"""
 
 
 async def test_tools_are_found_in_a_file_and_in_a_folder(tmp_path: Path) -> None:

@@ -33,9 +33,7 @@ async def shop(request: pytest.FixtureRequest) -> AsyncIterator[McpServer]:
         yield server
         await server.aclose()
         return
-    program = await asyncio.create_subprocess_exec(
-        *COMMAND, "http", stdout=asyncio.subprocess.PIPE
-    )
+    program = await asyncio.create_subprocess_exec(*COMMAND, "http", stdout=asyncio.subprocess.PIPE)
     assert program.stdout is not None
     port = int(await program.stdout.readline())
     entry = McpEntry(url=f"http://127.0.0.1:{port}/mcp", idempotent=["add"])

@@ -127,7 +127,7 @@ async def test_who_never_answers_is_waited_for_no_longer_than_allowed() -> None:
     async with shop() as there:
         there.quiet = True
         outbound = Outbound(private=True, resolve=to("127.0.0.1"))
-        with pytest.raises(CallFailed, match="within 0.2 seconds") as caught:
+        with pytest.raises(CallFailed, match=r"within 0\.2 seconds") as caught:
             await outbound.send(
                 Order(method="POST", url=f"http://{NAME}:{there.port}/", seconds=0.2)
             )

@@ -58,7 +58,8 @@ TRICKY = [
     "https://example.com@127.0.0.1:PORT/", "https://127.0.0.1:PORT@example.com/",
     "https://example.com\\@127.0.0.1:PORT/", "https://127.0.0.1\\.example.com:PORT/",
     "https://127.0.0.1%2eexample.com:PORT/", "https://%31%32%37.0.0.1:PORT/",
-    "https://１２７.0.0.1:PORT/", "https://ⓛocalhost:PORT/", "https://127。0。0。1:PORT/",
+    "https://\uff11\uff12\uff17.0.0.1:PORT/", "https://\u24dbocalhost:PORT/",
+    "https://127\u30020\u30020\u30021:PORT/",
     "https://127.0.0.1 .example.com:PORT/", "https://exa\tmple@127.0.0.1:PORT/",
     "https://\n127.0.0.1:PORT/", " https://127.0.0.1:PORT/", "https:///127.0.0.1:PORT/",
     "https://:PORT/", "https:127.0.0.1:PORT/", "//127.0.0.1:PORT/", "127.0.0.1:PORT",
@@ -132,7 +133,7 @@ def test_any_text_is_a_target_or_refused(text: str) -> None:
             found = target(url)
         except TargetRefused:
             continue
-        assert found.scheme == "https" and "." in found.host or ":" in found.host
+        assert (found.scheme == "https" and "." in found.host) or ":" in found.host
 
 
 async def test_multicast_and_nowhere_are_refused_whatever_is_allowed() -> None:
