@@ -1,12 +1,11 @@
 """Tools that are addresses: what a model fills in is encoded, what comes back is judged."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from http_shop import Shop
 
 from moot.agents.toolkit.entries import HttpEntry
 from moot.agents.toolkit.errors import ToolError
@@ -19,41 +18,6 @@ from moot.project import ProjectError, parse
 
 KEY = "key-very-secret-0123"
 ERRAND = Errand("the-name-of-this-call", of_run("run_x", None))
-
-
-class Shop:
-    """An HTTP server on this machine; it echoes what it was asked unless told otherwise."""
-
-    def __init__(self) -> None:
-        self.url = ""
-        self.asked: list[dict[str, Any]] = []
-        self.status, self.body, self.kind = 200, None, "application/json"
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        line, *rest = head.strip().split("\r\n")
-        headers = {name.lower(): value for name, _, value in (row.partition(": ") for row in rest)}
-        body = await reader.readexactly(int(headers.get("content-length", 0)))
-        method, path, _ = line.split()
-        self.asked.append(
-            {"method": method, "path": path, "headers": headers, "body": json.loads(body or "null")}
-        )
-        text = self.body if self.body is not None else json.dumps({"path": path})
-        writer.write(
-            f"HTTP/1.1 {self.status} X\r\ncontent-type: {self.kind}\r\n"
-            f"content-length: {len(text.encode())}\r\n\r\n{text}".encode()
-        )
-        await writer.drain()
-        writer.close()
-
-
-@pytest.fixture
-async def shop() -> AsyncIterator[Shop]:
-    found = Shop()
-    server = await asyncio.start_server(found.serve, "127.0.0.1", 0)
-    found.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    yield found
-    server.close()
 
 
 def tool_at(url: str, private: bool = True, **entry: Any) -> Usable:

@@ -66,7 +66,7 @@ async def build(settings: Settings, store: Store, clock: Clock) -> Services:
     )
     host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities, invoker)
     services = Services(settings, host, store, clock, agents, deployments, programs)
-    services.tools = shelf
+    services.tools, services.book = shelf, book
     fresh = clock.new_secret("").encode()
     services.token_secret = await store.secret(tokens.SECRET_NAME, fresh)
     await meet(services)
@@ -161,8 +161,7 @@ class Server:
             relax_collector()
             await self._listen(services)
         finally:
-            await services.host.aclose()
-            await services.tools.aclose()
+            await services.aclose()
             if len(services.host.tasks):
                 # A node swallows its cancellation. Everything is on disk: leave without it.
                 logging.shutdown()
