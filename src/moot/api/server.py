@@ -17,7 +17,6 @@ from moot.agents.deployments import Deployments
 from moot.agents.desk import Invoke, nobody
 from moot.agents.invoke import Invoker
 from moot.agents.registry import Agents
-from moot.agents.tools import NoTools
 from moot.api import tokens
 from moot.api.app import App
 from moot.api.auth import DEFAULT_TENANT, LIVE_PREFIX, hash_of, new_key
@@ -35,7 +34,7 @@ from moot.engine.host import Host
 from moot.engine.nodes import registry
 from moot.engine.nodes.mock_ai import Programs
 from moot.engine.peer_calls import Peer
-from moot.project import book_of
+from moot.project import book_of, shelf_of
 from moot.store.protocol import Store
 from moot.store.sqlite import SqliteStore
 
@@ -50,10 +49,12 @@ HOST_ID = "host-id"
 async def build(settings: Settings, store: Store, clock: Clock) -> Services:
     """Everything but the listener."""
     programs = Programs()
-    agents = Agents(store, clock)
+    found = project()
+    shelf = shelf_of(found, settings, secret)
+    agents = Agents(store, clock, shelf.problem)
     deployments = Deployments(store, clock, agents)
-    book = book_of(project(), settings, secret, clock)
-    invoker = Invoker(book, deployments.resolve, NoTools())
+    book = book_of(found, settings, secret, clock)
+    invoker = Invoker(book, deployments.resolve, shelf)
     types = node_types(settings, programs, invoker)
     flows = Flows(store, types, clock, agents=agents.worker)
     limits = Limits(
@@ -65,6 +66,7 @@ async def build(settings: Settings, store: Store, clock: Clock) -> Services:
     )
     host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities, invoker)
     services = Services(settings, host, store, clock, agents, deployments, programs)
+    services.tools, services.book = shelf, book
     fresh = clock.new_secret("").encode()
     services.token_secret = await store.secret(tokens.SECRET_NAME, fresh)
     await meet(services)
@@ -159,7 +161,7 @@ class Server:
             relax_collector()
             await self._listen(services)
         finally:
-            await services.host.aclose()
+            await services.aclose()
             if len(services.host.tasks):
                 # A node swallows its cancellation. Everything is on disk: leave without it.
                 logging.shutdown()

@@ -28,6 +28,7 @@ from moot.cli.replay import replay
 from moot.cli.run import run
 from moot.cli.serve import serve
 from moot.cli.thread import thread
+from moot.cli.tools import tools
 from moot.cli.tree import tree
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.watch import watch
@@ -35,7 +36,8 @@ from moot.cli.why import why
 
 COMMANDS = (
     demo, serve, dev, convene, ask, watch, run, fork, replay, diff, tree, why, inbox, approve,
-    reject, answer, thread, flow, agent, memory, models, key, db, doctor, api, openapi, version,
+    reject, answer, thread, flow, agent, memory, models, tools, key, db, doctor, api, openapi,
+    version,
 )  # fmt: skip
 
 

@@ -181,6 +181,23 @@ def models(where: Place, settings: "Settings") -> Finding:
     return "ok", ", ".join(["demo (offline, no key)", *entries])
 
 
+def tools(where: Place, settings: "Settings") -> Finding:
+    """Whether tools can be loaded, and have what they need; none of them is used."""
+    from moot.cli.tool_check import lacking
+    from moot.config import project, secret
+    from moot.project import shelf_of
+
+    found = project()
+    try:
+        shelf = shelf_of(found, settings, secret)
+    except ValueError as error:
+        return "problem", str(error)
+    wrong = lacking(found, settings, shelf)
+    if wrong:
+        return "problem", "; ".join(wrong)
+    return "ok", ", ".join(shelf.names) or "none"
+
+
 def _missing(name: str, entry: "ModelEntry") -> str | None:
     """What a model lacks, and the way out."""
     from importlib.util import find_spec
@@ -282,4 +299,6 @@ def _is_near(url: str) -> bool:
     return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
-CHECKS = (python, sqlite, store, key, disk, clock, port, models, agents, discovery, peers)
+CHECKS = (
+    python, sqlite, store, key, disk, clock, port, models, tools, agents, discovery, peers,
+)  # fmt: skip

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from moot.core import mentions, thread
+from moot.core.agency import in_brief
 
 Mode = Literal["declared", "round-robin", "addressed", "raise-hand", "moderated", "small", "large"]
 Task = Literal["speak", "hand", "choose", "synthesise", "vote"]
@@ -100,6 +101,8 @@ class ToolAsk(Struct, omit_defaults=True):
     wake: str
     since: int
     seq: int
+    #: what it is to be given, in brief
+    given: str = ""
     allowed: bool | None = None
 
 
@@ -330,7 +333,7 @@ def tool_asked(floor: Floor, said: dict[str, Any], sequence: int, at: int) -> No
         name = str(said.get("askId", ""))
         floor.asks[name] = ToolAsk(
             agent=wake.agent, tool=str(said.get("toolName", "")), wake=wake_id, since=at,
-            seq=sequence,
+            seq=sequence, given=in_brief(said.get("inputs", {})),
         )  # fmt: skip
         wake.due = NEVER
 

@@ -40,6 +40,11 @@ class Interrupt(Struct, omit_defaults=True):
     #: what those who accept an edit have made of the artifact, the newest last
     edits: dict[str, Any] = {}
 
+    @property
+    def holds_work(self) -> bool:
+        """Whether a node that is at work waits for it: that time is not the node's."""
+        return self.kind == "low-confidence" or self.data.get("artifactType") == agency.TOOL_CALL
+
 
 class Answered(Struct, omit_defaults=True):
     """Who ended a wait, for whoever comes too late."""
@@ -120,7 +125,7 @@ def _resolved(run: "Run", event: Event, at: int) -> None:
     said = event.payload
     node_id = _node(event)
     found = run.interrupts.pop(node_id, None)
-    if found is not None and found.kind == "low-confidence" and node_id in run.nodes:
+    if found is not None and found.holds_work and node_id in run.nodes:
         run.nodes[node_id].paused_ms += max(0, at - found.requested_at)
     value = said.get("resumeValue")
     action = value.get("action") if isinstance(value, dict) else None
@@ -137,8 +142,9 @@ def _resumed(run: "Run", event: Event, at: int) -> None:
     run.unsuspend(_node(event))
     node = run.nodes.get(_node(event))
     if node is not None:
-        node.answer = [event.payload.get("resumeValue")]
-        agency.ruled(node, node.answer[0])
+        value = event.payload.get("resumeValue")
+        if not agency.ruled(node, value):
+            node.answer = [value]
 
 
 def _opened(run: "Run", event: Event, at: int) -> None:
@@ -223,6 +229,8 @@ def _led(run: "Run", event: Event, at: int) -> None:
     """Who is given the floor, and what comes of it."""
     found = run.conversations.get(_node(event))
     if found is None:
+        if event.type == agency.ASKED:
+            agency.asked(run, event)
         return
     found.last_seq = event.sequence
     said, floor = event.payload, found.floor
