@@ -4,14 +4,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from moot.client import ApiError, AsyncClient, Client
     from moot.engine.nodes import Completed, Failed, NodeContext, node
 
 __version__ = "0.1.0"
-__all__ = ["Completed", "Failed", "NodeContext", "__version__", "node"]
+__all__ = [
+    "ApiError", "AsyncClient", "Client", "Completed", "Failed", "NodeContext", "__version__",
+    "node",
+]  # fmt: skip
+
+_CLIENT = ("ApiError", "AsyncClient", "Client")
 
 
 def __getattr__(name: str) -> Any:
     """Found on first use: the command line imports this package and must start at once."""
     if name in __all__:
-        return getattr(import_module("moot.engine.nodes"), name)
+        return getattr(import_module("moot.client" if name in _CLIENT else NODES), name)
     raise AttributeError(f"module 'moot' has no attribute '{name}'")
+
+
+NODES = "moot.engine.nodes"
