@@ -10,6 +10,8 @@ from msgspec import Meta, Struct
 if TYPE_CHECKING:
     from moot.project import Project
 
+from moot.core.peers import HOST_ID, NAME, is_address
+
 PREFIX = "MOOT_"
 USUAL_FILE = "moot.toml"
 
@@ -41,6 +43,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     demo_wps: Annotated[float, Meta(ge=0)] = 40  #: MOOT_DEMO_WPS - words a second; 0 is at once
     models_mode: Literal["live", "record", "replay"] = "live"  #: MOOT_MODELS_MODE - see models
     cassette: str = "models.jsonl"  #: MOOT_CASSETTE - the file of recorded answers
+    host_id: str | None = None  #: MOOT_HOST_ID - the name of this host for others
+    public_url: str | None = None  #: MOOT_PUBLIC_URL - where others reach this host
+    peers: str | None = None  #: MOOT_PEERS - other hosts that work is handed to: NAME=URL,...
+    peer_patience_s: int = 600  #: MOOT_PEER_PATIENCE_S - how long a peer may be away at first
 
 
 def load(
@@ -56,9 +62,36 @@ def load(
             given[field] = value
     given.update({name: value for name, value in (flags or {}).items() if value is not None})
     try:
-        return msgspec.convert(given, Settings, strict=False)
+        found = msgspec.convert(given, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise ValueError(f"A setting is wrong: {error}") from None
+    _check_names(found)
+    return found
+
+
+def _check_names(settings: Settings) -> None:
+    """Addresses are not repeated in what is said: one may hold what nobody is to see."""
+    if settings.host_id is not None and not HOST_ID.fullmatch(settings.host_id):
+        raise ValueError("A setting is wrong: MOOT_HOST_ID takes 1 to 256 plain characters.")
+    if settings.public_url is not None and not is_address(settings.public_url):
+        raise ValueError("A setting is wrong: MOOT_PUBLIC_URL must be an http or https address.")
+    for name, url in peers_of(settings).items():
+        if not NAME.fullmatch(name):
+            raise ValueError(f"A setting is wrong: '{name[:32]}' cannot be the name of a peer.")
+        if not is_address(url):
+            raise ValueError(f"A setting is wrong: peer '{name}' needs an http or https address.")
+
+
+def peers_of(settings: Settings) -> dict[str, str]:
+    """Name -> address of each host that work may be handed to."""
+    words = [word.strip() for word in (settings.peers or "").split(",")]
+    pairs = [word.partition("=") for word in words if word]
+    return {name.strip(): url.strip() for name, _, url in pairs}
+
+
+def peer_key(name: str) -> str | None:
+    """The key to another host. It is in the environment and nowhere else."""
+    return os.environ.get(f"{PREFIX}PEER_{name.upper().replace('-', '_')}_KEY", "").strip() or None
 
 
 def project(environment: dict[str, str] | None = None) -> "Project | None":

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from moot.core import children
+from moot.core import asking, children
 from moot.core.children import ChildEnded, ChildWaits
 from moot.core.commands import (
     Advance,
@@ -43,6 +43,7 @@ from moot.core.node_state import NODE_ENDS
 from moot.core.orchestration import WorkerRefused
 from moot.core.outcomes import Call, Completed, Failed, Kind, NodeError, NodeType
 from moot.core.participating import Participate
+from moot.core.peers import is_away
 from moot.core.pending import Owed, pending
 from moot.core.resolving import Answer
 from moot.core.run import Run, apply, fold
@@ -301,7 +302,8 @@ class World:
             spec = children.next_child(life.run, flow_node, self.at, life.sealed, state_.children)
         except PortProblem:
             spec = None
-        if spec is not None and spec.workflow_id not in self.flows:
+        away = spec is not None and is_away(spec.workflow_id)
+        if spec is not None and not away and spec.workflow_id not in self.flows:
             error = NodeError(code="unknown_child_workflow", message="none", retryable=False)
             if flow_node.type.dispatches:
                 self._decide(life, WorkerRefused(node_id, spec.workflow_id, error, self.at))
@@ -327,11 +329,11 @@ class World:
             life.sealed.pop(f"var:{new.payload['name']}", None)
         if new.sealed:
             life.sealed.update(new.sealed)
-        if new.type == "node.dispatched" and "childStatus" not in new.payload:
+        if new.type == "node.dispatched" and asking.begins_here(new):
             self._spawn(life, str(new.node_id), str(new.payload["childRunId"]))
         elif new.type in TERMINAL_TYPES:
             self._end(life)
-        elif new.hints and "childRunId" in new.hints:
+        elif new.hints and new.hints.get("childRunId") in self.lives:
             given_up = self.lives[new.hints["childRunId"]]
             self._decide(given_up, CancelRun(self.at, parent_run=run.run_id))
 
@@ -360,9 +362,11 @@ class World:
 
     def _end(self, life: Life) -> None:
         for child_run, status in life.run.children.items():
+            if status is not None:
+                continue  # it has ended, here or elsewhere
             child = self.lives[child_run]
             config = life.flow.nodes[str(child.run.parent_node)].definition.config
-            if status is None and config.get("propagateCancellation") is not False:
+            if config.get("propagateCancellation") is not False:
                 self._decide(child, CancelRun(self.at, "parent-ended", parent_run=life.run.run_id))
 
     # -- what is owed

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from golden import LOGS, beside, folded, pretty, read_log, shown
 from replay_agents import agents, models, refusals
+from replay_peers import elsewhere
 from replay_scenes import branches, caps, channels, effects, families, late, memories, pauses
 from replay_story import Story
 from replay_waits import (
@@ -25,7 +26,7 @@ from replay_waits import (
 
 SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
     branches, channels, families, pauses, effects, caps, late, approvals, questions, council,
-    gathering, by_itself, waiting_child, paused_wait, supervisor, branched,
+    gathering, by_itself, waiting_child, paused_wait, supervisor, branched, elsewhere,
     agents, models, refusals,
     memories,
 )  # fmt: skip

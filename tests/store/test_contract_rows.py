@@ -149,6 +149,17 @@ async def test_a_work_row_stays_until_it_is_changed_or_cleared(store: Store) -> 
     assert (await store.work(9, 9), await store.next_work()) == ([], None)
 
 
+async def test_a_work_row_is_cleared_without_a_word_in_the_log(store: Store) -> None:
+    await store.commit(batch(append("r1", 0, work=0)))
+    before = await store.read("acme", "r1")
+    cleared = Append(tenant="acme", run_id="r1", first=1, events=[], work=None)
+    await store.commit(batch(cleared))
+    assert await store.work(9, 9) == [] and await store.read("acme", "r1") == before
+    assert await store.head("acme", "r1") == 1 and await store.verify() == []
+    await store.commit(batch(append("r1", 1, work=3)))
+    assert await store.work(9, 9) == [WorkRow("acme", "r1", 3)]
+
+
 async def test_a_snapshot_is_found_by_its_fold_version_only(store: Store) -> None:
     await store.commit(batch(append("r1", 0, 3, snapshot=b"three", fold_version=2)))
     assert await store.snapshot("acme", "r1", 2) == Snapshot(3, b"three")

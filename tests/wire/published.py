@@ -16,6 +16,7 @@ ANSWERS: tuple[tuple[str, str], ...] = (
     (r"/v1/host/sample/test/runs/[^/]+/events", "events"),
     (r"/v1/runs/[^/]+/debug-bundle", "bundle"),
     (r"/v1/runs/[^/]+:diff", "diff"),
+    (r"/v1/runs/[^/]+/ancestry", "ancestry"),
 )
 
 
@@ -102,6 +103,9 @@ class Published:
         self.events(document)
         assert document["metrics"]["eventCount"] == len(document["events"])
         assert not (document["redactionApplied"] and document["redactionMode"] == "passthrough")
+
+    def ancestry(self, document: Any) -> None:
+        self._fits("run-ancestry-response", document)
 
     def _fits(self, name: str, document: Any) -> None:
         found = self._documents[f"{name}.schema.json"]

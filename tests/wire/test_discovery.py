@@ -459,7 +459,7 @@ def _determinism(api: Api, value: Any) -> None:
 
 @claims("multiAgent.executionModel.supported", "multiAgent.executionModel.version")
 def _model(api: Api, value: Any) -> None:
-    assert value in (True, 1)
+    assert value in (True, 5)
     found = api.run("conformance-multi-agent-handoff")
     phases = [said["phase"] for said in of(api, found["runId"], "core.workflowChain.event")]
     assert phases == [
@@ -519,6 +519,19 @@ def _ends(api: Api, value: Any) -> None:
     query = {"ref": "conformance/agent-memory-ttl", "id": "future"}
     assert api.delete("/v1/host/moot/memory", params=query).status_code == 200
     assert remembered(api, query["ref"]) == []
+
+
+@claims("multiAgent.executionModel.crossHostCausation.*")
+def _across_hosts(api: Api, value: Any) -> None:
+    """What a run on another host is told of this one is in tests/wire/test_peers.py."""
+    assert value["supported"] and value["ancestryEndpointSupported"]
+    run_id = api.run("conformance-multi-agent-handoff")["runId"]
+    [child] = [said["childRunId"] for said in of(api, run_id, "node.dispatched")]
+    parent = {"runId": run_id, "hostId": value["hostId"], "cause": "core.dispatch"}
+    assert api.get(f"/v1/runs/{child}/ancestry").json()["parent"] == parent
+    top = {"runId": run_id, "hostId": value["hostId"], "parent": None}
+    assert api.get(f"/v1/runs/{run_id}/ancestry").json() == top
+    assert api.get("/v1/runs/nobody/ancestry").status_code == 404
 
 
 @claims("limits.maxLoopIterations")

@@ -13,6 +13,8 @@ from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 
 PROTOCOL_VERSION = "1.1"
+#: loop and handoff, confidence and memory, causes across hosts, determinism, turns with a number
+EXECUTION_MODEL = 5
 
 
 async def discovery(request: Request) -> Reply:
@@ -33,7 +35,7 @@ def document(services: Services) -> dict[str, Any]:
         "schemaVersions": {"clarification.request": 1},
         "limits": _limits(services),
         **_asking(),
-        **_orchestrating(),
+        **_orchestrating(services),
         "memory": _memory(),
         "configurable": options.advertised(services),
         "runs": {
@@ -83,7 +85,7 @@ def _asking() -> dict[str, Any]:
     }
 
 
-def _orchestrating() -> dict[str, Any]:
+def _orchestrating(services: Services) -> dict[str, Any]:
     """Supervisors, the handoff to their workers, how waves of them come together, and how a run is
     said again or led elsewhere."""
     return {
@@ -117,7 +119,7 @@ def _orchestrating() -> dict[str, Any]:
         "multiAgent": {
             "executionModel": {
                 "supported": True,
-                "version": 1,
+                "version": EXECUTION_MODEL,
                 "replayDeterminism": {
                     "supported": True,
                     "llmCacheKeyRecipe": "spec-rfc-0041",
@@ -128,6 +130,7 @@ def _orchestrating() -> dict[str, Any]:
                 "statefulResume": True,
                 "transcriptWindow": turn_inputs.WINDOW,
                 "crossChildMemoryConcurrency": "strict",
+                **_across_hosts(services),
             }
         },
     }
@@ -140,6 +143,20 @@ def _memory() -> dict[str, Any]:
         "ttlSupported": True,
         "attribution": {"supported": True, "emitsWriteEvents": True},
         "retention": {"ttl": True, "forget": True},
+    }
+
+
+def _across_hosts(services: Services) -> dict[str, Any]:
+    """How other hosts call this one, and that a run here says where it comes from."""
+    host_id = services.host.peers.host_id
+    if not host_id:  # a file that is only read is no host
+        return {}
+    return {
+        "crossHostCausation": {
+            "supported": True,
+            "hostId": host_id,
+            "ancestryEndpointSupported": True,
+        }
     }
 
 

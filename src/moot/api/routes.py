@@ -4,6 +4,7 @@ import re
 
 from moot.api import (
     agents,
+    ancestry,
     bundle,
     conformance,
     diffs,
@@ -31,6 +32,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *diffs.ENDPOINTS,
     *verifications.ENDPOINTS,
     *streams.ENDPOINTS,
+    *ancestry.ENDPOINTS,
     *threads.ENDPOINTS,
     *speech.ENDPOINTS,
     *supervising.ENDPOINTS,

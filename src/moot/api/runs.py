@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api import interrupts, options, snapshot
+from moot.api import ancestry, interrupts, options, snapshot
 from moot.api.options import CreateRun
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
@@ -62,6 +62,7 @@ async def create(request: Request) -> Reply:
         scope_id=None if asked.scope_id is UNSET else asked.scope_id,
         callback_url=None if asked.callback_url is UNSET else asked.callback_url,
         engine_version=options.engine_version(services, request),
+        **ancestry.given(request),
     )
     dedup = (request.header("x-dedup") or "").lower() == "enforce"
     await host.create(flow, command, request.recording(_created), dedup)
@@ -87,12 +88,12 @@ async def read(request: Request) -> Reply:
     question = interrupts.open_question(services, head.run, request.caller)
     intent = question["intent"] if question is not None else ""
     tag = snapshot.etag(head.run, intent)
-    if not head.run.children and question is None:
+    if not (head.run.children or head.run.abroad) and question is None:
         return _conditional(request, tag, snapshot.encoded(head))
     shown = snapshot.snapshot(head)
     if question is not None:
         shown |= {"interrupt": question, "currentNodeId": question["nodeId"]}
-    if head.run.children:
+    if head.run.children or head.run.abroad:
         shown["childRuns"] = children = await children_of(request, head)
         tag = snapshot.mixed_etag(tag, children)
     return _conditional(request, tag, encode(shown))
@@ -116,6 +117,10 @@ async def children_of(request: Request, head: Head) -> list[dict[str, Any]]:
             row = await request.services.store.find_run(head.run.tenant, child_run)
             status = row.status if row else Status.PENDING.value
         found.append({"runId": child_run, "status": status})
+    for away in head.run.abroad.values():
+        if away.child is not None and not away.stop:
+            waits = head.run.mirrored.get(away.node_id, Status.RUNNING.value)
+            found.append({"runId": away.child, "status": waits, "peer": away.peer})
     return found
 
 

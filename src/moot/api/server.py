@@ -24,7 +24,7 @@ from moot.api.folder import register_folder
 from moot.api.http import Http
 from moot.api.services import Services
 from moot.clock import Clock, SystemClock
-from moot.config import Settings, bootstrap_key, project, secret
+from moot.config import Settings, bootstrap_key, peer_key, peers_of, project, secret
 from moot.core.errors import MootError
 from moot.core.outcomes import NodeType
 from moot.core.starting import Limits
@@ -32,6 +32,7 @@ from moot.engine.flows import Flows
 from moot.engine.host import Host
 from moot.engine.nodes import registry
 from moot.engine.nodes.mock_ai import Programs
+from moot.engine.peer_calls import Peer
 from moot.project import book_of
 from moot.store.protocol import Store
 from moot.store.sqlite import SqliteStore
@@ -40,6 +41,8 @@ log = logging.getLogger("moot.server")
 
 GRACE_SECONDS = 3
 UPKEEP_SECONDS = 3600
+#: under which the store keeps the name this host has for others
+HOST_ID = "host-id"
 
 
 async def build(settings: Settings, store: Store, clock: Clock) -> Services:
@@ -60,6 +63,7 @@ async def build(settings: Settings, store: Store, clock: Clock) -> Services:
     services = Services(settings, host, store, clock, agents, programs)
     fresh = clock.new_secret("").encode()
     services.token_secret = await store.secret(tokens.SECRET_NAME, fresh)
+    await meet(services)
     await first_key(services)
     if settings.conformance:
         services.fixtures = await seed(services)
@@ -70,6 +74,16 @@ async def build(settings: Settings, store: Store, clock: Clock) -> Services:
         for problem in await register_folder(services, Path(settings.workflows)):
             log.warning("A workflow file was left out: %s", problem)
     return services
+
+
+async def meet(services: Services) -> None:
+    """Who this host is to others, and which others it knows."""
+    settings, peers = services.settings, services.host.peers
+    minted = await services.store.secret(HOST_ID, services.clock.new_id("moot-").encode())
+    peers.host_id = settings.host_id or minted.decode()
+    peers.address = settings.public_url or f"http://{settings.host}:{settings.port}"
+    peers.patience_ms = settings.peer_patience_s * 1000
+    peers.know([Peer(name, url, peer_key(name)) for name, url in peers_of(settings).items()])
 
 
 def node_types(settings: Settings, programs: Programs | None = None) -> dict[str, NodeType]:
@@ -163,7 +177,13 @@ class Server:
             timeout_keep_alive=75,
             backlog=2048,
         )
-        server = _Uvicorn(config, services.host.hub.close, self._started)
+
+        def started(address: str) -> None:
+            if self._settings.public_url is None:
+                services.host.peers.address = address
+            self._started(address)
+
+        server = _Uvicorn(config, services.host.hub.close, started)
         tidying = asyncio.ensure_future(upkeep(services))
         try:
             await server.serve()

@@ -21,7 +21,7 @@ def snapshot(head: Head) -> dict[str, Any]:
         "startedAt": iso(run.started_at * 1000),
         "inputs": run.inputs,
         "variables": {**run.variables, **held},
-        "nodeStates": {key: _node(state) for key, state in run.nodes.items()},
+        "nodeStates": {key: _node(run, state) for key, state in run.nodes.items()},
         "engineVersion": run.engine_version,
         "eventLogSchemaVersion": LOG_SCHEMA_VERSION,
         "metrics": {"eventCount": run.next_sequence, "nodeExecutions": run.executions},
@@ -70,7 +70,7 @@ def mixed_etag(tag: str, children: list[dict[str, Any]]) -> str:
     return f'{tag[:-1]}.{digest}"'
 
 
-def _node(state: NodeState) -> dict[str, Any]:
+def _node(run: Run, state: NodeState) -> dict[str, Any]:
     shown: dict[str, Any] = {"status": state.status, "attempt": state.attempt}
     optional = {
         "startedAt": iso(state.started_at * 1000) if state.started_at else None,
@@ -78,7 +78,7 @@ def _node(state: NodeState) -> dict[str, Any]:
         "outputs": state.outputs,
         "error": state.error,
         "reason": state.reason,
-        "childRunId": state.child,
+        "childRunId": None if state.child in run.abroad else state.child,  # it has no id yet
     }
     shown.update({name: value for name, value in optional.items() if value is not None})
     return shown

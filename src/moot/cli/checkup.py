@@ -226,4 +226,43 @@ def _against_schema(document: Any, settings: "Settings") -> list[str] | None:
     return [error.message for error in validator.iter_errors(document)]
 
 
-CHECKS = (python, sqlite, store, key, disk, clock, port, models, discovery)
+def peers(where: Place, settings: "Settings") -> Finding:
+    """Whether each host that work is handed to answers, and takes the key that is there for it."""
+    from moot.config import peer_key, peers_of
+
+    known = peers_of(settings)
+    if not known:
+        return "ok", "none are configured"
+    found = [_peer(name, url, peer_key(name)) for name, url in known.items()]
+    worst = max((result for result, _ in found), key=("ok", "warning", "problem").index)
+    return worst, "; ".join(says for _, says in found)
+
+
+def _peer(name: str, url: str, key: str | None) -> Finding:
+    from moot.config import PREFIX
+
+    client = Client(Place(url, key, Path(), True))
+    try:
+        answer = client.call("GET", "/.well-known/openwop")
+        asked = client.call("GET", "/v1/runs/nobody") if key else None
+    except Unreachable:
+        return "problem", f"{name} does not answer at {url}"
+    if answer.status != 200 or b'"protocolVersion"' not in answer.body:
+        return "problem", f"{name}: what answers at {url} is no host of this protocol"
+    if asked is None:
+        variable = f"{PREFIX}PEER_{name.upper().replace('-', '_')}_KEY"
+        return "problem", f"{name} answers at {url}; {variable} holds no key for it"
+    if asked.status in (401, 403):
+        return "problem", f"{name} answers at {url} and refuses the key ({asked.status})"
+    if url.startswith("http://") and not _is_near(url):
+        return "warning", f"{name} answers at {url}; the key travels in the clear, use https"
+    return "ok", f"{name} answers at {url} and takes the key"
+
+
+def _is_near(url: str) -> bool:
+    from urllib.parse import urlsplit
+
+    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
+
+
+CHECKS = (python, sqlite, store, key, disk, clock, port, models, discovery, peers)

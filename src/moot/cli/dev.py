@@ -67,11 +67,15 @@ class Watch:
         return subprocess.Popen(command, start_new_session=True)
 
     def _flags(self) -> list[str]:
+        from moot.config import peers_of
+
         given = self._settings
         flags = [given.database, "--host", given.host, "--port", str(self._port)]
         for name in ("workflows", "nodes"):
             if value := getattr(given, name):
                 flags += [f"--{name}", value]
+        for name, url in peers_of(given).items():
+            flags += ["--peer", f"{name}={url}"]
         return [*flags, "--conformance"] if given.conformance else flags
 
 

@@ -20,6 +20,9 @@ OPTIONS = (
     click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 takes a free one [7666]."),
     click.option("--workflows", metavar="DIR", help="Register the workflows in this folder."),
     click.option("--nodes", metavar="FILE", help="A Python file of @node functions."),
+    click.option(
+        "--peer", "peers", multiple=True, metavar="NAME=URL", help="A host to hand work to."
+    ),
     click.option("--conformance", is_flag=True, default=None, help="Be a host under test."),
     click.option("--log-json", is_flag=True, help="Log lines as JSON."),
 )
@@ -45,8 +48,9 @@ def settings_from(flags: dict[str, Any]) -> "Settings":
     positional, option = flags.pop("database"), flags.pop("database_option")
     if positional and option and positional != option:
         raise click.UsageError("Give the database once: as DB or as --database.")
+    peers = ",".join(flags.pop("peers")) or None
     try:
-        settings = config.load({**flags, "database": positional or option})
+        settings = config.load({**flags, "peers": peers, "database": positional or option})
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     folder = Path(settings.database).parent

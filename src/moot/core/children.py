@@ -4,20 +4,21 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import handoff, tree
+from moot.core import asking, handoff, tree
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, event_id
 from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem, asked, call_of
-from moot.core.ids import derived_id
 from moot.core.masking import is_secret
 from moot.core.node_state import NodeState
 from moot.core.nodework import finish, variable_events
 from moot.core.outcomes import ChildSpec, Failed, NodeError
+from moot.core.peers import is_away
 from moot.core.remembering import ancestors_of, scope_of
 from moot.core.run import Run
 from moot.core.starting import Limits, StartRun
 from moot.core.status import GOING, NodeStatus
+from moot.core.trace import of_run
 from moot.core.tree import Seen
 
 
@@ -36,6 +37,11 @@ class ChildEnded(Struct, frozen=True, kw_only=True):
     runs: int = 1
     #: the children that live on as far as the parent knows
     seen: dict[str, Seen] = {}
+    #: of a child on another host: the event there that ended it, and that host
+    cause: str | None = None
+    cause_host: str = ""
+    #: it is over for its parent, but may still be there
+    stop: bool = False
 
 
 class ChildWaits(Struct, frozen=True, kw_only=True):
@@ -92,7 +98,11 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
     error = tree.refusal(run, share)
     if error is not None:
         return finish(run, flow, node_id, state.attempt, Failed(error), at)
-    child = derived_id("run_", run.run_id, node_id, str(state.attempt), str(state.children))
+    if is_away(spec.workflow_id):
+        if hidden := secrets(node, spec, sealed):
+            return finish(run, flow, node_id, state.attempt, Failed(asking.withheld(hidden)), at)
+        return [asking.asked(run, node, state, spec, share, None)]
+    child = asking.child_id(run, node_id, str(state.attempt), str(state.children))
     payload = {"childRunId": child, "childWorkflowId": spec.workflow_id}
     hints = {"tree": share}
     begun = NewEvent("node.dispatched", payload, node_id, cause=state.started_seq, hints=hints)
@@ -119,7 +129,7 @@ def spawn(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], limits: Lim
         limits=limits,
         seed=spec.seed,
         unset=spec.unset,
-        secret=_secrets(node, spec, sealed),
+        secret=secrets(node, spec, sealed),
         tags=run.tags,
         configurable=_inherited(run.configurable),
         parent_run=run.run_id,
@@ -130,10 +140,11 @@ def spawn(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], limits: Lim
         memory_scope=None if spec.isolated else scope_of(run),
         ancestors=(*ancestors_of(run), run.run_id),
         cause=event_id(run.run_id, run.next_sequence - 1),
+        trace=of_run(run.run_id, run.trace),
     )
 
 
-def _secrets(node: FlowNode, spec: ChildSpec, sealed: dict[str, Any]) -> tuple[str, ...]:
+def secrets(node: FlowNode, spec: ChildSpec, sealed: dict[str, Any]) -> tuple[str, ...]:
     """What a parent keeps out of its log stays out of its child's."""
     config = node.definition.config
     wanted = config.get("perWorkerInputMappings", {}).get(
@@ -261,4 +272,6 @@ def _marked(events: list[NewEvent], ended: ChildEnded) -> list[NewEvent]:
     for event in events:
         if event.type in ("node.completed", "node.failed", "node.retried"):
             event.hints = {"childStatus": ended.status, "runs": ended.runs}
+            if ended.stop:
+                event.hints["childRunId"] = ended.child_run
     return events

@@ -15,6 +15,7 @@ from moot.core import (
     nodework,
     orchestration,
     participating,
+    peering,
     starting,
     threads,
     waves,
@@ -28,6 +29,7 @@ from moot.core.nodework import Emit
 from moot.core.orchestration import WorkerRefused
 from moot.core.outcomes import Decided, Kind, Outcome
 from moot.core.participating import Participate, WakeEnded, WakeReport
+from moot.core.peering import PeerFound, PeerRefused, PeerStopped
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.starting import StartRun
@@ -102,7 +104,7 @@ class ResumeRun(Struct, frozen=True):
 
 
 #: commands that may give children up
-ENDING = (ChildEnded, Wake, WorkerRefused)
+ENDING = (ChildEnded, Wake, WorkerRefused, PeerRefused)
 
 
 class SetVariables(Struct, frozen=True):
@@ -116,6 +118,7 @@ Command = (
     StartRun | Advance | Compute | Dispatch | FinishNode | Wake | Emit | ChildEnded | CancelRun
     | PauseRun | ResumeRun | SetVariables | Answer | ChildWaits | Control | WorkerRefused
     | Participate | WakeEnded | WakeReport
+    | PeerFound | PeerRefused | PeerStopped
 )  # fmt: skip
 
 
@@ -135,7 +138,7 @@ def _wake(run: Run, flow: Flow, command: Wake) -> list[NewEvent]:
 
 def _dispatch(run: Run, flow: Flow, command: Dispatch) -> list[NewEvent]:
     if flow.nodes[command.node_id].type.dispatches:
-        return orchestration.dispatch(run, flow, command.node_id, command.at)
+        return orchestration.dispatch(run, flow, command.node_id, command.at, command.sealed)
     if run.nodes[command.node_id].held is not None:
         return attestation.settle(run, flow, command.node_id, command.at, command.sealed)
     return children.dispatch(run, flow, command.node_id, command.at, command.sealed)
@@ -255,4 +258,7 @@ DECIDED_BY: dict[type, Callable[[Run, Flow, Any], list[NewEvent]]] = {
     Participate: _participate,
     WakeEnded: participating.wake_ended,
     WakeReport: participating.report,
+    PeerFound: peering.answered,
+    PeerRefused: peering.answered,
+    PeerStopped: peering.answered,
 }

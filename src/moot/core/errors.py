@@ -44,6 +44,7 @@ MootError
 ├── Unprocessable               422  validation_error
 │   ├── UnknownChildWorkflow         unknown_child_workflow
 │   ├── MemorySnapshotUnavailable    replay_memory_snapshot_unavailable
+│   ├── PeerUnknown                  peer_unknown
 │   ├── InterruptCancelled           interrupt_cancelled
 │   ├── SecretGone                   fork_secret_gone
 │   ├── CorrelationMismatch          correlation_mismatch
@@ -305,6 +306,16 @@ class MemorySnapshotUnavailable(Unprocessable):
     """What the run remembered then was forgotten since."""
 
     code = "replay_memory_snapshot_unavailable"
+
+
+class PeerUnknown(Unprocessable):
+    code = "peer_unknown"
+
+    def __init__(self, workflow_id: str) -> None:
+        super().__init__(
+            f"'{workflow_id}' is on a host that is not configured here; name it with --peer.",
+            workflowId=workflow_id,
+        )
 
 
 class InterruptCancelled(Unprocessable):

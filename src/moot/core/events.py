@@ -153,6 +153,8 @@ CATALOGUE = (
     EventType("agent.toolReturned", "what the tool gave, caused by its call"),
     EventType("agent.handoff", "the work passed from one agent to another"),
     EventType("agent.decided", "an agent decided, and how sure it is"),
+    EventType("agent.invocation.started", "an agent begins to work on its turn, with which model"),
+    EventType("agent.invocation.completed", "an agent is done with its turn, and how"),
     EventType("conversation.opened", "a conversation began; carries its roster", True),
     EventType("conversation.exchanged", "somebody took a turn", True),
     EventType("conversation.closed", "a conversation ended; carries its outcome", True),
@@ -177,6 +179,8 @@ CATALOGUE = (
     EventType("replay.diverged", "a replay went another way than its source"),
     EventType("replay.divergedAtRefusal", "a model refused in a replay or its source alone"),
     EventType("moot.pause.requested", "a pause waits for the running nodes to finish", True),
+    EventType("moot.peer.asked", "another host is about to be asked for a child run", True),
+    EventType("moot.peer.stopped", "a child run on another host was told to stop", True),
     EventType("moot.effect.started", "an effect on the outside world is about to happen", True),
     EventType("moot.effect.finished", "the outcome of an effect, recorded before use", True),
 )

@@ -14,13 +14,13 @@ MASK = "[REDACTED]"
 #: what the host itself says of a run: the fold relies on it, and a secret that happens to look
 #: like it (a year, a node's name) must not be looked for there
 RECORD = frozenset({
-    "agentId", "argsHash", "artifactId", "artifactType", "attempt", "attempts", "callId",
+    "agentId", "argsHash", "artifactId", "artifactType", "askId", "attempt", "attempts", "callId",
     "channel", "childRunId", "childStatus", "childWorkflowId", "confidence", "createdAt",
     "delayMs", "drainPolicy", "dueAt", "durationMs", "failedNodeId", "forkRunId", "fromAgentId",
     "invocationId", "isLast", "kind", "level", "limit", "maxSize", "memoryId", "memoryRef",
-    "memoryRevision", "name", "nodeId", "observed", "ordinal", "parentRunId", "providerKey",
-    "reducer", "runId", "schemaVersion", "sequence", "threshold", "toAgentId", "tokenCount",
-    "toolId", "toolName", "ttlMs", "typeId", "verbosity", "writtenAt",
+    "memoryRevision", "name", "nodeId", "observed", "ordinal", "parentRunId", "peer",
+    "providerKey", "reducer", "runId", "schemaVersion", "sequence", "threshold", "toAgentId",
+    "tokenCount", "toolId", "toolName", "ttlMs", "typeId", "verbosity", "writtenAt",
 })  # fmt: skip
 
 #: shorter texts and plain numbers are too common to be looked for

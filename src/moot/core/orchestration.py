@@ -7,18 +7,21 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import ending, escalations, handoff, interrupts, tree
+from moot.core import asking, ending, escalations, handoff, interrupts, tree
 from moot.core.advance import failed
+from moot.core.children import next_child, secrets
 from moot.core.definition import SUPERVISOR
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.flow import Flow, FlowNode
+from moot.core.graph import PortProblem
 from moot.core.ids import derived_id
 from moot.core.joining import Join, join_of
 from moot.core.node_state import NodeState
 from moot.core.nodework import at_work
 from moot.core.orders import order_of
 from moot.core.outcomes import ConversationSpec, Decided, GateSpec, NodeError
+from moot.core.peers import is_away
 from moot.core.run import Run
 from moot.core.status import NodeStatus
 from moot.core.tree import Seen
@@ -116,7 +119,9 @@ def _breach(
 # -- the dispatch node ---------------------------------------------------------------------------
 
 
-def dispatch(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
+def dispatch(
+    run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any] | None = None
+) -> list[NewEvent]:
     """The next step of a dispatch node: carry out the decision, or begin one more child."""
     state, node = run.nodes.get(node_id), flow.nodes[node_id]
     if not run.going or state is None or state.status is not NodeStatus.RUNNING:
@@ -143,7 +148,7 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
         case "ask-user":
             return interrupts.request(run, flow, node, _question(run, node), at)
         case _:
-            return _next_worker(run, flow, node, state, at)
+            return _next_worker(run, flow, node, at, sealed or {})
 
 
 def _as_answered(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
@@ -207,8 +212,11 @@ def _question(run: Run, node: FlowNode) -> GateSpec:
     return GateSpec(kind="conversation.exchange", data=data, conversation=spec)
 
 
-def _next_worker(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int) -> list[NewEvent]:
+def _next_worker(
+    run: Run, flow: Flow, node: FlowNode, at: int, sealed: dict[str, Any]
+) -> list[NewEvent]:
     assert run.orchestrator is not None
+    state = run.nodes[node.id]
     workers = run.orchestrator.decision["nextWorkerIds"]
     policy = node.definition.config.get("fanOutPolicy", "sequential")
     if policy == "reject" and len(workers) > 1:
@@ -228,10 +236,32 @@ def _next_worker(run: Run, flow: Flow, node: FlowNode, state: NodeState, at: int
     events: list[NewEvent] = []
     if join is not None and not number:
         events.append(_fan_out(run, node, workers, join))
-    child = derived_id("run_", run.run_id, node.id, str(state.started_seq), str(number))
     first = run.next_sequence + len(events)
+    if is_away(workers[number]):
+        return [*events, *_ask(run, node, at, sealed, first, share)]
+    child = asking.child_id(run, node.id, str(state.started_seq), str(number))
     hints = {"worker": number, "tree": share}
     return [*events, *handoff.begun(run, node.id, workers[number], child, first, hints)]
+
+
+def _ask(
+    run: Run, node: FlowNode, at: int, sealed: dict[str, Any], first: int, share: int
+) -> list[NewEvent]:
+    """Hand the work to a worker on another host: it is asked once this is on disk."""
+    assert run.orchestrator is not None
+    state = run.nodes[node.id]
+    worker = run.orchestrator.decision["nextWorkerIds"][state.children]
+    try:
+        spec = next_child(run, node, at, sealed, state.children)
+    except PortProblem as problem:
+        return _turned_away(run, node, state, worker, problem.error, first)
+    assert spec is not None
+    if hidden := secrets(node, spec, sealed):
+        error = asking.withheld(hidden)
+        return _turned_away(run, node, state, worker, error, first)
+    decided = run.orchestrator.decided_seq
+    began = handoff.step(run, node.id, "dispatch.began", worker, decided)
+    return [began, asking.asked(run, node, state, spec, share, state.children)]
 
 
 def _not_allowed(run: Run, node: FlowNode, state: NodeState, share: int, at: int) -> list[NewEvent]:
@@ -256,11 +286,22 @@ def _fan_out(run: Run, node: FlowNode, workers: list[str], join: Join) -> NewEve
 
 def refused(run: Run, flow: Flow, told: WorkerRefused) -> list[NewEvent]:
     """A worker that cannot be started fails the node at once, when it is its turn."""
-    planned = dispatch(run, flow, told.node_id, told.at)
-    if not any(new.type == "node.dispatched" for new in planned):
+    planned = dispatch(run, flow, told.node_id, told.at, {})
+    if not any(new.type in ("node.dispatched", "moot.peer.asked") for new in planned):
         return planned  # something else comes first
     state, node = run.nodes[told.node_id], flow.nodes[told.node_id]
-    error = told.error.as_payload()
-    steps = handoff.refused(run, node.id, told.worker, error, run.next_sequence)
-    rest = given_up(run, node, state, told.seen)
-    return [*steps, *rest, failed(node, told.error, state.attempt)]
+    first = run.next_sequence
+    return _turned_away(run, node, state, told.worker, told.error, first, told.seen)
+
+
+def _turned_away(
+    run: Run,
+    node: FlowNode,
+    state: NodeState,
+    worker: str,
+    error: NodeError,
+    first: int,
+    seen: dict[str, Seen] | None = None,
+) -> list[NewEvent]:
+    told = handoff.refused(run, node.id, worker, error.as_payload(), first)
+    return [*told, *given_up(run, node, state, seen or {}), failed(node, error, state.attempt)]

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from moot.core import floor
+from moot.core import abroad, floor
 from moot.core.flow import Flow, FlowNode
 from moot.core.joining import goes_on
 from moot.core.node_state import NodeState
@@ -28,11 +28,18 @@ class Owed(Struct):
     talks: list[str] = []
     #: (gate, wake) of members that have the floor and whom the host speaks for
     speakers: list[tuple[str, str]] = []
+    #: (name, what is to be done) of child runs on other hosts
+    abroad: list[tuple[str, str]] = []
+
+    @property
+    def now(self) -> bool:
+        """Whether something can be done at once."""
+        here = self.instant or self.dispatches or self.activities or self.children
+        return bool(here) or bool(self.talks or self.speakers or self.abroad)
 
     @property
     def anything(self) -> bool:
-        now = bool(self.instant or self.dispatches or self.activities or self.children)
-        return now or bool(self.talks or self.speakers) or self.due is not None
+        return self.now or self.due is not None
 
 
 #: kinds whose next step follows from the state alone
@@ -42,10 +49,10 @@ NOTHING = Owed([], [], [], [])
 
 
 def pending(run: Run, flow: Flow) -> Owed:
-    """A terminal or paused run is owed nothing."""
+    """A terminal or paused run is owed nothing but the end of what it has begun elsewhere."""
     if not run.going:
-        return NOTHING
-    owed = Owed([], [], [], [], deadline(run))
+        return Owed([], [], [], [], abroad=abroad.owed(run)) if run.abroad else NOTHING
+    owed = Owed([], [], [], [], deadline(run), abroad=abroad.owed(run))
     for node_id in run.active:
         state, node = run.nodes[node_id], flow.nodes[node_id]
         held_back = run.pause is not None and state.status is NodeStatus.RETRYING
@@ -81,14 +88,15 @@ def _floor(owed: Owed, run: Run, node_id: str) -> None:
 
 
 def _children(owed: Owed, run: Run, node: FlowNode, state: NodeState) -> None:
+    away = abroad.names(run) if run.abroad else ()
     if node.type.dispatches:
-        owed.children += state.living
+        owed.children += [child for child in state.living if child not in away]
         config, living = node.definition.config, len(state.living)
         if goes_on(run.orchestrator, config, state.children, living):
             owed.dispatches.append(node.id)
     elif state.child is None:
         owed.dispatches.append(node.id)
-    else:
+    elif state.child not in away:
         owed.children.append(state.child)
 
 

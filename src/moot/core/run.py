@@ -10,7 +10,9 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import agency, lineage, remembering, supervision, values, waiting
+from moot.core import abroad, agency, lineage, remembering, supervision, values, waiting
+from moot.core import trace as tracing
+from moot.core.abroad import Abroad
 from moot.core.events import Event, millis
 from moot.core.node_state import NODE_ENDS, NodeState, Pause
 from moot.core.status import (
@@ -24,7 +26,7 @@ from moot.core.status import (
 )
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 5
+FOLD_VERSION = 6
 
 #: more events than any log has
 EVERYTHING = sys.maxsize
@@ -69,6 +71,10 @@ class Run(Struct):
     #: what it may do of what its principal may; None is all of it
     rights: list[str] | None = None
     depth: int = 0
+    #: the run on another host that this one was started by, as its caller said
+    origin: dict[str, Any] | None = None
+    #: the place in a trace that it was given
+    trace: tracing.Trace | None = None
     #: the run this one was made from, where and how
     forked_from: dict[str, Any] | None = None
     memory: remembering.Memory | None = None
@@ -83,6 +89,8 @@ class Run(Struct):
     children: dict[str, str | None] = {}
     #: runs that children which have ended had led to, themselves among them
     spent: int = 0
+    #: name a child on another host was asked for by -> what is known of it
+    abroad: dict[str, Abroad] = {}
     #: node -> how the child it waits for waits itself
     mirrored: dict[str, str] = {}
     #: node -> its open question; node -> who answered its last one
@@ -215,6 +223,9 @@ def _started(run: Run, event: Event, at: int) -> None:
     run.depth = said.get("depth", 0)
     run.forked_from = said.get("forkedFrom")
     run.memory = remembering.begun(run, said["memory"]) if "memory" in said else None
+    run.origin = said.get("origin")
+    given = said.get("trace", {})
+    run.trace = tracing.read(given.get("traceparent"), given.get("tracestate"))
 
 
 def _ended(run: Run, event: Event, at: int) -> None:
@@ -222,6 +233,7 @@ def _ended(run: Run, event: Event, at: int) -> None:
     run.outputs = event.payload.get("outputs", run.outputs)
     run.error = event.payload.get("error", run.error)
     run.with_parent = "parentRunId" in event.payload
+    abroad.ended(run, at)
     run.pause = None
     run.spent += supervision.lent(run)  # who lives on is not counted any more
     run.active = {}
@@ -303,8 +315,8 @@ def _node_ended(run: Run, event: Event, at: int) -> None:
     run.interrupts.pop(node_id, None)
     run.mirrored.pop(node_id, None)
     if node.child is not None and run.children.get(node.child) is None:
-        status = (node.outputs or {}).get("childStatus")
-        run.children[node.child] = hints.get("childStatus", status)
+        status = hints.get("childStatus", (node.outputs or {}).get("childStatus"))
+        abroad.given_back(run, event, node.child, status, at)
     run.active.pop(node_id, None)
 
 
@@ -316,7 +328,7 @@ def _node_retried(run: Run, event: Event, at: int) -> None:
         node.due = at + event.payload.get("delayMs", 0)
         node.error = event.payload.get("lastError")
         if node.child is not None and event.hints is not UNSET:
-            run.children[node.child] = event.hints.get("childStatus")
+            abroad.given_back(run, event, node.child, event.hints.get("childStatus"), at)
         node.child = None
         run.mirrored.pop(_node_id(event), None)
 
@@ -330,10 +342,14 @@ def _dispatched(run: Run, event: Event, at: int) -> None:
         supervision.child_waits(run, _node_id(event), child, str(status))
         return
     run.mirrored.pop(_node_id(event), None)
+    hints = event.hints if event.hints is not UNSET else {}
+    if "askId" in hints:
+        abroad.found(run, node, event, hints["askId"])
+        return
+    abroad.given_back(run, event, child, status, at)
     run.children[child] = status
     if node is None:
         return
-    hints = event.hints if event.hints is not UNSET else {}
     if status is None:
         if "worker" in hints:
             node.living[child] = hints["worker"]
@@ -368,4 +384,5 @@ HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
     **supervision.HANDLERS,
     **lineage.HANDLERS,
     **agency.HANDLERS,
+    **abroad.HANDLERS,
 }

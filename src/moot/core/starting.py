@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, Struct
 
 from moot.core.definition import fits
@@ -9,8 +10,10 @@ from moot.core.errors import BadRequest
 from moot.core.events import ENGINE_VERSION, NewEvent
 from moot.core.flow import Flow
 from moot.core.masking import masked
+from moot.core.peers import Origin
 from moot.core.remembering import default_scope
 from moot.core.run import Run
+from moot.core.trace import Trace
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -56,6 +59,11 @@ class StartRun(Struct, frozen=True, kw_only=True):
     #: runs this one may lead to, itself among them; None is the host's ceiling
     tree: int | None = None
     cause: str | None = None
+    #: the place in a trace that the caller has, and the run on another host it says it acts for
+    trace: Trace | None = None
+    origin: Origin | None = None
+    #: the host on which ``cause`` is, where it is not this one
+    cause_host: str | None = None
 
 
 def start(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
@@ -141,7 +149,7 @@ def limits_of(
         "durationMs": min(duration, ceilings.duration_ms),
         "parallel": ceilings.parallel,
         "depth": ceilings.depth,
-        "tree": ceilings.tree if tree is None else tree,
+        "tree": ceilings.tree if tree is None else min(tree, ceilings.tree),
     }
     if "maxLoopIterations" in asked:
         caps["loopIterations"] = min(int(asked["maxLoopIterations"]), ceilings.loops)
@@ -169,6 +177,9 @@ def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
         "parentRunId": command.parent_run,
         "parentNodeId": command.parent_node,
         "depth": command.depth,
+        "trace": _trace(command.trace) if command.trace is not None else None,
+        "origin": msgspec.to_builtins(command.origin),
+        "causationHostId": command.cause_host,
         "channels": {
             name: None if channel.default is UNSET else channel.default
             for name, channel in flow.definition.channels.items()
@@ -176,3 +187,8 @@ def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
     }
     shown = {name: value for name, value in given.items() if value}
     return shown if command.rights is None else {**shown, "rights": command.rights}
+
+
+def _trace(trace: Trace) -> dict[str, str]:
+    said = {"traceparent": trace.traceparent, "tracestate": trace.state}
+    return {name: value for name, value in said.items() if value}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct
 
+from moot.core import abroad
 from moot.core.events import Event
 from moot.core.status import WAITING
 
@@ -73,6 +74,8 @@ def _handed(run: "Run", event: Event, at: int) -> None:
     said = event.payload
     found, child = run.orchestrator, said.get("childRunId")
     phase = said.get("phase", "")
+    if phase == "dispatch.failed":
+        abroad.refused(run, event, at)
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
     if node is not None and child is not None and node.child == child:
         _attested(run, event, node, phase)
@@ -84,6 +87,7 @@ def _handed(run: "Run", event: Event, at: int) -> None:
         found.dispatched += 1
     elif phase.startswith("child."):
         found.links.pop(child, None)
+        abroad.left(run, event, child, at)
         _over(run, event, child, phase.removeprefix("child."))
         found.workers.append(_told(said, phase.removeprefix("child.")))
 

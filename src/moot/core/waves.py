@@ -5,7 +5,7 @@ What a child gives back is harvested only when it completed.
 
 from typing import Any
 
-from moot.core import handoff, joining
+from moot.core import abroad, handoff, joining
 from moot.core.advance import failed
 from moot.core.children import ChildEnded
 from moot.core.errors import BadRequest
@@ -73,6 +73,11 @@ def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
     harvest = _collected(node, worker, ended)
     found = Ended(ended.child_run, worker, ended.status, ended.error, harvest, runs=ended.runs)
     step = _over(run, flow, node, found)
+    if ended.cause is not None:
+        step.cause = ended.cause
+        step.payload["causationHostId"] = ended.cause_host
+    if ended.stop:
+        step.hints = {**(step.hints or {}), "childRunId": found.child}
     try:
         return [step, *_after(run, flow, node, state, found, ended)]
     except BadRequest as refusal:  # the parent has no place for what it is given
@@ -96,6 +101,8 @@ def _collected(node: FlowNode, worker: str, ended: ChildEnded) -> dict[str, Any]
 
 def _over(run: Run, flow: Flow | None, node: FlowNode, found: Ended) -> NewEvent:
     """The end of a child, with what the parent keeps of it until all have come together."""
+    if abroad.unnamed(run, found.child):
+        return _never_there(run, node, found)
     step = handoff.ended(run, node.id, found.worker, found.child, found.status, found.error)
     result: dict[str, Any] = {"worker": found.worker, "lost": found.lost}
     if found.error is not None:
@@ -109,6 +116,14 @@ def _over(run: Run, flow: Flow | None, node: FlowNode, found: Ended) -> NewEvent
     step.hints = {"result": result, "runs": found.runs}
     if found.lost:
         step.hints["childRunId"] = found.child  # it is stopped with this event
+    return step
+
+
+def _never_there(run: Run, node: FlowNode, found: Ended) -> NewEvent:
+    """Another host was asked for it and has not answered; whatever it begins is stopped."""
+    began = run.abroad[found.child].asked_seq - 1
+    step = handoff.step(run, node.id, "dispatch.failed", found.worker, began, error=found.error)
+    step.hints = {"askId": found.child, "unsure": found.child}
     return step
 
 
@@ -152,7 +167,8 @@ def _after(
         return []
     losers = _losers(run, state, ended.seen, found.child)
     stopped = [_over(run, None, node, loser) for loser in losers]
-    return [*stopped, *_joined(run, flow, node, state, [*over, *losers], ended.at)]
+    over += [loser for loser in losers if not abroad.unnamed(run, loser.child)]
+    return [*stopped, *_joined(run, flow, node, state, over, ended.at)]
 
 
 def _one_by_one(

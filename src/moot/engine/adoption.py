@@ -110,7 +110,7 @@ def _checked(host: Host, run: Run, brought: Brought) -> Flow:
     named = {*run.nodes, *run.interrupts, *run.conversations}
     if run.workflow_id != flow.definition.id or not named <= set(flow.nodes):
         raise BadRequest("The run tells of another workflow, or of nodes that are not in it.")
-    if not run.terminal and None in run.children.values():
+    if not run.terminal and (run.abroad or None in run.children.values()):
         raise Unprocessable("The run waits for child runs, which are not part of it.")
     threads = [thread_id(run, talk) for talk in run.conversations.values()]
     if brought.thread_id not in threads:

@@ -9,12 +9,14 @@ from moot.core.definition import RESERVED, nearest
 from moot.core.errors import (
     BadRequest,
     MootError,
+    PeerUnknown,
     Unavailable,
     UnknownChildWorkflow,
     WorkflowNotFound,
 )
 from moot.core.flow import Flow, compile_flow, digest, tied
 from moot.core.outcomes import NodeType
+from moot.core.peers import is_away, parted
 from moot.engine.built_in import BUILT_IN
 from moot.engine.nodes.unknown import AnyType
 from moot.store.protocol import IMPORTED, Definition, RecordStore
@@ -33,6 +35,8 @@ class Flows:
         self._by_digest: OrderedDict[tuple[str, str], Flow] = OrderedDict()
         #: ids that were looked for in vain
         self._missing: set[tuple[str, str]] = set()
+        #: hosts that work may be handed to, by name
+        self.peers: frozenset[str] = frozenset()
 
     def compile(self, body: bytes) -> Flow:
         """Raises a BadRequest that names the mistake."""
@@ -84,10 +88,20 @@ class Flows:
         self._newest.move_to_end(place)
         return flow
 
+    def at_hand(self, tenant: str, workflow_id: str) -> bool:
+        """Whether work can be handed to it now: it is in memory, or on a host that is known."""
+        if is_away(workflow_id):
+            return self._on_peer(workflow_id)
+        return self.known(tenant, workflow_id) is not None
+
+    def _on_peer(self, workflow_id: str) -> bool:
+        away = parted(workflow_id)
+        return away is not None and away[0] in self.peers
+
     def is_missing(self, tenant: str, workflow_id: str) -> bool:
         """Whether it was looked for in vain; the answer holds for one decision."""
         place = (tenant, workflow_id)
-        found = place in self._missing
+        found = place in self._missing or is_away(workflow_id)
         self._missing.discard(place)
         return found
 
@@ -118,6 +132,10 @@ class Flows:
             if name in seen:
                 continue
             seen.add(name)
+            if is_away(name):
+                if not self._on_peer(name):
+                    raise PeerUnknown(name)
+                continue
             try:
                 child = self.known(tenant, name) or await self._load(tenant, name)
             except WorkflowNotFound:

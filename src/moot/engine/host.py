@@ -24,6 +24,7 @@ from moot.engine.flows import Flows
 from moot.engine.head import Head
 from moot.engine.hub import Hub, inbox_of
 from moot.engine.metrics import Metrics
+from moot.engine.peers import Peers
 from moot.engine.recollections import Recollections, Revisions
 from moot.engine.runs import Runs, complete, refuse_newer
 from moot.engine.scopes import Scopes
@@ -66,6 +67,7 @@ class Host:
         self.tasks = Tasks()
         self.activities = Activities(self, activities)
         self.speakers = Speakers(self, speaks or nobody, activities)
+        self.peers = Peers(self)
         self.timers = Timers(clock, self._ring)
         self.runs = Runs(store, flows, heads)
         self.revisions = Revisions(store)
@@ -237,6 +239,7 @@ class Host:
         if run.terminal:
             if not head.inflight:  # else its end is on its way, and may yet fail
                 self._finished(run)
+                self.peers.tend(head, owed.abroad)
             return
         if run.parent_run is not None and head.told != run.status.value:
             head.told = run.status.value
@@ -249,6 +252,7 @@ class Host:
         self.speakers.tell(run.run_id)
         for node_id, wake_id in owed.speakers:
             self.speakers.start(head, node_id, wake_id)
+        self.peers.tend(head, owed.abroad)
         if unfinished or owed.instant or owed.dispatches or owed.talks:
             self.tasks.start(self._go_on(run.tenant, run.run_id))
 

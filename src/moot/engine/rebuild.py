@@ -5,7 +5,7 @@ Cached folds are dropped, they come back as runs are used. Sealed values are pri
 
 from collections.abc import AsyncIterator
 
-from moot.core import events
+from moot.core import abroad, events
 from moot.core.commands import Advance, decide
 from moot.core.pending import pending
 from moot.core.run import Run, apply
@@ -69,7 +69,7 @@ async def _derived(flows: Flows, run: Run, messages: Messages) -> Append:
 async def _due(flows: Flows, run: Run) -> int | None:
     """When the host must look at the run. Only a living one needs its workflow to tell."""
     if run.terminal:
-        return None
+        return 0 if abroad.owed(run) else None  # to stop twice what runs elsewhere does no harm
     flow = await flows.by_digest(run.tenant, run.definition)
     if decide(run, flow, Advance(run.updated_at)):
         return 0  # its last commit was full, and the rest of the step never came

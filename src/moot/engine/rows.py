@@ -60,11 +60,7 @@ def message_ids(event: Event) -> list[tuple[str, int]]:
 
 def due_of(owed: Owed) -> int | None:
     """When the host must look at the run again after a restart."""
-    if owed.instant or owed.dispatches or owed.activities or owed.children:
-        return 0
-    if owed.talks or owed.speakers:
-        return 0
-    return owed.due
+    return 0 if owed.now else owed.due
 
 
 def effect_rows(run: Run, event: Event) -> list[EffectRow]:

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from moot.clock import Clock
-from moot.core import children
+from moot.core import asking, children
 from moot.core.commands import (
     ENDING,
     Advance,
@@ -28,7 +28,7 @@ from moot.core.masking import sealed_event
 from moot.core.node_state import NODE_ENDS
 from moot.core.nodework import Emit
 from moot.core.orchestration import WorkerRefused
-from moot.core.outcomes import Failed, NodeError
+from moot.core.outcomes import Failed
 from moot.core.participating import Participate, WakeReport
 from moot.core.pending import Owed, pending
 from moot.core.remembering import BEGINNINGS, marked
@@ -171,7 +171,7 @@ class Turn:
         if spec is not None and head.run.replayed:
             self._decide(head, FinishNode(node_id, state.attempt, Failed(NO_RECORD), at))
             return
-        if spec is not None and self._flows.known(head.run.tenant, spec.workflow_id) is None:
+        if spec is not None and not self._flows.at_hand(head.run.tenant, spec.workflow_id):
             self._without(head, node, spec.workflow_id, at)
             return
         self._decide(head, Dispatch(node_id, at, head.sealed))
@@ -182,11 +182,7 @@ class Turn:
         if node.type.dispatches and not self._flows.is_missing(tenant, workflow_id):
             self.wanted.add((tenant, head.run.run_id, workflow_id))
             return
-        error = NodeError(
-            code="unknown_child_workflow",
-            message=f"There is no workflow '{workflow_id}' to hand work to.",
-            retryable=False,
-        )
+        error = asking.nobody(workflow_id)
         if node.type.dispatches:
             self._decide(head, WorkerRefused(node.id, workflow_id, error, at))
         else:
@@ -250,7 +246,7 @@ class Turn:
             self.batch.notes.append(note_of(run, new.note, event, revision, self._now // 1000))
         elif new.type.startswith("moot.effect."):
             self.batch.effects += effect_rows(run, event)
-        elif new.type == "node.dispatched" and "childStatus" not in new.payload:
+        elif new.type == "node.dispatched" and asking.begins_here(new):
             self._spawn(head, str(new.node_id), str(new.payload["childRunId"]))
         elif new.type in TERMINAL_TYPES:
             self._end(head)

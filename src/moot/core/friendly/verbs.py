@@ -7,6 +7,7 @@ from typing import Any
 from moot.core.definition import TYPE_ID, WORKFLOW_ID, fits
 from moot.core.friendly.source import Item, hint
 from moot.core.friendly.templates import NAME, Scope, mentions, name_in, port, reveals
+from moot.core.peers import parted
 
 Node = dict[str, Any]
 
@@ -107,7 +108,7 @@ def _child(item: Item, scope: Scope) -> dict[str, Any]:
     """The config that all steps with a child workflow share."""
     fields = item.value
     name = fields["run"].text("run")
-    if not re.fullmatch(WORKFLOW_ID.strip("^$"), name):
+    if not re.fullmatch(WORKFLOW_ID.strip("^$"), name) and parted(name) is None:
         raise fields["run"].error(f"'{name}' is not the id of a workflow; write it like 'my-flow'")
     config: dict[str, Any] = {"workflowId": name}
     if "with" in fields:

@@ -6,6 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from moot.core.outcomes import ATTESTED, Attest, Call, ChildSpec, Kind, NodeType
+from moot.core.peers import is_away, parted
 from moot.engine.nodes.reading import first_problem, mapping_problem
 
 ON_FAILURE = ("fail-parent", "absorb")
@@ -39,8 +40,12 @@ def check_child(config: dict[str, Any]) -> str | None:
 
 
 def _workflow_problem(config: dict[str, Any]) -> str | None:
-    named = isinstance(config.get("workflowId"), str) and config["workflowId"]
-    return None if named else "config.workflowId must name the workflow to run"
+    name = config.get("workflowId")
+    if not isinstance(name, str) or not name:
+        return "config.workflowId must name the workflow to run"
+    if is_away(name) and parted(name) is None:
+        return "config.workflowId must be PEER/WORKFLOW where it names one on another host"
+    return None
 
 
 def _waiting_problem(config: dict[str, Any]) -> str | None:

@@ -1,0 +1,70 @@
+"""Handing work to another host: what is recorded before it is asked."""
+
+from typing import Any
+
+from moot.core import abroad, peers
+from moot.core.errors import PeerUnknown
+from moot.core.events import NewEvent
+from moot.core.flow import FlowNode
+from moot.core.ids import derived_id
+from moot.core.node_state import NodeState
+from moot.core.outcomes import ChildSpec, NodeError
+from moot.core.run import Run
+
+
+def asked(
+    run: Run, node: FlowNode, state: NodeState, spec: ChildSpec, tree: int, worker: int | None
+) -> NewEvent:
+    """That the other host is going to be asked, with everything it is asked for.
+
+    The name it goes by stays the same however often it is asked, so that it begins one run.
+    """
+    away = peers.parted(spec.workflow_id)
+    assert away is not None
+    parts = (run.tenant, run.run_id, node.id, str(state.started_seq), str(state.children))
+    payload = {
+        "askId": derived_id("ask_", *parts),
+        "peer": away[0],
+        "workflowId": away[1],
+        "parentRunId": run.run_id,
+        "cause": "core.dispatch" if node.type.dispatches else "core.subWorkflow",
+    }
+    hints: dict[str, Any] = {"inputs": spec.seed, "depth": run.depth + 1, "tree": tree}
+    if worker is not None:
+        hints["worker"] = worker
+    if spec.detach_on_cancel:
+        hints["detached"] = True
+    cause = state.started_seq if worker is None else None
+    return NewEvent("moot.peer.asked", payload, node.id, cause=cause, hints=hints)
+
+
+def withheld(names: tuple[str, ...]) -> NodeError:
+    """What a workflow calls sensitive does not leave this host."""
+    return NodeError(
+        code="peer_secret_withheld",
+        message=f"'{names[0]}' is sensitive and is not sent to another host; map something else.",
+        details={"variables": list(names)},
+        retryable=False,
+    )
+
+
+def child_id(run: Run, *parts: str) -> str:
+    """The id of a child that begins here, other than any that another host has chosen."""
+    name, taken = derived_id("run_", run.run_id, *parts), abroad.names(run)
+    while name in taken:
+        name = derived_id("run_", run.run_id, *parts, name)
+    return name
+
+
+def begins_here(new: NewEvent) -> bool:
+    """Whether a dispatch begins a child run on this host, in the same commit."""
+    return "childStatus" not in new.payload and "askId" not in (new.hints or {})
+
+
+def nobody(workflow_id: str) -> NodeError:
+    """There is nobody of this name to hand work to."""
+    if peers.is_away(workflow_id):
+        unknown = PeerUnknown(workflow_id)
+        return NodeError(code=unknown.code, message=unknown.message, retryable=False)
+    message = f"There is no workflow '{workflow_id}' to hand work to."
+    return NodeError(code="unknown_child_workflow", message=message, retryable=False)

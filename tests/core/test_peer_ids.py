@@ -1,0 +1,92 @@
+"""Names of workflows on other hosts, and what a caller says of a parent."""
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from moot.core import peers
+from moot.core.definition import WORKFLOW_ID, parse
+from moot.core.errors import BadRequest
+from moot.core.peers import Origin, is_address, is_away, parted, read, written
+
+names = st.from_regex(peers.NAME, fullmatch=True)
+workflows = st.from_regex(peers.WORKFLOW, fullmatch=True)
+
+
+@given(names, workflows)
+def test_a_name_and_a_workflow_make_an_id_and_come_apart_again(name: str, workflow: str) -> None:
+    assert parted(f"{name}/{workflow}") == (name, workflow)
+
+
+@given(st.from_regex(f"^{WORKFLOW_ID.strip('^$')}$", fullmatch=True))
+def test_no_workflow_of_this_host_is_taken_for_another_ones(workflow: str) -> None:
+    assert not is_away(workflow) and parted(workflow) is None
+
+
+@pytest.mark.parametrize("said", ["lab/", "/w", "Lab/w", "lab/w/x", "lab/../w", "a b/w", "lab/w?x"])
+def test_what_is_not_well_formed_names_nobody(said: str) -> None:
+    assert is_away(said) and parted(said) is None
+
+
+def test_a_workflow_cannot_be_registered_under_the_name_of_one_elsewhere() -> None:
+    body = {
+        "id": "lab/w", "name": "w", "version": "1", "edges": [], "triggers": [], "variables": [],
+        "metadata": {}, "settings": {},
+        "nodes": [{"id": "n", "typeId": "core.noop", "name": "n", "position": {"x": 0, "y": 0},
+                   "config": {}, "inputs": {}}],
+    }  # fmt: skip
+    with pytest.raises(BadRequest):
+        parse(body)
+
+
+ADDRESSES = {
+    "https://lab.example": True, "http://127.0.0.1:7666": True, "https://lab.example/moot": True,
+    "http://[::1]:80": True, "ftp://lab.example": False, "https://": False, "lab.example": False,
+    "https://me:secret@lab.example": False, "https://lab.example/?q": False,
+    "https://lab.example/#f": False, "https://lab.example:0": False, "http://a b": False,
+    "http://a:99999": False, 'http://a"b': False, "http://a\r\nX: y": False, "": False,
+    "http://" + "a" * 600: False, "http://[": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("url", "good"), ADDRESSES.items())
+def test_an_address_is_that_of_a_host_and_nothing_more(url: str, good: bool) -> None:
+    assert is_address(url) is good
+
+
+origins = st.builds(
+    Origin,
+    run_id=st.from_regex(peers.RUN_ID, fullmatch=True),
+    host_id=st.from_regex(peers.HOST_ID, fullmatch=True),
+    well_known_url=st.sampled_from([url for url, good in ADDRESSES.items() if good]),
+    cause=st.sampled_from(peers.CAUSES),
+    event_id=st.none() | st.from_regex(peers.EVENT_ID, fullmatch=True),
+    depth=st.integers(0, peers.LARGEST),
+    tree=st.none() | st.integers(0, peers.LARGEST),
+)
+
+
+@given(origins)
+def test_what_is_written_of_a_parent_is_read_again(origin: Origin) -> None:
+    assert read(written(origin)) == origin
+    assert "\n" not in written(origin) and written(origin).isascii()
+
+
+@given(st.text() | st.tuples(origins.map(written), st.text(max_size=5)).map("".join))
+def test_whatever_a_caller_says_is_read_or_ignored(said: str) -> None:
+    found = read(said)
+    assert found is None or read(written(found)) == found
+
+
+GOOD = 'run_1; host="h"; url="https://a.example/x"; cause=core.dispatch'
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["", ";" * 50, GOOD.replace("run_1", "run 1"), GOOD.replace("core.dispatch", "magic"),
+     GOOD.replace("https:", "javascript:"), GOOD + "; host=x", GOOD + "; depth=-1",
+     GOOD + "; depth=99999999", GOOD + "; tree=many", GOOD.replace('host="h"; ', ""),
+     GOOD + '; event="a b"'],
+)  # fmt: skip
+def test_a_parent_that_is_half_told_is_not_told(said: str) -> None:
+    assert read(GOOD) is not None and read(said) is None
