@@ -14,6 +14,7 @@ from typing import Any
 import uvicorn
 
 from moot.agents.invoke import Invoker
+from moot.agents.models.book import Book
 from moot.agents.registry import Agents
 from moot.agents.tools import NoTools
 from moot.api import tokens
@@ -45,8 +46,10 @@ UPKEEP_SECONDS = 3600
 HOST_ID = "host-id"
 
 
-async def build(settings: Settings, store: Store, clock: Clock) -> Services:
-    """Everything but the listener."""
+async def build(
+    settings: Settings, store: Store, clock: Clock, book: Book | None = None
+) -> Services:
+    """Everything but the listener; the models are the project's unless others are given."""
     programs = Programs()
     flows = Flows(store, node_types(settings, programs), clock)
     limits = Limits(
@@ -57,7 +60,7 @@ async def build(settings: Settings, store: Store, clock: Clock) -> Services:
         tree=settings.max_tree_runs,
     )
     agents = Agents(store, clock)
-    book = book_of(project(), settings, secret, clock)
+    book = book or book_of(project(), settings, secret, clock)
     invoker = Invoker(book, agents.find, NoTools())
     host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities, invoker)
     services = Services(settings, host, store, clock, agents, programs)

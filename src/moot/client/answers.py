@@ -199,6 +199,12 @@ class Page(Answer, frozen=True):
     is_complete: bool = False
 
 
+class Ancestry(Answer, frozen=True):
+    run_id: str
+    host_id: str
+    parent: Data | None = None
+
+
 # -- questions -----------------------------------------------------------------------------------
 
 

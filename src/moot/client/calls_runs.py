@@ -203,6 +203,12 @@ def turn(run_id: str, number: int) -> Sent:
     return Sent(run_id, str(number))
 
 
+@operation("GET /v1/runs/{run_id}/ancestry", answers.Ancestry)
+def ancestry(run_id: str) -> Sent:
+    """Where a run comes from: its parent here, or on another host."""
+    return Sent(run_id)
+
+
 # -- what waits ----------------------------------------------------------------------------------
 
 

@@ -148,9 +148,7 @@ def held(seen: Seen) -> list[NewEvent]:
     return _done(seen, {**end.payload, "wakeId": said["wakeId"]}, "spoke", said["turn"])
 
 
-def _done(
-    seen: Seen, said: dict[str, Any], outcome: str, turn: dict[str, Any]
-) -> list[NewEvent]:
+def _done(seen: Seen, said: dict[str, Any], outcome: str, turn: dict[str, Any]) -> list[NewEvent]:
     given = WakeEnded(
         node_id=seen.its.id,
         wake_id=str(said["wakeId"]),
