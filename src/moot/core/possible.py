@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from moot.core import agency, agent_work, refusals, told, told_children, told_talks
 from moot.core import wake as waking
+from moot.core.answered import ANSWERS, asked_back
 from moot.core.channels import Rule, check
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake, decide
 from moot.core.comparison import CLOCKS, alike
@@ -34,6 +35,9 @@ TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 
 Problem = tuple[str, Any, Any]
 
+TRANSPORTS = ("rest", "mcp", "a2a", "ui")
+LIMITS = {"nodeExecutions", "durationMs", "parallel", "depth", "tree"}
+
 #: what time may bring about without changing the state
 TIMELY = ("cap.breached",)
 
@@ -49,6 +53,11 @@ def start(flow: Flow, run: Run, event: Event) -> Problem | None:
     for key, value in expected.items():
         if said.get(key) != value:
             return "payload", {key: value}, {key: said.get(key)}
+    if said.get("transport") not in TRANSPORTS:
+        return "payload", {"transport": TRANSPORTS}, {"transport": said.get("transport")}
+    limits = said.get("limits", {})
+    if not limits.keys() >= LIMITS or any(type(most) is not int for most in limits.values()):
+        return "payload", {"limits": sorted(LIMITS)}, {"limits": limits}
     version = said.get("engineVersion", "")
     if not version.isdigit() or int(version) > ENGINE_VERSION:
         return "engineVersion", f"at most {ENGINE_VERSION}", version
@@ -109,6 +118,8 @@ def caused(
     woken = _woken(seen) if event.type in HANDLERS or event.type in TIMELY else []
     if woken:
         return woken
+    if run.replayed and event.type in ("run.failed", "cap.breached"):
+        return [seen.as_told()]  # a limit of the source: part of it may have become history
     if node is None:
         raise Impossible("type", "something that nobody's node says", event.type)
     found = _of_node(seen, node, event)
@@ -122,11 +133,11 @@ def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
     state = seen.run.nodes.get(node.id)
     if state is None or node.id not in seen.run.active:
         raise Impossible("impossible", "a node at work", event.type)
-    answers = told.ANSWERS.get(event.type) or told_talks.TALKS.get(event.type)
+    answers = ANSWERS.get(event.type) or told_talks.TALKS.get(event.type)
     if answers is not None:
         return answers(seen)
     if event.type == "channel.written" and state.status is NodeStatus.SUSPENDED:
-        return told.asked_back(seen)
+        return asked_back(seen)
     talk = seen.run.conversations.get(node.id)
     if state.status is NodeStatus.SUSPENDED and talk is not None and talk.floor is not None:
         return told_talks.report(seen)

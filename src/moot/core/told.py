@@ -1,14 +1,14 @@
-"""What the log tells of nodes: their ends, and the answers they got.
+"""What the log tells of nodes: their ends.
 
 Each is taken as the command it must have been, and decided once more.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct, field
 
-from moot.core import approvals, orchestration, schemas
+from moot.core import orchestration
 from moot.core.advance import failed
 from moot.core.conversation import Speaker
 from moot.core.events import Event, NewEvent
@@ -16,9 +16,8 @@ from moot.core.flow import Flow, FlowNode
 from moot.core.node_state import NodeState
 from moot.core.nodework import failure
 from moot.core.outcomes import Decided, Failed, Kind, NodeError
-from moot.core.resolving import Answer, completed, ended
+from moot.core.resolving import Answer
 from moot.core.run import Run
-from moot.core.waiting import Interrupt
 
 
 class Impossible(Exception):
@@ -73,9 +72,10 @@ class Seen(Struct):
         return self.node
 
     def fits(self, events: list[NewEvent]) -> bool:
-        """Whether the log goes on with events of these types and nodes."""
+        """Whether the log goes on with events of these types, nodes and failures."""
         return len(self.rest) >= len(events) and all(
             (new.type, new.node_id) == (was.type, None if was.node_id is UNSET else was.node_id)
+            and _code(new.payload) == _code(was.payload)
             for new, was in zip(events, self.rest, strict=False)
         )
 
@@ -108,6 +108,11 @@ class Seen(Struct):
     def by(self, principal: Any) -> Answer:
         who = Speaker(str(principal), admin=True)
         return Answer(node_id=self.its.id, value=None, who=who, at=self.at)
+
+
+def _code(payload: dict[str, Any]) -> Any:
+    error = payload.get("error", payload.get("lastError"))
+    return error.get("code") if isinstance(error, dict) else None
 
 
 # -- ends of nodes ---------------------------------------------------------------------------------
@@ -161,94 +166,3 @@ def error_of(said: Any) -> NodeError:
         details=said.get("details", {}),
         retryable=said.get("retryable", True),
     )
-
-
-# -- answers ---------------------------------------------------------------------------------------
-
-
-def _asked(seen: Seen) -> Interrupt:
-    found = seen.run.interrupts.get(seen.its.id)
-    if found is None:
-        raise Impossible("impossible", "an open question", seen.event.type)
-    return found
-
-
-def _resolved(seen: Seen) -> list[NewEvent]:
-    """Who answered what is a fact; what the answer means is not."""
-    found, said = _asked(seen), seen.event.payload
-    value = said.get("resumeValue")
-    if "resumeValue" not in said or "resolvedBy" not in said:
-        raise Impossible("payload", "an answer and whose it is", said)
-    if found.resume_schema is not None and (wrong := schemas.problems(found.resume_schema, value)):
-        raise Impossible("payload", wrong[0], value)
-    meant, after = _meaning(seen, found, value)
-    return [*ended(seen.its, found, seen.by(said["resolvedBy"]), value, meant), *after]
-
-
-def _meaning(seen: Seen, found: Interrupt, value: Any) -> tuple[list[NewEvent], list[NewEvent]]:
-    """What each kind of question says when it is answered, and how its node goes on."""
-    run, node, at = seen.run, seen.its, seen.at
-    match found.kind:
-        case "approval":
-            after = [approvals.approved(run, seen.flow, node, value, at)]
-            gate = node.type.kind is Kind.GATE
-            return [_received(seen, found, value)], after if gate else []
-        case "clarification":
-            answers = value["answers"]
-            by = seen.event.payload["resolvedBy"]
-            payload = {"nodeId": node.id, "answers": answers, "answeredBy": by}
-            said = [NewEvent("clarification.resolved", payload, node.id)]
-            return said, [completed(run, node, {"answers": answers, **answers}, at)]
-        case "low-confidence":
-            return [], []
-        case "external-event":
-            return [], [completed(run, node, {"event": value, **value}, at)]
-        case kind if kind.startswith("conversation."):
-            raise Impossible("impossible", "a conversation that is closed first", kind)
-        case _:
-            outputs = value if isinstance(value, dict) else {"value": value}
-            return [], [completed(run, node, outputs, at)]
-
-
-def _received(seen: Seen, found: Interrupt, value: Any) -> NewEvent:
-    """A quorum must have come to it, unless somebody set that aside."""
-    action = value["action"]
-    reached = approvals.outcome_of(found.data, found.votes)
-    free = int(found.data.get("requiredApprovals", 1)) <= 1 or action == "refine"
-    overridden = seen.its.id in seen.kept.overridden
-    accepted = "accept" if action in ("accept", "edit-accept") else action
-    if not free and not overridden and reached != accepted:
-        raise Impossible("impossible", {"action": reached}, {"action": action})
-    if action not in found.data["actions"]:
-        raise Impossible("payload", found.data["actions"], action)
-    by = next((e.payload.get("decidedBy") for e in seen.rest if e.type == "approval.received"), "")
-    return approvals.received(seen.its.id, value, str(by), seen.at)
-
-
-def _voted(seen: Seen) -> list[NewEvent]:
-    found, event = _asked(seen), seen.event
-    said = event.payload
-    if said.get("gateId") != seen.its.id:
-        raise Impossible("payload", {"gateId": seen.its.id}, said)
-    if event.type == "moot.approval.granted":
-        votes = {**found.votes, said["principal"]: "accept"}
-        granted = sum(action in ("accept", "edit-accept") for action in votes.values())
-        if said["quorumProgress"]["granted"] != granted:
-            raise Impossible("payload", {"granted": granted}, said["quorumProgress"])
-    return [NewEvent(event.type, said, seen.its.id, cause=found.seq)]
-
-
-def asked_back(seen: Seen) -> list[NewEvent]:
-    """A question that somebody asks instead of answering is kept beside the gate."""
-    found, said = seen.run.interrupts.get(seen.its.id), seen.event.payload
-    if found is None or said.get("channel") != f"_askExchanges:{seen.its.id}":
-        raise Impossible("impossible", "a channel that the node may write to", said)
-    return [NewEvent("channel.written", said, seen.its.id, cause=found.seq, hints=seen.hints)]
-
-
-ANSWERS: dict[str, Callable[[Seen], list[NewEvent]]] = {
-    "interrupt.resolved": _resolved,
-    "approval.overridden": _voted,
-    "moot.approval.granted": _voted,
-    "moot.approval.rejected": _voted,
-}

@@ -20,10 +20,17 @@ from moot.core.node_state import NODE_ENDS
 from moot.core.participating import Participate
 from moot.core.pending import pending
 from moot.core.remembering import MARK
+from moot.core.replay import LIMITS
 from moot.core.run import HANDLERS, Run, apply
 from moot.core.told import Kept
 
 KNOWN = frozenset(row.name for row in CATALOGUE)
+
+#: what working with a payload of no known form may come to
+SENSELESS = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, StopIteration, TypeError,
+    ValueError,
+)  # fmt: skip
 
 #: hints that only a fork writes
 OWN_HINTS = ("dueAt", "editedBy")
@@ -47,10 +54,14 @@ class _Differs(Exception):
 def verify(flow: Flow, tenant: str, run_id: str, log: Sequence[Event]) -> Difference | None:
     """The first difference between the log and what it must be, given its facts; None if there is
     none."""
+    walk = _Walk(flow, tenant, run_id, log)
     try:
-        _Walk(flow, tenant, run_id, log).go()
+        walk.go()
     except _Differs as differs:
         return differs.difference
+    except SENSELESS as error:
+        place = min(walk.run.next_sequence, len(log) - 1)
+        return Difference(place, "impossible", repr(error), log[place].payload)
     return None
 
 
@@ -81,18 +92,16 @@ class _Walk:
         event = self.log[first]
         self._envelope(event)
         edited = first == self.run.inherited and "edit" in (self.run.forked_from or {})
-        followed = [] if edited else self._follows(event)
-        if followed:
-            self._group(first, followed)
-            return
         try:
-            found = possible.caused(self.run, self.flow, self.log, first, self._veiled, self._kept)
+            found = [] if edited else self._follows(event)
+            if not found:
+                found = possible.caused(
+                    self.run, self.flow, self.log, first, self._veiled, self._kept
+                )
         except possible.Impossible as problem:
             raise _Differs(first, problem.kind, problem.expected, problem.found) from None
         except MootError as refusal:
             raise _Differs(first, "impossible", refusal.message, event.type) from None
-        except (AttributeError, KeyError, TypeError, ValueError, IndexError, AssertionError):
-            raise _Differs(first, "impossible", None, event.type) from None
         self._group(first, found)
 
     # -- what follows from the state
@@ -282,7 +291,9 @@ CONSEQUENCES = frozenset({"node.skipped", "run.completed", "workflow.loopback-li
 
 def _is_fact(run: Run, flow: Flow, event: Event) -> bool:
     """Whether the world may have said it just now, whatever the engine would decide next."""
-    if event.type in CONSEQUENCES or (event.type == "run.failed"):
+    if event.type == "run.failed":
+        return run.replayed and event.payload.get("error", {}).get("code") in LIMITS
+    if event.type in CONSEQUENCES:
         return False
     if event.type == "node.started":
         return bool(event.payload.get("attempt", 1) > 1)
