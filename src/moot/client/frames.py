@@ -5,10 +5,12 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from moot.client.answers import ENDED
 from moot.client.errors import BadAnswer
 
 #: bytes of one frame
 LARGEST_FRAME = 16 * 1024 * 1024
+TERMINAL = tuple(f"run.{status}" for status in ENDED)
 
 
 class Event(
@@ -34,7 +36,9 @@ class Event(
 
     @property
     def terminal(self) -> bool:
-        return self.type in ("run.completed", "run.failed", "run.cancelled")
+        """Nothing comes after it."""
+        ended = self.type == "state.snapshot" and self.payload.get("status") in ENDED
+        return ended or self.type in TERMINAL
 
 
 class Spoken(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -157,6 +157,8 @@ class Following:
         found: list[Event | Spoken] = []
         for frame in self._frames.take(piece):
             if frame.id is not None:
+                if frame.id <= self._after:
+                    continue  # a state that is told once more to who comes back
                 self._after = frame.id
             read = frame.read()
             self.over = self.over or (isinstance(read, Event) and read.terminal)

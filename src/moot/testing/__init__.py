@@ -3,7 +3,7 @@
 ``Bench`` sets it up; ``BenchRun`` and ``BenchThread`` are what comes of it.
 """
 
-from moot.testing.bench import Bench, BenchError
+from moot.testing.bench import Bench, BenchError, Tape
 from moot.testing.clock import VirtualClock
 from moot.testing.hosting import Stuck
 from moot.testing.outcome import (
@@ -19,5 +19,5 @@ from moot.testing.story import Handoff, Said
 
 __all__ = [
     "Bench", "BenchError", "BenchRun", "BenchThread", "Handoff", "Replayed", "Said", "Stuck",
-    "VirtualClock", "asked", "handed_over", "happened", "said",
+    "Tape", "VirtualClock", "asked", "handed_over", "happened", "said",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -24,11 +24,17 @@ from moot.testing.hosting import Hosting, InProcess
 from moot.testing.outcome import BenchRun, BenchThread
 
 ADDRESS = "http://127.0.0.1:1"
-PAGE = 1000
 FailKind = Literal["timeout", "refusal", "rate_limit", "bad_json", "error", "disconnect"]
 
 #: settings of a project that a bench decides itself
 OWN = ("database", "host", "port", "workflows", "agents", "models_mode", "cassette")
+
+
+class Tape(NamedTuple):
+    """A file of recorded answers, and whether it is written or read."""
+
+    file: Path
+    record: bool = False
 
 
 class BenchError(Exception):
@@ -55,7 +61,7 @@ class Bench:
         self._agents: dict[str, Agent] = {}
         self._models: dict[str, ModelEntry] = {}
         self._types: dict[str, NodeType] = {}
-        self._tape: tuple[Path, bool] | None = None
+        self._tape: Tape | None = None
         self._hosting: Hosting | None = None
         self._client: Client | None = None
         self._first: str | None = None
@@ -125,10 +131,10 @@ class Bench:
         self._models[agent] = msgspec.structs.replace(before, **how)
         return self
 
-    def tape(self, file: str | Path, record: bool = False) -> "Bench":
-        """The project's own models, from recorded answers; with ``record`` they are asked."""
+    def tape(self, tape: str | Path | Tape) -> "Bench":
+        """The project's own models, from recorded answers, or asked to be recorded."""
         self._before_start()
-        self._tape = (Path(file), record)
+        self._tape = tape if isinstance(tape, Tape) else Tape(Path(tape))
         return self
 
     def _before_start(self) -> None:
