@@ -5,8 +5,12 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from moot.core.events import NewEvent
 from moot.core.participation import Policy, Task
+from moot.core.turn_inputs import TurnInputs
+
+#: in a conversation a member's task; ``work`` is a piece of work, ``decide`` a supervisor's turn
+Wanted = Task | Literal["work", "decide"]
+Source = Literal["workflow-node", "run-api", "chat-mention"]
 
 
 class Heard(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -28,7 +32,12 @@ class Assignment(Struct, frozen=True, kw_only=True):
     agent: str
     #: which of the run's invocations this is
     invocation: str
-    task: Task
+    task: Wanted
+    source: Source = "chat-mention"
+    #: the version that is asked for, the channel that chooses one, and those chosen before
+    version: str | None = None
+    channel: str | None = None
+    versions: dict[str, str] = {}
     why: str = ""
     #: where it takes place, for what is said in the same place to be alike
     place: str = ""
@@ -47,6 +56,15 @@ class Assignment(Struct, frozen=True, kw_only=True):
     calls_left: int = 8
     #: run options that concern agents: other models, other thresholds
     configurable: dict[str, Any] = {}
+    #: of a piece of work: what to do, what others have to say to it, the form of the answer
+    prompt: str = ""
+    data: dict[str, Any] = {}
+    output: dict[str, Any] | None = None
+    #: fewer tools than the agent has
+    tools: list[str] | None = None
+    #: of a supervisor's turn: what it is decided from, and whom work can be handed to
+    turn_inputs: TurnInputs | None = None
+    workers: list[str] = []
 
 
 class Usage(Struct, kw_only=True, omit_defaults=True, rename="camel"):
@@ -68,35 +86,79 @@ class Done(Struct, frozen=True, kw_only=True):
     outcome: Literal["spoke", "answered", "passed", "failed", "refused"]
     content: Any = None
     to: str | None = None
-    answer: dict[str, Any] | None = None
+    #: the form that was asked for, filled in
+    answer: Any = None
     usage: Usage | None = None
     error: dict[str, Any] | None = None
     meta: dict[str, Any] | None = None
     #: which model produced it, as the turn carries it
     agent: dict[str, Any] | None = None
-    #: what is recorded with it
-    facts: tuple[NewEvent, ...] = ()
+    #: how sure the agent says it is, and how sure it wants to be
+    confidence: float | None = None
+    threshold: float | None = None
+
+
+class ToolCall(Protocol):
+    """A tool an agent has called, until it has come back."""
+
+    async def returned(self, result: Any, duration_ms: int | None = None) -> None: ...
+
+    async def failed(
+        self, code: str, message: str, duration_ms: int | None = None, **details: Any
+    ) -> None: ...
+
+
+class Thought(Protocol):
+    """One train of thought while it lasts."""
+
+    async def add(self, piece: str) -> None: ...
+
+    async def close(self) -> None: ...
 
 
 class Desk(Protocol):
-    """Where an agent works: everything awaited here is recorded before it is relied on."""
+    """Where an agent works: everything awaited here is recorded before it is relied on.
+
+    Work that a crash cut short is done again from the beginning: what has been said is not said
+    twice, so it is said in the same order.
+    """
 
     def now(self) -> int:
         """Milliseconds since the epoch, by the host's clock."""
 
     async def effect(
-        self, provider_key: str, call: Callable[[str], Awaitable[Any]], idempotent: bool = True
+        self,
+        provider_key: str,
+        call: Callable[[str], Awaitable[Any]],
+        idempotent: bool = True,
+        key: str | None = None,
     ) -> Any:
-        """The outcome of ``call``, recorded once and never made again."""
+        """The outcome of ``call``, recorded once and never made again. ``key`` is recorded beside
+        it. A failure that was recorded is raised as what it was: a ModelError keeps its code."""
 
-    async def report(self, *events: NewEvent) -> None:
-        """Facts about the work."""
+    async def noted(self, type_: str, payload: dict[str, Any]) -> None:
+        """That the work begins, which prompt there is, that the work is done."""
+
+    def thinking(self) -> Thought: ...
+
+    async def tool_called(self, tool: str, arguments: Any, transport: str) -> ToolCall: ...
+
+    async def decided(self, decision: Any, confidence: float | None, threshold: float) -> Any:
+        """The decision to go on with: it may be a person's."""
 
     async def agreed(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
         """Whether a person lets this agent use a dangerous tool so. Waits for the answer."""
 
-    def say(self, delta: str) -> None:
-        """Words as they come, for whoever listens now; they are not kept."""
+    async def say(self, delta: str) -> None:
+        """Words as they come."""
+
+    async def said(self, finish: str, model: str) -> None:
+        """No more words come."""
+
+    async def recalled(self, memory: str, agent: str) -> list[str]:
+        """What is remembered there, the newest first."""
+
+    async def remember(self, memory: str, agent: str, text: str) -> None: ...
 
 
 #: None: no agent of this name is known here, somebody else will answer

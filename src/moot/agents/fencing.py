@@ -22,6 +22,7 @@ _WORDS = (
     "system|assistant|user|human|developer|tool|function|instructions?|admin|moderator|host|moot"
     "|im_start|im_end|endoftext|eot_id|start_header_id|end_header_id|begin_of_text|inst|sys"
     "|s|antml|invoke|tool_use|tool_result|tool_call|function_call|turn|message|control|thinking"
+    "|data"
 )
 _ANGLE = re.compile(rf"<(?=\s*[/|!?]?\s*(?:{_WORDS})\b)", re.IGNORECASE)
 _SQUARE = re.compile(rf"\[(?=\s*/?\s*(?:{_WORDS})\s*[\]:])", re.IGNORECASE)

@@ -5,31 +5,41 @@ assignment finds what was already said and goes on from there.
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
+from moot.agents import working
 from moot.agents.desk import Assignment, Desk, Done, Usage
+from moot.agents.fencing import words
+from moot.agents.listening import Ear
 from moot.agents.manifest import Agent
 from moot.agents.models.book import Book, Chosen
-from moot.agents.models.protocol import (
-    Answer,
-    Folding,
-    Message,
-    ModelRequest,
-    Restarted,
-    Text,
-    structured,
-)
+from moot.agents.models.cassettes import key_of
+from moot.agents.models.protocol import Answer, Message, ModelRequest, structured
 from moot.agents.prompting import PASS, Prompt, prompt_of, told
 from moot.agents.tools import Toolbox
-from moot.core.events import NewEvent
+from moot.core.agency import DONE, INVOKED, RESOLVED
+from moot.core.escalations import DecisionRejected, threshold_of
 from moot.core.model_errors import ModelAnswerInvalid, ModelError
 from moot.core.participation import SPOKEN
 
-#: tenant, handle -> the agent, or None
-Find = Callable[[str, str], Awaitable[Agent | None]]
+#: what is kept of a piece of work, for the next one
+LONGEST_MEMORY = 4000
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """An agent in the version that does the work."""
+
+    agent: Agent
+    version: str
+    channel: str | None = None
+
+
+#: None: nobody of this name is here. Raises NoActiveDeployment for a channel that leads to nobody
+Resolve = Callable[[Assignment], Awaitable[Found | None]]
 
 
 class Tools(Protocol):
@@ -37,46 +47,64 @@ class Tools(Protocol):
 
 
 class Invoker:
-    """Speaks for the agents it knows."""
+    """Speaks and works for the agents it knows."""
 
-    def __init__(self, book: Book, find: Find, tools: Tools) -> None:
-        self._book, self._find, self._tools = book, find, tools
+    def __init__(self, book: Book, resolve: Resolve, tools: Tools) -> None:
+        self._book, self._resolve, self._tools = book, resolve, tools
 
     async def __call__(self, assignment: Assignment, desk: Desk) -> Done | None:
         """None when no agent has this name: somebody else may answer."""
-        if not assignment.agent.startswith("host:"):
+        found = await self._resolve(assignment)
+        if found is None:
             return None
-        agent = await self._find(assignment.tenant, assignment.agent.removeprefix("host:"))
-        if agent is None:
-            return None
-        work = _Work(self._book, agent, assignment, desk, self._tools.for_agent(agent))
-        return await work.done()
+        toolbox = self._tools.for_agent(found.agent).only(assignment.tools)
+        return await _Work(self._book, found, assignment, desk, toolbox).done()
 
 
 class _Work:
     """One assignment under way."""
 
     def __init__(
-        self, book: Book, agent: Agent, assignment: Assignment, desk: Desk, toolbox: Toolbox
+        self, book: Book, found: Found, assignment: Assignment, desk: Desk, toolbox: Toolbox
     ) -> None:
-        self._agent, self._assignment, self._desk, self._toolbox = agent, assignment, desk, toolbox
-        others = assignment.configurable.get("models")
+        self._found, self._agent = found, found.agent
+        self._assignment, self._desk, self._toolbox = assignment, desk, toolbox
+        agent, others = found.agent, assignment.configurable.get("models")
         models = others if isinstance(others, dict) else {}
         reference = models.get(agent.name) or models.get(agent.agent_id) or agent.model
         self._model: Chosen = book.choose(str(reference))
         self._usage = Usage(model=self._model.reference.text)
         self._began = desk.now()
-        self._invocation = assignment.invocation
+        self._threshold = threshold_of(assignment.configurable, agent.confidence)
+        self._memory = agent.memory if assignment.task == "work" else "none"
 
     async def done(self) -> Done:
-        prompt = prompt_of(self._agent, self._assignment)
-        await self._desk.report(self._started(prompt))
+        """The work between its two brackets; both are recorded whatever comes of it."""
+        prompt = await self._prompt()
+        await self._desk.noted(INVOKED, self._started(prompt))
+        await self._desk.noted(RESOLVED, self._resolved())
         try:
-            found = await self._answered(prompt)
+            found = await self._settled(await self._answered(prompt))
         except ModelError as error:
-            details = {"code": error.code, "message": error.message}
-            found = Done(outcome="failed", error=details, usage=self._spent())
-        return msgspec.structs.replace(found, facts=(self._completed(found),))
+            found = self._failure(error)
+        except DecisionRejected:
+            await self._desk.noted(DONE, self._ended("escalated"))
+            raise
+        await self._desk.noted(DONE, self._completed(found, prompt))
+        return found
+
+    async def _prompt(self) -> Prompt:
+        if self._assignment.task == "decide":
+            return working.decision(self._agent, self._assignment)
+        if self._assignment.task != "work":
+            return prompt_of(self._agent, self._assignment)
+        known = await self._recalled()
+        return working.work(self._agent, self._assignment, known)
+
+    async def _recalled(self) -> list[str]:
+        if self._memory == "none":
+            return []
+        return await self._desk.recalled(self._memory, self._agent.name)
 
     async def _answered(self, prompt: Prompt) -> Done:
         messages = list(prompt.messages)
@@ -85,9 +113,10 @@ class _Work:
             last = number == most
             answer = await self._ask(prompt, messages, without_tools=last)
             if answer.finish == "refusal":
-                return self._refused(answer)
+                return self._refused()
             if not answer.tool_calls or last:
-                return await self._said(prompt, messages, answer, spare=most - number)
+                spare = self._assignment.calls_left - number
+                return await self._said(prompt, messages, answer, spare)
             messages.append(
                 Message(role="assistant", content=answer.text, tool_calls=answer.tool_calls)
             )
@@ -106,28 +135,22 @@ class _Work:
             response_format=prompt.format,
             context=prompt.context,
         )
+        ear = Ear(self._desk, aloud=prompt.format is None)
 
         async def call(_: str) -> Any:
-            return msgspec.to_builtins(await self._listen(request))
+            return msgspec.to_builtins(await ear.listen(self._model, request))
 
+        key = key_of(self._model.provider, self._model.completed(request))
         self._usage.calls += 1
-        found = await self._desk.effect(f"model:{self._agent.name}", call)
+        try:
+            found = await self._desk.effect(f"model:{self._agent.name}", call, key=key)
+        except ModelError:
+            await ear.cut_off()
+            raise
         answer = msgspec.convert(found, Answer)
+        await ear.heard(answer, always=self._usage.calls == 1)
         self._count(answer)
         return answer
-
-    async def _listen(self, request: ModelRequest) -> Answer:
-        """Words go out as they come; a form that is filled in is not read aloud."""
-        folding = Folding(request.model)
-        aloud = request.response_format is None
-        async with aclosing(self._model.stream(request)) as pieces:
-            async for piece in pieces:
-                folding.take(piece)
-                if aloud and isinstance(piece, Text):
-                    self._desk.say(piece.text)
-                elif aloud and isinstance(piece, Restarted):
-                    self._desk.say("\n")
-        return folding.answer()
 
     def _count(self, answer: Answer) -> None:
         usage = answer.usage
@@ -148,34 +171,41 @@ class _Work:
         self._usage.milliseconds = max(0, self._desk.now() - self._began)
         return self._usage
 
-    def _refused(self, answer: Answer) -> Done:
+    def _failure(self, error: ModelError) -> Done:
+        details = {"code": error.code, "message": error.message, "retryable": error.passing}
+        return Done(outcome="failed", error=details, usage=self._spent())
+
+    def _refused(self) -> Done:
         """Refusals are said to be refusals; nothing is put in their place."""
         return Done(
             outcome="refused",
-            error={"code": "model_refused", "message": "The model declined to answer."},
+            error={
+                "code": "model_refused",
+                "message": "The model declined to answer.",
+                "retryable": False,
+            },
             usage=self._spent(),
         )
 
     async def _said(
         self, prompt: Prompt, messages: list[Message], answer: Answer, spare: int
     ) -> Done:
+        task, text = self._assignment.task, answer.text.strip()
+        outcome: Literal["spoke", "answered"] = "spoke" if task in SPOKEN else "answered"
+        value, content = None, None
         if prompt.format is not None:
             value = await self._form(prompt, messages, answer, spare)
-            spoken = self._assignment.task in SPOKEN
-            return Done(
-                outcome="spoke" if spoken else "answered",
-                content=told(self._assignment, value) if spoken else None,
-                answer=value,
-                usage=self._spent(),
-                meta=self._meta(answer),
-                agent=self._speaker(),
-            )
-        text = answer.text.strip()
-        if not text or text.strip("[]. ").upper() == PASS:
+            content = told(self._assignment, value) if task in SPOKEN else None
+        elif task == "work":
+            content = text
+        elif not text or text.strip("[]. ").upper() == PASS:
             return Done(outcome="passed", usage=self._spent())
+        else:
+            content = text
         return Done(
-            outcome="spoke",
-            content=text,
+            outcome=outcome,
+            content=content,
+            answer=value,
             usage=self._spent(),
             meta=self._meta(answer),
             agent=self._speaker(),
@@ -183,13 +213,13 @@ class _Work:
 
     async def _form(
         self, prompt: Prompt, messages: list[Message], answer: Answer, spare: int
-    ) -> dict[str, Any]:
+    ) -> Any:
         """The form that was asked for. One that is not filled in right is sent back once."""
         request = ModelRequest(
             model=answer.model, messages=prompt.messages, response_format=prompt.format
         )
         try:
-            return dict(structured(request, answer))
+            return structured(request, answer)
         except ModelAnswerInvalid as problem:
             if spare < 1:
                 raise
@@ -199,7 +229,43 @@ class _Work:
                 Message(role="user", name="host", content=f"{problem.message} Answer again."),
             ]
             second = await self._ask(prompt, again, without_tools=True)
-            return dict(structured(request, second))
+            return structured(request, second)
+
+    async def _settled(self, found: Done) -> Done:
+        """What was decided is said; where a person had to look, it is what the person made of it.
+        Of words it is not said again what they were."""
+        if found.outcome in ("failed", "refused"):
+            return found
+        match self._assignment.task:
+            case "decide":
+                return await self._order(found)
+            case "work":
+                return await self._worked(found)
+            case task:
+                said = found.answer or {"task": task, "outcome": found.outcome}
+                await self._desk.decided(said, None, self._threshold)
+                return found
+
+    async def _worked(self, found: Done) -> Done:
+        formed = found.answer is not None
+        said = found.answer if formed else {"task": "work", "outcome": "answered"}
+        sure = sure_of(found.answer)
+        decided = await self._desk.decided(said, sure, self._threshold)
+        if formed:
+            found = replace(found, answer=decided, confidence=sure)
+        if self._memory != "none":
+            answer = found.answer if formed else found.content
+            text = f"{self._assignment.prompt[:LONGEST_MEMORY]}\n{words(answer)[:LONGEST_MEMORY]}"
+            await self._desk.remember(self._memory, self._agent.name, text.strip())
+        return found
+
+    async def _order(self, found: Done) -> Done:
+        """A supervisor's decision; one it is sure enough of says how sure."""
+        decision, sure = dict(found.answer["decision"]), float(found.answer["confidence"])
+        await self._desk.decided(decision, sure, self._threshold)
+        if sure >= self._threshold and decision["kind"] != "ask-user":
+            decision["confidence"] = sure
+        return replace(found, answer=decision, confidence=sure, threshold=self._threshold)
 
     def _meta(self, answer: Answer) -> dict[str, Any]:
         usage = self._spent()
@@ -221,29 +287,62 @@ class _Work:
         model = {"provider": self._model.provider, "model": self._model.reference.model}
         return {"agentId": self._agent.agent_id, "model": model}
 
-    def _started(self, prompt: Prompt) -> NewEvent:
+    def _started(self, prompt: Prompt) -> dict[str, Any]:
+        asked, found = self._assignment, self._found
         payload: dict[str, Any] = {
-            "invocationId": self._invocation,
-            "agentId": self._assignment.agent,
-            "source": "chat-mention",
+            **self._names(),
+            "source": asked.source,
+            "modelClass": self._agent.model_class,
             "resolvedModel": self._model.reference.model,
             "resolvedProvider": self._model.provider,
-            "resolvedAgentVersion": self._agent.version,
+            "resolvedAgentVersion": found.version,
             "toolSurfaceCount": len(self._toolbox.tools),
-            "memoryBound": False,
-            "task": self._assignment.task,
+            "memoryBound": self._memory != "none",
+            "task": asked.task,
         }
+        if found.channel is not None:
+            payload["resolvedChannel"] = found.channel
+        if asked.version is not None:
+            payload["requestedVersion"] = asked.version
         if prompt.flagged:
             payload["flaggedTurns"] = [
                 {"turn": turn, "flags": flags} for turn, flags in prompt.flagged.items()
             ]
-        return NewEvent("agent.invocation.started", payload)
+        return payload
 
-    def _completed(self, done: Done) -> NewEvent:
-        outcomes = {"refused": "refused", "failed": "failed"}
-        payload = {
-            "invocationId": self._invocation,
+    def _resolved(self) -> dict[str, Any]:
+        """An agent's own prompt wins; there is no library of prompts here."""
+        source = f"prompt:{self._agent.manifest_id}@{self._found.version}"
+        return {
+            "nodeId": self._assignment.node_id,
+            "kind": "system",
             "agentId": self._assignment.agent,
-            "outcome": outcomes.get(done.outcome, "completed"),
+            "chain": [{"layer": "agent-intrinsic", "source": source, "applied": True}],
+            "resolved": source,
         }
-        return NewEvent("agent.invocation.completed", payload)
+
+    def _completed(self, found: Done, prompt: Prompt) -> dict[str, Any]:
+        unsure = found.confidence is not None and found.confidence < self._threshold
+        if found.outcome in ("refused", "failed"):
+            return self._ended(found.outcome)
+        held = self._assignment.task == "decide" and unsure
+        payload = self._ended("escalated" if held else "completed")
+        if prompt.format is not None:
+            payload["schemaValidated"] = True
+        if found.confidence is not None:
+            payload["confidence"] = found.confidence
+        return payload
+
+    def _ended(self, outcome: str) -> dict[str, Any]:
+        return {**self._names(), "outcome": outcome}
+
+    def _names(self) -> dict[str, Any]:
+        return {"invocationId": self._assignment.invocation, "agentId": self._assignment.agent}
+
+
+def sure_of(value: Any) -> float | None:
+    """How sure an answer says it is, if its form has a place for that."""
+    found = value.get("confidence") if isinstance(value, dict) else None
+    if isinstance(found, bool) or not isinstance(found, (int, float)):
+        return None
+    return float(found) if 0 <= found <= 1 else None

@@ -12,6 +12,7 @@ from moot.core.errors import BadRequest
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 LONGEST_PROMPT = 100_000
+MANIFEST_ID = r"^(core|vendor|community|private|local)\.[a-z][a-z0-9_-]*(\.[a-z][a-zA-Z0-9_-]*)+$"
 
 ModelClass = Literal["reasoning", "writing", "coding", "research", "classification", "general"]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -38,6 +39,12 @@ class Agent(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     tool_rounds: Annotated[int, Meta(ge=0, le=32)] = 8
     #: decisions less sure than this wait for a person
     confidence: Annotated[float, Meta(ge=0, le=1)] = 0.7
+    #: what it is reminded of when it works: nothing, the run's, a group's, or its own for good
+    memory: Annotated[
+        str, Meta(pattern=r"^(none|run|long-term|shared:[A-Za-z0-9][A-Za-z0-9._-]{0,63})$")
+    ] = "none"
+    #: the id of the manifest it comes from, where it comes from one
+    manifest: Annotated[str, Meta(pattern=MANIFEST_ID, max_length=256)] | None = None
 
     @property
     def called(self) -> str:
@@ -50,6 +57,8 @@ class Agent(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     @property
     def manifest_id(self) -> str:
         """Its class, as the protocol names one."""
+        if self.manifest is not None:
+            return self.manifest
         word = re.sub(r"[^a-zA-Z0-9_-]", "-", self.name)
         return f"local.agents.{word if word[:1].isalpha() else 'a' + word}"
 

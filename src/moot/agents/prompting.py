@@ -36,6 +36,7 @@ def called(assignment: Assignment, name: str) -> str:
 
 
 def prompt_of(agent: Agent, assignment: Assignment) -> Prompt:
+    """What a member of a conversation is told."""
     flagged: dict[int, list[str]] = {}
     names = tuple(called(assignment, name) for name in assignment.members)
     messages = [Message(role="system", content=_who_you_are(agent, assignment))]
@@ -101,6 +102,8 @@ def _wanted(assignment: Assignment) -> str:
         case "vote":
             proposal, _ = fenced(assignment.proposal or "")
             return f"This is put to the vote: {proposal}\nVote yes, no or abstain, and say why."
+        case _:
+            raise AssertionError(f"nobody does this in a conversation: {assignment.task}")
 
 
 def _format(assignment: Assignment) -> ResponseFormat | None:
@@ -121,7 +124,7 @@ def _format(assignment: Assignment) -> ResponseFormat | None:
                 "agreements": {"type": "array", "items": {"type": "string"}},
                 "disagreements": {
                     "type": "array",
-                    "items": _closed({"by": {"type": "string"}, "text": {"type": "string"}}),
+                    "items": closed({"by": {"type": "string"}, "text": {"type": "string"}}),
                 },
                 "decision": {"type": "string"},
             }
@@ -134,10 +137,11 @@ def _format(assignment: Assignment) -> ResponseFormat | None:
 
 
 def _object(name: str, properties: dict[str, Any]) -> ResponseFormat:
-    return ResponseFormat(schema=_closed(properties), name=name)
+    return ResponseFormat(schema=closed(properties), name=name)
 
 
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+def closed(properties: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an object with these properties and no others."""
     return {
         "type": "object",
         "properties": properties,

@@ -1,17 +1,20 @@
 """The agents of every tenant, in all their versions."""
 
+import re
 from collections import OrderedDict
 from pathlib import Path
 
 import msgspec
 
-from moot.agents.manifest import Agent, ManifestProblem, from_markdown
+from moot.agents.manifest import MANIFEST_ID, Agent, ManifestProblem, from_markdown
 from moot.clock import Clock
 from moot.core.definition import nearest
 from moot.core.errors import NotFound
 from moot.store.protocol import Record, RecordStore
 
 KIND = "agent"
+#: how agents of this host are called elsewhere
+HOST = "host:"
 MOST_CACHED = 4096
 
 _decode = msgspec.json.Decoder(Agent).decode
@@ -42,6 +45,39 @@ class Agents:
             hint = f" Did you mean '{meant}'?" if meant else ""
             raise NotFound(f"There is no agent '{name}'.{hint}", agent=name, agents=names[:50])
         return found
+
+    async def named(self, tenant: str, reference: str) -> Agent | None:
+        """By ``host:NAME`` or by the id of its manifest."""
+        if reference.startswith(HOST):
+            return await self.find(tenant, reference.removeprefix(HOST))
+        if not re.fullmatch(MANIFEST_ID.strip("^$"), reference):
+            return None
+        for agent in await self.all(tenant):
+            if agent.manifest_id == reference:
+                return agent
+        return None
+
+    async def worker(self, tenant: str, name: str) -> str | None:
+        """The id of who is meant by the name of a worker: an id, or a bare name."""
+        if await self.named(tenant, name) is not None:
+            return name
+        found = await self.find(tenant, name)
+        return None if found is None else found.agent_id
+
+    async def must_be(self, tenant: str, reference: str) -> Agent:
+        """The same. Raises NotFound with the nearest name."""
+        found = await self.named(tenant, reference)
+        return found or await self.must_find(tenant, reference.removeprefix(HOST))
+
+    async def at(self, tenant: str, name: str, version: str) -> Agent | None:
+        """The agent as it was in this version, also when it has gone since."""
+        newest = await self.find(tenant, name)
+        if newest is not None and newest.version == version:
+            return newest
+        for record in await self.history(tenant, name):
+            if record.version == version:
+                return _decode(record.body)
+        return None
 
     async def all(self, tenant: str) -> list[Agent]:
         return [_decode(record.body) for record in await self._store.records(tenant, KIND)]

@@ -1,6 +1,5 @@
 """Tools in an agent's hands: only those it was given, each call recorded before it is used."""
 
-import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -12,8 +11,7 @@ from moot.agents.fencing import fenced
 from moot.agents.manifest import Agent
 from moot.agents.models.protocol import Message, Tool, ToolCall
 from moot.core import schemas
-from moot.core.canonical import canonical
-from moot.core.events import NewEvent
+from moot.core.errors import Conflict, Unavailable
 from moot.core.outcomes import copied, raised
 
 MOST_RESULT = 16_000
@@ -44,32 +42,45 @@ class Toolbox:
             for tool in self._usable.values()
         )
 
+    def only(self, names: list[str] | None) -> "Toolbox":
+        """Fewer of them; what is not here cannot be asked for either."""
+        if names is None:
+            return self
+        return Toolbox({name: tool for name, tool in self._usable.items() if name in names})
+
     async def use(self, call: ToolCall, agent: Agent, desk: Desk) -> Message:
         """The result as the model reads it. Nothing a model asks for makes the turn fail."""
         tool = self._usable.get(call.name)
         if tool is None:
-            return await self._forbidden(call, agent, desk)
+            return await self._forbidden(call, desk)
         arguments, problem = _arguments(call, tool)
         if problem is not None:
             return _message(call, {"error": {"code": "validation_error", "message": problem}})
         if tool.dangerous and not await desk.agreed(agent.agent_id, tool.name, arguments):
             error = {"code": "not_approved", "message": "A person said no."}
             return _message(call, {"error": error})
+        begun = await desk.tool_called(tool.name, arguments, tool.transport)
         try:
             outcome = await desk.effect(
                 f"tool:{tool.name}",
-                lambda name: _made(tool, arguments, name, call, agent, desk),
+                lambda name: _made(tool, arguments, name, desk),
                 idempotent=tool.idempotent,
             )
+        except (Conflict, Unavailable):
+            raise  # the work is over, or the disk is: neither is the tool's doing
         except Exception as error:
             outcome = {"error": raised(error).as_payload()}
+        took = outcome.pop("durationMs", None)
+        if "error" in outcome:
+            await begun.failed(**_plain(outcome["error"]), duration_ms=took)
+        else:
+            await begun.returned(outcome["result"], took)
         return _message(call, outcome)
 
-    async def _forbidden(self, call: ToolCall, agent: Agent, desk: Desk) -> Message:
+    async def _forbidden(self, call: ToolCall, desk: Desk) -> Message:
         error = {"code": "forbidden", "message": f"You may not use a tool '{call.name[:100]}'."}
-        called = _called(call, agent, {})
-        returned = {**_names(call, agent), "status": "forbidden", "error": error}
-        await desk.report(called, NewEvent("agent.toolReturned", returned))
+        begun = await desk.tool_called(call.name[:200] or "?", {}, "native")
+        await begun.failed(**_plain(error))
         return _message(call, {"error": error})
 
 
@@ -91,46 +102,18 @@ def _arguments(call: ToolCall, tool: Usable) -> tuple[dict[str, Any], str | None
     return found, problems[0] if problems else None
 
 
-async def _made(
-    tool: Usable, arguments: dict[str, Any], name: str, call: ToolCall, agent: Agent, desk: Desk
-) -> Any:
-    """Made once: the call is recorded, then it happens, then its result is recorded."""
+async def _made(tool: Usable, arguments: dict[str, Any], name: str, desk: Desk) -> Any:
+    """What came of it, a failure included: that is what is recorded."""
     began = desk.now()
-    await desk.report(_called(call, agent, arguments, tool.transport))
-    said: dict[str, Any] = {**_names(call, agent)}
     try:
-        result = copied(await tool.call(arguments, name))
+        outcome: dict[str, Any] = {"result": copied(await tool.call(arguments, name))}
     except Exception as error:
-        failure = raised(error).as_payload()
-        said |= {"status": "error", "error": failure}
-        outcome: dict[str, Any] = {"error": failure}
-    else:
-        said |= {"status": "ok", "outcome": result}
-        outcome = {"result": result}
-    said["durationMs"] = max(0, desk.now() - began)
-    await desk.report(NewEvent("agent.toolReturned", said))
-    return outcome
+        outcome = {"error": raised(error).as_payload()}
+    return {**outcome, "durationMs": max(0, desk.now() - began)}
 
 
-def _names(call: ToolCall, agent: Agent) -> dict[str, Any]:
-    return {
-        "agentId": agent.agent_id,
-        "toolName": call.name,
-        "toolId": call.name,
-        "callId": call.id,
-    }
-
-
-def _called(
-    call: ToolCall, agent: Agent, arguments: dict[str, Any], transport: str = "native"
-) -> NewEvent:
-    payload = {
-        **_names(call, agent),
-        "inputs": arguments,
-        "argsHash": hashlib.sha256(canonical(arguments)).hexdigest(),
-        "transport": transport,
-    }
-    return NewEvent("agent.toolCalled", payload)
+def _plain(error: dict[str, Any]) -> dict[str, Any]:
+    return {"code": str(error["code"]), "message": str(error["message"])}
 
 
 def _message(call: ToolCall, outcome: Any) -> Message:

@@ -13,6 +13,8 @@ from typing import Any
 
 import uvicorn
 
+from moot.agents.deployments import Deployments
+from moot.agents.desk import Invoke, nobody
 from moot.agents.invoke import Invoker
 from moot.agents.models.book import Book
 from moot.agents.registry import Agents
@@ -51,7 +53,12 @@ async def build(
 ) -> Services:
     """Everything but the listener; the models are the project's unless others are given."""
     programs = Programs()
-    flows = Flows(store, node_types(settings, programs), clock)
+    agents = Agents(store, clock)
+    deployments = Deployments(store, clock, agents)
+    book = book or book_of(project(), settings, secret, clock)
+    invoker = Invoker(book, deployments.resolve, NoTools())
+    types = node_types(settings, programs, invoker)
+    flows = Flows(store, types, clock, agents=agents.worker)
     limits = Limits(
         node_executions=settings.max_node_executions,
         duration_ms=settings.max_run_duration_ms,
@@ -59,11 +66,8 @@ async def build(
         depth=settings.max_depth,
         tree=settings.max_tree_runs,
     )
-    agents = Agents(store, clock)
-    book = book or book_of(project(), settings, secret, clock)
-    invoker = Invoker(book, agents.find, NoTools())
     host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities, invoker)
-    services = Services(settings, host, store, clock, agents, programs)
+    services = Services(settings, host, store, clock, agents, deployments, programs)
     fresh = clock.new_secret("").encode()
     services.token_secret = await store.secret(tokens.SECRET_NAME, fresh)
     await meet(services)
@@ -89,8 +93,10 @@ async def meet(services: Services) -> None:
     peers.know([Peer(name, url, peer_key(name)) for name, url in peers_of(settings).items()])
 
 
-def node_types(settings: Settings, programs: Programs | None = None) -> dict[str, NodeType]:
-    types = registry.built_in(settings.conformance, programs)
+def node_types(
+    settings: Settings, programs: Programs | None = None, invoke: Invoke = nobody
+) -> dict[str, NodeType]:
+    types = registry.built_in(settings.conformance, programs, invoke)
     types.update(registry.from_entry_points())
     if settings.nodes:
         types.update(registry.from_file(Path(settings.nodes)))

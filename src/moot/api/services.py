@@ -1,5 +1,6 @@
 """What the handlers work with, made once when the server starts."""
 
+from moot.agents.deployments import Deployments
 from moot.agents.registry import Agents
 from moot.api.auth import Keyring
 from moot.api.limits import RateLimit
@@ -19,10 +20,11 @@ class Services:
         store: Store,
         clock: Clock,
         agents: Agents,
+        deployments: Deployments,
         programs: Programs | None = None,
     ) -> None:
         self.settings, self.host, self.store, self.clock = settings, host, store, clock
-        self.agents = agents
+        self.agents, self.deployments = agents, deployments
         self.keyring = Keyring(store, clock)
         self.rate = RateLimit(settings.rate_limit, clock)
         self.turns = Turns()

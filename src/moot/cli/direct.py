@@ -79,6 +79,7 @@ class File:
 
 
 def _app(store: "Store", where: Place) -> "App":
+    from moot.agents.deployments import Deployments
     from moot.agents.registry import Agents
     from moot.api.app import App
     from moot.api.auth import DEFAULT_TENANT, Keyring, hash_of, new_key
@@ -102,7 +103,8 @@ def _app(store: "Store", where: Place) -> "App":
 
     settings = Settings(database=str(where.database))
     host = Host(store, Flows(store, AnyType(), clock), clock)
-    services = Services(settings, host, store, clock, Agents(store, clock))
+    agents = Agents(store, clock)
+    services = Services(settings, host, store, clock, agents, Deployments(store, clock, agents))
     services.keyring = Owner(store, clock)
     return App(services)
 

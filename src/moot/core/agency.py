@@ -11,6 +11,7 @@ from moot.core.events import Event
 
 if TYPE_CHECKING:
     from moot.core.node_state import NodeState
+    from moot.core.participation import Wake
     from moot.core.run import Run
 
 DELTA = "agent.reasoning.delta"
@@ -20,8 +21,14 @@ RETURNED = "agent.toolReturned"
 HANDOFF = "agent.handoff"
 DECIDED = "agent.decided"
 
+INVOKED = "agent.invocation.started"
+RESOLVED = "agent.promptResolved"
+DONE = "agent.invocation.completed"
+
 #: what else is told of its work with a model
-NOTED = frozenset({"envelope.retry.attempted", "envelope.truncated"})
+NOTED = frozenset({"envelope.retry.attempted", "envelope.truncated", INVOKED, RESOLVED, DONE})
+#: where somebody is asked who takes part in a conversation
+MENTIONED = "chat-mention"
 
 
 def took_over(run: "Run", agent: dict[str, Any] | None) -> None:
@@ -37,17 +44,44 @@ def ruled(node: "NodeState", answer: Any) -> None:
         node.rulings[str(taken - 1)] = answer
 
 
+def bound(agent_id: str, channel: str | None) -> str:
+    """The name under which a run keeps the version that serves it."""
+    return f"{agent_id}@{channel or ''}"
+
+
+def _teller(run: "Run", event: Event) -> "NodeState | Wake | None":
+    """Whose words are counted: of somebody who has the floor, else of the attempt of the node."""
+    name = event.node_id if event.node_id is not UNSET else ""
+    talk = run.conversations.get(name)
+    if talk is not None and talk.floor is not None and event.hints is not UNSET:
+        return talk.floor.wakes.get(str(event.hints.get("wake")))
+    return run.nodes.get(name)
+
+
 def _said(run: "Run", event: Event, at: int) -> None:
-    node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
-    if node is None:
+    teller = _teller(run, event)
+    if teller is None:
         return
-    node.said[event.type] = node.said.get(event.type, 0) + 1
+    teller.said[event.type] = teller.said.get(event.type, 0) + 1
     if event.type == REASONED:
-        node.said.pop(DELTA, None)  # the next block is counted from 0
+        teller.said.pop(DELTA, None)  # the next block is counted from 0
     elif event.type == CALLED:
-        node.calls[event.payload.get("callId", "")] = event.sequence
+        teller.calls[event.payload.get("callId", "")] = event.sequence
     elif event.type == RETURNED:
-        node.calls.pop(event.payload.get("callId", ""), None)
+        teller.calls.pop(event.payload.get("callId", ""), None)
+
+
+def _invoked(run: "Run", event: Event, at: int) -> None:
+    """The version an agent was found in serves the whole run."""
+    _said(run, event, at)
+    said = event.payload
+    if said.get("source") == MENTIONED:
+        return
+    if run.agent is None:
+        run.agent = {"agentId": said["agentId"]}
+    if "resolvedAgentVersion" in said and "requestedVersion" not in said:
+        name = bound(said["agentId"], said.get("resolvedChannel"))
+        run.versions.setdefault(name, said["resolvedAgentVersion"])
 
 
 def _handed_over(run: "Run", event: Event, at: int) -> None:
@@ -65,4 +99,5 @@ HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
     HANDOFF: _handed_over,
     DECIDED: _said,
     **dict.fromkeys(sorted(NOTED), _said),
+    INVOKED: _invoked,
 }

@@ -122,7 +122,7 @@ def reasoned(node_id: str, agent_id: str, text: str, block: int, how: str, **mor
 
 
 def called(
-    node_id: str, agent_id: str, tool: str, call: tuple[int, str], given: list[Any]
+    node_id: str, agent_id: str, tool: str, call: tuple[int, str], given: list[Any], **more: Any
 ) -> NewEvent:
     """``given`` holds the arguments, if there are any; what is secret has been taken out."""
     if not tool:
@@ -132,6 +132,7 @@ def called(
         "toolName": tool,
         "toolId": tool,
         "callId": call[1],
+        **more,
     }
     if given:
         payload |= {"inputs": given[0], "argsHash": canonical.digest(given[0])}
@@ -149,10 +150,17 @@ def returned(
         "toolName": tool,
         "toolId": tool,
         "callId": call[1],
-        "status": "error" if "error" in outcome else "ok",
+        "status": _status(outcome),
         **outcome,
     }
     return NewEvent(RETURNED, payload, node_id, hints={"nth": call[0]})
+
+
+def _status(outcome: dict[str, Any]) -> str:
+    if "error" not in outcome:
+        return "ok"
+    code = outcome["error"].get("code")
+    return code if code in ("forbidden", "rate_limited") else "error"
 
 
 def handoff(node_id: str, from_agent: str, to_agent: str, nth: int, **more: Any) -> NewEvent:

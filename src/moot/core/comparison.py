@@ -23,7 +23,7 @@ NAMES = frozenset({
 })  # fmt: skip
 MADE = re.compile(r"(int|art|ask|run|th)_[a-z2-7]{20}(:.+)?|[\w-]{43}", re.ASCII)
 
-#: what a run says of itself at its beginning: where it was forked, where its memory lies
+#: what each run says of itself at its beginning
 OWN = frozenset({*PLACE, "forkedFrom", "memory"})
 
 

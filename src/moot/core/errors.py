@@ -21,6 +21,7 @@ MootError
 │   ├── RunNotFound                  run_not_found
 │   ├── WorkflowNotFound             workflow_not_found
 │   ├── ArtifactNotFound             artifact_not_found
+│   ├── AgentNotFound                agent_not_found
 │   └── InterruptNotFound            interrupt_not_found
 ├── MethodNotAllowed            405  method_not_allowed
 ├── Conflict                    409  conflict
@@ -43,6 +44,7 @@ MootError
 ├── BodyTooLarge                413  payload_too_large
 ├── Unprocessable               422  validation_error
 │   ├── UnknownChildWorkflow         unknown_child_workflow
+│   ├── NoActiveDeployment           no_active_deployment
 │   ├── MemorySnapshotUnavailable    replay_memory_snapshot_unavailable
 │   ├── PeerUnknown                  peer_unknown
 │   ├── InterruptCancelled           interrupt_cancelled
@@ -187,6 +189,10 @@ class InterruptNotFound(NotFound):
         super().__init__("Nothing waits for an answer there.", runId=run_id, nodeId=node_id)
 
 
+class AgentNotFound(NotFound):
+    code = "agent_not_found"
+
+
 class MethodNotAllowed(MootError):
     code, status = "method_not_allowed", 405
 
@@ -300,6 +306,10 @@ class Unprocessable(MootError):
 
 class UnknownChildWorkflow(Unprocessable):
     code = "unknown_child_workflow"
+
+
+class NoActiveDeployment(Unprocessable):
+    code = "no_active_deployment"
 
 
 class MemorySnapshotUnavailable(Unprocessable):

@@ -12,7 +12,7 @@ from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.flow import FlowNode
 from moot.core.ids import derived_id
-from moot.core.outcomes import GateSpec
+from moot.core.outcomes import GateSpec, NodeError
 from moot.core.run import Run
 from moot.core.supervision import DECISION
 
@@ -22,23 +22,33 @@ THRESHOLD = 0.7
 INTERRUPT = "approval"
 
 
-def is_unsure(run: Run, confidence: Any) -> bool:
-    """Below the threshold; equal goes on, and so does what is no number."""
-    threshold = threshold_of(run)
+class DecisionRejected(Exception):
+    """A person has looked at an unsure decision and does not want it."""
+
+    error = NodeError(
+        code="decision_rejected", message="A person rejected the decision.", retryable=False
+    )
+
+
+def is_unsure(run: Run, confidence: Any, usual: Any = None) -> bool:
+    """Below the threshold; equal goes on, and so does what is no number. ``usual`` is the
+    threshold of the agent itself."""
+    threshold = threshold_of(run.configurable, usual)
     number = isinstance(confidence, (int, float)) and not isinstance(confidence, bool)
     return number and isfinite(confidence) and confidence < threshold
 
 
-def threshold_of(run: Run) -> float:
-    asked = run.configurable.get("escalationThreshold", THRESHOLD)
+def threshold_of(configurable: dict[str, Any], usual: Any = None) -> float:
+    """What the run asks for, else what the agent itself wants, else the usual."""
+    asked = configurable.get("escalationThreshold", THRESHOLD if usual is None else usual)
     return float(asked) if isinstance(asked, (int, float)) else THRESHOLD
 
 
-def held(run: Run, agent_id: str, observed: float, decision: Any) -> GateSpec:
+def held(run: Run, agent_id: str, observed: float, decision: Any, usual: Any = None) -> GateSpec:
     """The question whether a decision shall be one."""
     data = {
         "agentId": agent_id,
-        "threshold": threshold_of(run),
+        "threshold": threshold_of(run.configurable, usual),
         "observed": observed,
         "decision": decision,
     }

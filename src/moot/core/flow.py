@@ -198,7 +198,7 @@ def _first(retries: int | None, flow: WorkflowDef) -> int:
 def _type_of(node: NodeDef, types: Mapping[str, NodeType]) -> NodeType:
     found = types.get(node.type_id)
     if found is not None:
-        other = found.instead(node.config) if found.instead is not None else None
+        other = found.instead(node) if found.instead is not None else None
         return other or found
     if node.type_id in GATED:
         raise _lacking(node)
@@ -226,12 +226,6 @@ def _check_config(node: NodeDef, type_: NodeType) -> None:
     if problem:
         raise BadRequest(
             f"Node '{node.id}' ({node.type_id}): {problem}", fields=[problem], nodeId=node.id
-        )
-    if node.agent is not UNSET and "channel" in node.agent:
-        raise BadRequest(
-            f"Node '{node.id}': agents are not bound by channel on this host; pin a version.",
-            requiredCapability="agents.deployment",
-            nodeId=node.id,
         )
 
 

@@ -89,6 +89,7 @@ def _completed(
         events += write_events(run, flow, node, outcome.writes, at)
     for number, artifact in enumerate(outcome.artifacts):
         events.append(_artifact(run, node, state, number, artifact, at))
+    events += [NewEvent(type_, said, node.id, cause=cause) for type_, said in outcome.told]
     shown, sealed = _outputs(flow, node, outcome.outputs)
     payload = {
         "nodeId": node.id,

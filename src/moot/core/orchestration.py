@@ -72,9 +72,10 @@ def _decided(
         )
     if known is not None and known.over:
         raise BadRequest("The supervisor has ended its work; it decides nothing more.")
-    if escalations.is_unsure(run, outcome.confidence) and not outcome.ratified:
+    usual = outcome.threshold
+    if escalations.is_unsure(run, outcome.confidence, usual) and not outcome.ratified:
         assert outcome.confidence is not None
-        spec = escalations.held(run, outcome.agent_id, outcome.confidence, decision)
+        spec = escalations.held(run, outcome.agent_id, outcome.confidence, decision, usual)
         return interrupts.request(run, flow, node, spec, at)
     turn = next_iteration(run)
     breach = _too_many(run, node, turn, at)

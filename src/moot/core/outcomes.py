@@ -57,6 +57,8 @@ class Completed(Struct, frozen=True):
     variables: dict[str, Any] = {}
     writes: tuple[ChannelWrite, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
+    #: events that come before its end: (type, payload) each
+    told: tuple[tuple[str, dict[str, Any]], ...] = ()
 
 
 class Failed(Struct, frozen=True):
@@ -72,6 +74,8 @@ class Decided(Struct, frozen=True, kw_only=True):
     decision: Any
     #: how sure the supervisor is of itself, if it says so
     confidence: float | None = None
+    #: below this the supervisor wants a person to look, unless the run says otherwise
+    threshold: float | None = None
     #: a person has agreed to it
     ratified: bool = False
 
@@ -233,8 +237,8 @@ class NodeType(Struct, frozen=True, kw_only=True):
     timeout_ms: int = 0
     requires: tuple[str, ...] = ()
     requires_model: tuple[str, ...] = ()
-    #: another way to carry out nodes with such a config, if there is one
-    instead: "Callable[[dict[str, Any]], NodeType | None] | None" = None
+    #: another way to carry out such a node (NodeDef), if there is one
+    instead: "Callable[[Any], NodeType | None] | None" = None
     #: outgoing edges are chosen by which output port the node filled
     routes: bool = False
     #: what the model of a node, told so by a test, says a second time: (tenant, node) -> answer

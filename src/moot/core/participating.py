@@ -7,8 +7,9 @@ is over causes nothing.
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from moot.core import conversation, thread
+from moot.core import agency, conversation, thread
 from moot.core.conversation import Speaker
 from moot.core.errors import Conflict, MootError, ParticipantMuted, ThreadPaused
 from moot.core.events import NewEvent
@@ -171,8 +172,8 @@ def wake_ended(run: Run, flow: Flow, given: WakeEnded) -> list[NewEvent]:
     if talk is None or wake is None:
         return []
     node = flow.nodes[given.node_id]
-    facts = [_caused(fact, wake) for fact in given.facts]
-    return [*facts, *_ending(run, flow, node, talk, wake, given)]
+    facts = _fresh(talk, wake, given.wake_id, given.facts)
+    return [*facts, *_ending(run, flow, node, talk, wake, replace(given, facts=tuple(facts)))]
 
 
 def _ending(
@@ -271,31 +272,41 @@ def _held(
 def report(run: Run, flow: Flow, given: WakeReport) -> list[NewEvent]:
     talk = run.conversations.get(given.node_id)
     wake = _open_wake(run, talk, given.wake_id)
-    if wake is None:
+    if talk is None or wake is None:
         if given.required:
             raise Conflict("The member no longer has the floor.", runId=run.run_id)
         return []
-    return [_caused(event, wake) for event in given.events if not _known(talk, given, event)]
+    return _fresh(talk, wake, given.wake_id, given.events)
 
 
 def _caused(event: NewEvent, wake: Wake) -> NewEvent:
     """What a member does is caused by its having the floor, unless it says otherwise."""
-    if event.cause is None:
-        event.cause = wake.seq
-    return event
+    return event if event.cause is not None else replace(event, cause=wake.seq)
 
 
-def _known(talk: Conversation | None, given: WakeReport, event: NewEvent) -> bool:
-    """Work that was begun before a crash begins once; so does a question."""
-    if talk is None or talk.floor is None:
-        return False
+def _fresh(
+    talk: Conversation, wake: Wake, wake_id: str, events: tuple[NewEvent, ...]
+) -> list[NewEvent]:
+    """What has not been recorded yet: work that a crash cut short is lived again."""
+    found = (_once(talk, wake, wake_id, event) for event in events)
+    return [_caused(event, wake) for event in found if event is not None]
+
+
+def _once(talk: Conversation, wake: Wake, wake_id: str, event: NewEvent) -> NewEvent | None:
+    """The event as it is recorded, or None when it has been. A command may be decided again, so
+    the event itself stays as it is."""
     if event.type == "moot.tool.asked":
-        event.payload = {"conversationId": talk.conversation_id, **event.payload}
-        return event.payload.get("askId") in talk.floor.asks
-    if event.type != "agent.invocation.started":
-        return False
-    event.hints = {"wake": given.wake_id}
-    return talk.floor.wakes[given.wake_id].begun
+        known = talk.floor is not None and event.payload.get("askId") in talk.floor.asks
+        payload = {"conversationId": talk.conversation_id, **event.payload}
+        return None if known else replace(event, payload=payload)
+    if event.type not in agency.HANDLERS:
+        return event
+    nth: int = (event.hints or {}).get("nth", 0)
+    mine = replace(event, hints={"wake": wake_id})
+    if event.type == agency.RETURNED:
+        call = wake.calls.get(event.payload["callId"])
+        return None if call is None else replace(mine, cause=call)
+    return None if nth < wake.said.get(event.type, 0) else mine
 
 
 def silent(node: FlowNode, talk: Conversation, at: int) -> list[NewEvent]:

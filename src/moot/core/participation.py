@@ -86,8 +86,10 @@ class Wake(Struct, omit_defaults=True):
     due: int
     #: hears nothing that was said after this turn by the others
     blind: int | None = None
-    #: the host has begun to work on it
-    begun: bool = False
+    #: type of event -> how often its agent has said it
+    said: dict[str, int] = {}
+    #: tool call that has not come back -> where it stands
+    calls: dict[str, int] = {}
 
 
 class ToolAsk(Struct, omit_defaults=True):

@@ -26,7 +26,7 @@ from moot.core.status import (
 )
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 6
+FOLD_VERSION = 7
 
 #: more events than any log has
 EVERYTHING = sys.maxsize
@@ -81,6 +81,8 @@ class Run(Struct):
     orchestrator: supervision.Orchestrator | None = None
     #: the agent that has the work in hand
     agent: dict[str, Any] | None = None
+    #: agent@channel -> the version that serves this run
+    versions: dict[str, str] = {}
     #: node of a loop -> attempts it had in earlier rounds
     attempts: dict[str, int] = {}
     #: the run was cancelled because its parent ended
@@ -223,6 +225,7 @@ def _started(run: Run, event: Event, at: int) -> None:
     run.depth = said.get("depth", 0)
     run.forked_from = said.get("forkedFrom")
     run.memory = remembering.begun(run, said["memory"]) if "memory" in said else None
+    run.versions = dict(said.get("agentVersions", {}))
     run.origin = said.get("origin")
     given = said.get("trace", {})
     run.trace = tracing.read(given.get("traceparent"), given.get("tracestate"))

@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, field
 from moot.core import orchestration
 from moot.core.advance import failed
 from moot.core.conversation import Speaker
+from moot.core.definition import SUPERVISOR
 from moot.core.events import Event, NewEvent
 from moot.core.flow import Flow, FlowNode
 from moot.core.node_state import NodeState
@@ -117,7 +118,8 @@ def _code(payload: dict[str, Any]) -> Any:
 
 # -- ends of nodes ---------------------------------------------------------------------------------
 
-OUTCOMES = ("node.completed", "node.failed", "node.retried", "runOrchestrator.decided")
+HELD = "interrupt.requested"
+OUTCOMES = ("node.completed", "node.failed", "node.retried", "runOrchestrator.decided", HELD)
 
 
 def outcome(seen: Seen, state: NodeState) -> list[NewEvent]:
@@ -126,9 +128,10 @@ def outcome(seen: Seen, state: NodeState) -> list[NewEvent]:
     free = seen.veiled or seen.edited or (seen.timeless and node.type.kind is not Kind.INSTANT)
     if node.type.kind not in (Kind.ACTIVITY, Kind.CHILD) and not free:
         raise Impossible("impossible", "what follows from the state", event.type)
-    if event.type == "runOrchestrator.decided":
-        said = event.payload
-        decided = Decided(agent_id=said["agentId"], decision=said["decision"], ratified=True)
+    if event.type == HELD and node.type.type_id != SUPERVISOR:
+        raise Impossible("impossible", "a report of a node at work", event.type)
+    if event.type in ("runOrchestrator.decided", HELD):
+        decided = _decided(event)
         return orchestration.finish(seen.run, seen.flow, node.id, state.attempt, decided, seen.at)
     if event.type == "node.completed":
         payload = {
@@ -140,6 +143,20 @@ def outcome(seen: Seen, state: NodeState) -> list[NewEvent]:
         done.hints = seen.hints
         return [done]
     return _failure(seen, state)
+
+
+def _decided(event: Event) -> Decided:
+    """A supervisor's decision, or the question that one it is not sure of leads to."""
+    if event.type != HELD:
+        said = event.payload
+        return Decided(agent_id=said["agentId"], decision=said["decision"], ratified=True)
+    said = event.payload["data"]
+    return Decided(
+        agent_id=said["agentId"],
+        decision=said["decision"],
+        confidence=said["observed"],
+        threshold=said["threshold"],
+    )
 
 
 def _failure(seen: Seen, state: NodeState) -> list[NewEvent]:

@@ -230,15 +230,6 @@ def _led(run: "Run", event: Event, at: int) -> None:
         LED[event.type](floor, event, at)
 
 
-def _begun(run: "Run", event: Event, at: int) -> None:
-    found = run.conversations.get(_node(event))
-    if found is None or found.floor is None or event.hints is UNSET:
-        return
-    wake = found.floor.wakes.get(str(event.hints.get("wake")))
-    if wake is not None:
-        wake.begun = True
-
-
 LED: dict[str, Callable[[participation.Floor, Event, int], None]] = {
     "moot.participation.answered": lambda floor, event, at: participation.answered(
         floor, event.payload
@@ -280,6 +271,5 @@ HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
     "moot.thread.control": _controlled,
     "moot.participant.joined": _joined,
     "moot.participant.left": _left,
-    "agent.invocation.started": _begun,
     **dict.fromkeys(["moot.participation.set", "moot.participation.decided", *LED], _led),
 }

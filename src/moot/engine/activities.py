@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from moot.core import nodework, replay
 from moot.core.commands import Command, FinishNode
 from moot.core.errors import BadRequest, MootError, Unavailable
+from moot.core.escalations import DecisionRejected
 from moot.core.events import NewEvent, decode
 from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem, call_of
@@ -29,7 +30,7 @@ from moot.core.outcomes import (
     recordable,
 )
 from moot.core.turn_inputs import TurnInputs, inputs
-from moot.engine.agent_voice import AgentVoice, DecisionRejected
+from moot.engine.agent_voice import AgentVoice
 from moot.engine.head import Head
 from moot.engine.ledger import Effect, Ledger
 from moot.engine.nodes import supervisor
@@ -217,8 +218,29 @@ class Context:
         return self._call.attempt
 
     @property
+    def work(self) -> str:
+        return str(self._call.attempt)
+
+    @property
     def earlier(self) -> int:
         return self._call.earlier
+
+    @property
+    def workflow_id(self) -> str:
+        return self._head.flow.definition.id
+
+    @property
+    def parent_run(self) -> str | None:
+        return self._head.run.parent_run
+
+    @property
+    def pin(self) -> dict[str, Any]:
+        pin = self._node.definition.agent
+        return dict(pin) if isinstance(pin, dict) else {}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        return dict(self._host.runs.current(self._head).run.versions)
 
     @property
     def inherited(self) -> int:
@@ -283,9 +305,11 @@ class Context:
         provider_key: str,
         call: Callable[[str], Awaitable[Any]],
         idempotent: bool = True,
+        key: str | None = None,
     ) -> Any:
         self._ordinals += 1
-        return await self._ledger.once(self, Effect(self._ordinals, provider_key, call, idempotent))
+        effect = Effect(self._ordinals, provider_key, call, idempotent, key)
+        return await self._ledger.once(self, effect)
 
     async def emit_chunk(
         self, chunk: str, is_last: bool = False, meta: dict[str, Any] | None = None

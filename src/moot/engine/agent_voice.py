@@ -3,32 +3,54 @@ decisions. Everything is recorded once, though the attempt may have to be lived 
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from moot.core import agent_events
 from moot.core.agency import NOTED
 from moot.core.errors import BadRequest
+from moot.core.escalations import DecisionRejected
 from moot.core.events import NewEvent
 from moot.core.ids import derived_id
 from moot.core.outcomes import NodeError, copied
 from moot.core.status import NodeStatus
 
 if TYPE_CHECKING:
-    from moot.engine.activities import Context
+    from moot.core.node_state import NodeState
 
 
-class DecisionRejected(Exception):
-    """A person has looked at an unsure decision and does not want it."""
+class Telling(Protocol):
+    """Where an agent works, as far as its voice needs to know."""
 
-    error = NodeError(
-        code="decision_rejected", message="A person rejected the decision.", retryable=False
-    )
+    @property
+    def run_id(self) -> str: ...
+
+    @property
+    def node_id(self) -> str: ...
+
+    @property
+    def configurable(self) -> dict[str, Any]: ...
+
+    @property
+    def work(self) -> str:
+        """Which piece of work of its node this is."""
+
+    @property
+    def standing(self) -> "NodeState": ...
+
+    @property
+    def secrets(self) -> list[str]: ...
+
+    def redacted(self, value: Any) -> Any: ...
+
+    async def report(self, *events: NewEvent) -> None: ...
+
+    async def recorded(self, *events: NewEvent) -> None: ...
 
 
 class AgentVoice:
     """See ``moot.engine.nodes.context.Agent`` for the promises."""
 
-    def __init__(self, context: "Context", agent_id: str) -> None:
+    def __init__(self, context: Telling, agent_id: str) -> None:
         self._context, self.agent_id = context, agent_id
         self._counts: dict[str, int] = {}
 
@@ -48,13 +70,13 @@ class AgentVoice:
         thought.hear(text)
         await thought.close()
 
-    async def tool_called(self, tool: str, *arguments: Any) -> "ToolCall":
+    async def tool_called(self, tool: str, *arguments: Any, **more: Any) -> "ToolCall":
         nth = self._next("called")
         context = self._context
-        name = derived_id("call_", context.run_id, context.node_id, str(context.attempt), str(nth))
+        name = derived_id("call_", context.run_id, context.node_id, context.work, str(nth))
         given = [context.redacted(value) for value in arguments[:1]]
         await context.recorded(
-            agent_events.called(context.node_id, self.agent_id, tool, (nth, name), given)
+            agent_events.called(context.node_id, self.agent_id, tool, (nth, name), given, **more)
         )
         return ToolCall(context, self.agent_id, tool, (nth, name))
 
@@ -102,7 +124,7 @@ class Thought:
     """One train of thought while it lasts."""
 
     def __init__(
-        self, context: "Context", agent_id: str, block: int, how: str, more: dict[str, Any]
+        self, context: Telling, agent_id: str, block: int, how: str, more: dict[str, Any]
     ) -> None:
         self._context, self._agent_id, self._number = context, agent_id, block
         self._how, self._more = how, more
@@ -143,7 +165,7 @@ class Thought:
 class ToolCall:
     """A tool an agent has called, until it has come back."""
 
-    def __init__(self, context: "Context", agent_id: str, tool: str, call: tuple[int, str]) -> None:
+    def __init__(self, context: Telling, agent_id: str, tool: str, call: tuple[int, str]) -> None:
         self._context, self._agent_id, self._tool, self._call = context, agent_id, tool, call
 
     @property

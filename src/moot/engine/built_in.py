@@ -30,4 +30,32 @@ _THREAD = {
     "settings": {},
 }
 
-BUILT_IN = {THREAD: msgspec.json.encode(_THREAD)}
+#: a change of which version of an agent serves whom
+DEPLOYMENT = "moot.deployment"
+
+_DEPLOYMENT = {
+    "id": DEPLOYMENT,
+    "name": "Deployment",
+    "version": "1.0",
+    "description": "What was changed about the versions of an agent.",
+    "nodes": [
+        {
+            "id": "tell",
+            "typeId": "moot.deployed",
+            "name": "Tell",
+            "position": {"x": 0, "y": 0},
+            "config": {},
+            "inputs": {"told": {"type": "variable", "variableName": "told"}},
+        }
+    ],
+    "edges": [],
+    "triggers": [],
+    "variables": [{"name": "told", "type": "array", "required": True}],
+    "metadata": {},
+    "settings": {},
+}
+
+BUILT_IN = {
+    THREAD: msgspec.json.encode(_THREAD),
+    DEPLOYMENT: msgspec.json.encode(_DEPLOYMENT),
+}

@@ -1,7 +1,7 @@
 """Workflow definitions as the host runs them: parsed, compiled, cached by tenant and digest."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from moot.clock import Clock
 from moot.core import definition as definitions
@@ -17,18 +17,32 @@ from moot.core.errors import (
 from moot.core.flow import Flow, compile_flow, digest, tied
 from moot.core.outcomes import NodeType
 from moot.core.peers import is_away, parted
+from moot.engine.ask import ask_flow
 from moot.engine.built_in import BUILT_IN
 from moot.engine.nodes.unknown import AnyType
 from moot.store.protocol import IMPORTED, Definition, RecordStore
+
+#: tenant, a name -> the id of the agent that is called so here, or None
+Known = Callable[[str, str], Awaitable[str | None]]
+
+
+async def _none(tenant: str, name: str) -> str | None:
+    return None
 
 
 class Flows:
     """The workflows of every tenant. A run pins its definition by digest."""
 
     def __init__(
-        self, store: RecordStore, types: Mapping[str, NodeType], clock: Clock, limit: int = 4096
+        self,
+        store: RecordStore,
+        types: Mapping[str, NodeType],
+        clock: Clock,
+        limit: int = 4096,
+        agents: Known | None = None,
     ) -> None:
         self._store, self.types, self._clock, self._limit = store, types, clock, limit
+        self._agents = agents or _none
         self._newest: OrderedDict[tuple[str, str], Flow] = OrderedDict()
         #: flows that others hand work to: decisions look for them and cannot wait, so all are kept
         self._called: dict[tuple[str, str], Flow] = {}
@@ -108,11 +122,31 @@ class Flows:
     async def look_for(self, tenant: str, workflow_id: str) -> None:
         """Into memory with it, and with what it calls, for a decision that names it."""
         try:
-            self._called[tenant, workflow_id] = await self.newest(tenant, workflow_id)
+            self._called[tenant, workflow_id] = await self._worker(tenant, workflow_id)
         except Unavailable:
             raise
         except MootError:  # not there, or not to be run here any more
             self._missing.add((tenant, workflow_id))
+
+    async def _worker(self, tenant: str, name: str) -> Flow:
+        """A workflow, or else a question to the agent of this name."""
+        try:
+            return await self.newest(tenant, name)
+        except WorkflowNotFound:
+            agent_id = await self._agents(tenant, name)
+            if agent_id is None:
+                raise
+            return await self.asking(tenant, agent_id)
+
+    async def asking(self, tenant: str, agent_id: str) -> Flow:
+        """The workflow of one question to this agent. Kept for its runs; none begins by its id."""
+        body = ask_flow(agent_id)
+        flow = self._by_digest.get((tenant, digest(body)))
+        if flow is None:
+            await self.keep(tenant, body)
+            flow = self.compile(body)
+            self._remember(tenant, flow)
+        return flow
 
     async def newest(self, tenant: str, workflow_id: str) -> Flow:
         """The flow new runs use, with every flow it refers to in memory too."""

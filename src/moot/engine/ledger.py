@@ -15,7 +15,7 @@ from moot.core import events
 from moot.core.errors import MootError
 from moot.core.events import NewEvent
 from moot.core.ids import logical_invocation_id
-from moot.core.outcomes import copied, raised
+from moot.core.outcomes import NodeError, copied, raised
 from moot.core.run import EVERYTHING
 from moot.engine.ancestry import Histories
 from moot.store.protocol import LogStore
@@ -54,6 +54,14 @@ class EffectFailed(MootError):
     """The effect was made once and failed; the failure is what is remembered."""
 
     code, status = "effect_failed", 502
+    #: {code, message, details} of the failure, as it was recorded
+    failure: dict[str, Any] = {}
+
+
+def remembered(error: dict[str, Any]) -> EffectFailed:
+    found = EffectFailed(error["message"], **error.get("details", {}))
+    found.failure = error
+    return found
 
 
 class EffectUnknown(MootError):
@@ -76,6 +84,8 @@ class Effect(Struct, frozen=True):
     call: Callable[[str], Awaitable[Any]]
     #: the outside knows the invocation id, or does not mind a second call
     idempotent: bool = True
+    #: what the request is known by elsewhere: the cache key of a model call
+    key: str | None = None
 
 
 def name_of(reporter: Reporter, effect: Effect, run_id: str) -> str:
@@ -138,6 +148,7 @@ class Ledger:
             "providerKey": effect.provider_key,
             "nodeId": reporter.node_id,
             "attempt": reporter.attempt,
+            **({} if effect.key is None else {"cacheKey": effect.key}),
         }
         if known is not None and known.ended is not None:
             said = known.ended
@@ -146,7 +157,7 @@ class Ledger:
                     await self._finish(reporter, payload, {"result": said.get("result")})
                 return said.get("result")
             if said.get("attempt", 1) >= reporter.attempt:
-                raise EffectFailed(said["error"]["message"], **said["error"].get("details", {}))
+                raise remembered(said["error"])
         elif known is not None and not effect.idempotent:
             raise EffectUnknown(
                 f"Whether {effect.provider_key} was called is not known; look there, then start a"
@@ -194,7 +205,7 @@ class Ledger:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            failure = {"error": raised(error).as_payload()}
+            failure = {"error": _failure(error)}
             await self._finish(reporter, payload, failure)
             raise
         await self._finish(reporter, payload, {"result": result})
@@ -209,3 +220,10 @@ class Ledger:
     async def _recorded(self, tenant: str, run_id: str, sequence: int) -> dict[str, Any]:
         rows = await self._store.read(tenant, run_id, sequence - 1, 1)
         return events.decode(rows[0]).payload
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    """A refusal keeps its code."""
+    if not isinstance(error, MootError):
+        return raised(error).as_payload()
+    return NodeError(code=error.code, message=error.message, details=error.details).as_payload()

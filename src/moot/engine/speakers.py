@@ -2,22 +2,20 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from moot.agents.desk import Assignment, Done, Heard, Invoke
 from moot.core import events
-from moot.core.errors import Conflict, MootError, NotFound, Unavailable
+from moot.core.errors import Conflict, MootError, Unavailable
 from moot.core.events import NewEvent
 from moot.core.outcomes import copied, raised
-from moot.core.participating import HOST, WakeEnded, WakeReport
-from moot.core.participation import SPOKEN, Wake
+from moot.core.participating import WakeEnded
+from moot.core.participation import Wake
 from moot.core.waiting import Conversation
 from moot.engine.head import Head
-from moot.engine.ledger import Effect
-from moot.engine.speech import Speech
+from moot.engine.wake_desk import MOST_CALLS, WakeDesk
 
 if TYPE_CHECKING:
     from moot.engine.host import Host
@@ -28,9 +26,6 @@ log = logging.getLogger("moot.engine")
 WINDOW = 60
 LOOK_BACK = 4000
 PAGE = 500
-
-#: calls one wake may lead to: their names are numbered within it
-MOST_CALLS = 99
 
 TURNS = {
     "conversation.opened": "initialTurn",
@@ -104,10 +99,9 @@ class Speakers:
         run = head.run
         try:
             async with self._slots:
-                done = await self._outcome(head, node_id, wake_id)
-            if done is not None:
-                command = ended(node_id, wake_id, done, self._host.clock.millis())
-                await self._host.handle(run.tenant, run.run_id, command)
+                ending = await self._outcome(head, node_id, wake_id)
+            if ending is not None:
+                await self._host.handle(run.tenant, run.run_id, ending)
             else:
                 await self._wait_outside(asyncio.Event())
         except MootError as refusal:
@@ -127,7 +121,7 @@ class Speakers:
             if not mine:
                 del self._running[run_id]
 
-    async def _outcome(self, head: Head, node_id: str, wake_id: str) -> Done | None:
+    async def _outcome(self, head: Head, node_id: str, wake_id: str) -> WakeEnded | None:
         talk = self._host.runs.current(head).run.conversations[node_id]
         if talk.floor is None or wake_id not in talk.floor.wakes:
             return None
@@ -135,16 +129,19 @@ class Speakers:
         desk = WakeDesk(self._host, head, node_id, wake_id, wake)
         try:
             assignment = await self._assignment(head, node_id, talk, wake_id)
-            return await self._invoke(assignment, desk)
+            done = await self._invoke(assignment, desk)
         except (Unavailable, Conflict):
             raise
         except MootError as refusal:
-            return Done(outcome="failed", error={"code": refusal.code, "message": refusal.message})
+            done = Done(outcome="failed", error={"code": refusal.code, "message": refusal.message})
         except Exception as error:
             log.warning("An agent failed", exc_info=error, extra={"run_id": head.run.run_id})
-            return Done(outcome="failed", error=raised(error).as_payload())
+            done = Done(outcome="failed", error=raised(error).as_payload())
         finally:
             desk.fall_silent()
+        if done is None:
+            return None
+        return ended(node_id, wake_id, done, desk.facts(), self._host.clock.millis())
 
     async def _assignment(
         self, head: Head, node_id: str, talk: Conversation, wake_id: str
@@ -208,7 +205,9 @@ def _heard(row: bytes, node_id: str, wake: Wake) -> Heard | None:
     )
 
 
-def ended(node_id: str, wake_id: str, done: Done, at: int) -> WakeEnded:
+def ended(
+    node_id: str, wake_id: str, done: Done, facts: tuple[NewEvent, ...], at: int
+) -> WakeEnded:
     return WakeEnded(
         node_id=node_id,
         wake_id=wake_id,
@@ -216,89 +215,14 @@ def ended(node_id: str, wake_id: str, done: Done, at: int) -> WakeEnded:
         outcome=done.outcome,
         content=copied(done.content),
         to=done.to,
-        answer=done.answer,
+        answer=done.answer if isinstance(done.answer, dict) else None,
         usage=None if done.usage is None else msgspec.to_builtins(done.usage),
         error=done.error,
         meta=done.meta,
         agent=done.agent,
-        facts=tuple(_at(node_id, fact) for fact in done.facts),
+        facts=tuple(_at(node_id, fact) for fact in facts),
     )
 
 
 def _at(node_id: str, fact: NewEvent) -> NewEvent:
-    fact.node_id = node_id
-    return fact
-
-
-class WakeDesk:
-    """A member's desk. What it reports belongs to its wake; a wake that is over takes no more."""
-
-    def __init__(self, host: "Host", head: Head, node_id: str, wake_id: str, wake: Wake) -> None:
-        self._host, self._head, self._wake_id, self._wake = host, head, wake_id, wake
-        self.run_id, self.tenant, self.node_id = head.run.run_id, head.run.tenant, node_id
-        self.attempt, self.earlier = 1, 0
-        seq, _, index = wake_id.partition(".")
-        self._first = int(seq) * 10_000 + int(index or 0) * 100
-        self._calls = self._asks = 0
-        self._speech: Speech | None = None
-
-    @property
-    def inherited(self) -> int:
-        return self._head.run.inherited
-
-    def now(self) -> int:
-        return self._host.clock.millis()
-
-    async def effect(
-        self, provider_key: str, call: Callable[[str], Awaitable[Any]], idempotent: bool = True
-    ) -> Any:
-        self._calls += 1
-        if self._calls > MOST_CALLS:
-            raise Conflict("One turn leads to that many calls at most.", limit=MOST_CALLS)
-        effect = Effect(self._first + self._calls, provider_key, call, idempotent)
-        return await self._host.activities.ledger.once(self, effect)
-
-    async def report(self, *facts: NewEvent) -> None:
-        await self._send(facts, required=False)
-
-    async def recorded(self, *facts: NewEvent) -> None:
-        await self._send(facts, required=True)
-
-    async def _send(self, facts: tuple[NewEvent, ...], required: bool) -> None:
-        for fact in facts:
-            fact.payload = copied(fact.payload)
-            fact.node_id = self.node_id
-        command = WakeReport(self.node_id, self._wake_id, facts, self.now(), required)
-        task = self._host.tasks.start(self._host.handle(self.tenant, self.run_id, command))
-        await asyncio.shield(task)
-
-    async def agreed(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
-        self._asks += 1
-        name = f"{self._wake_id}.{self._asks}"
-        asked = {
-            "wakeId": self._wake_id,
-            "askId": name,
-            "agentId": agent,
-            "toolName": tool,
-            "inputs": arguments,
-        }
-        await self.recorded(NewEvent("moot.tool.asked", asked))
-        return await self._host.speakers.answer_to(self._head, self.node_id, name)
-
-    def say(self, delta: str) -> None:
-        if self._wake.task not in SPOKEN or not delta:
-            return
-        if self._speech is None:
-            talk = self._host.runs.current(self._head).run.conversations[self.node_id]
-            who = {"role": "agent", "from": self._wake.agent, "speakerId": self._wake.agent}
-            self._speech = self._host.speeches.begin(self.run_id, talk.conversation_id, HOST, who)
-        try:
-            speech = self._speech.speech_id
-            self._host.speeches.say(self.run_id, speech, HOST, delta)
-        except NotFound:  # others have crowded it out; the whole turn is still to come
-            self._speech = None
-
-    def fall_silent(self) -> None:
-        if self._speech is not None:
-            self._host.speeches.over(self.run_id, self._speech.speech_id, HOST)
-            self._speech = None
+    return NewEvent(fact.type, copied(fact.payload), node_id, hints=fact.hints)

@@ -49,7 +49,7 @@ class Agent(Protocol):
     async def reasoned(self, text: str, **more: Any) -> None:
         """A train of thought that is told at once."""
 
-    async def tool_called(self, tool: str, *arguments: Any) -> ToolCall:
+    async def tool_called(self, tool: str, *arguments: Any, **more: Any) -> ToolCall:
         """Recorded before the tool is used; its one argument, if any, is what it is given."""
 
     async def handoff(self, to_agent: str, reason: str | None = None, **more: Any) -> None:
@@ -117,6 +117,20 @@ class NodeContext(Protocol):
         """1 for the first attempt."""
 
     @property
+    def workflow_id(self) -> str: ...
+
+    @property
+    def parent_run(self) -> str | None: ...
+
+    @property
+    def pin(self) -> dict[str, Any]:
+        """The agent that the node is pinned to, as the workflow names it; empty when it is not."""
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of agents that serve this run, by agent and channel."""
+
+    @property
     def config(self) -> dict[str, Any]: ...
 
     @property
@@ -147,12 +161,14 @@ class NodeContext(Protocol):
         provider_key: str,
         call: Callable[[str], Awaitable[Any]],
         idempotent: bool = True,
+        key: str | None = None,
     ) -> Any:
         """The outcome of ``call``, which is recorded before it is used and never made again.
 
         ``call`` gets the logical invocation id, to hand on as an idempotency key. A crash in the
         middle of a call leaves its outcome unknown: an ``idempotent`` one is made again, another
         fails the node. A call that failed is tried again only by a later attempt of the node.
+        ``key`` is recorded beside it: the cache key of a model's request.
         """
 
     async def emit_chunk(

@@ -73,8 +73,8 @@ def _check(config: dict[str, Any]) -> str | None:
 PROBE = NodeType(type_id="core.identity", kind=Kind.ACTIVITY, activity=_act, check=_check)
 
 
-def _instead(config: dict[str, Any]) -> NodeType | None:
-    return PROBE if "memoryAction" in config else None
+def _instead(node: Any) -> NodeType | None:
+    return PROBE if "memoryAction" in node.config else None
 
 
 IDENTITY = replace(identity.TYPE, instead=_instead)

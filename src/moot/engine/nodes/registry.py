@@ -9,8 +9,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from msgspec.structs import replace
+
+from moot.agents.desk import Invoke, nobody
 from moot.core.outcomes import NodeType
 from moot.engine.nodes import (
+    agent,
+    agent_supervisor,
     approval_gate,
     boundaries,
     call_prompt,
@@ -20,6 +25,7 @@ from moot.engine.nodes import (
     conformance,
     conversation_gate,
     delay,
+    deployed,
     dispatch,
     fail,
     for_each,
@@ -76,13 +82,25 @@ CONFORMANCE = (
 MOCK_PROVIDERS: tuple[str, ...] = tuple(mock_providers.PROVIDERS)
 
 
-def built_in(conformance: bool = False, programs: Programs | None = None) -> dict[str, NodeType]:
+def built_in(
+    conformance: bool = False, programs: Programs | None = None, invoke: Invoke = nobody
+) -> dict[str, NodeType]:
     """The host's own types; those that only a test suite uses come with the flag, and with what
-    it tells the mock model to say."""
-    types: tuple[NodeType, ...] = BUILT_IN
+    it tells the mock model to say. ``invoke`` is how agents are asked."""
+    types: tuple[NodeType, ...] = (*BUILT_IN, agent.type_with(invoke), deployed.TYPE)
     if conformance:
         types += (*CONFORMANCE, structured_output.type_with(programs or Programs()))
-    return {type_.type_id: type_ for type_ in types}
+    found = {type_.type_id: type_ for type_ in types}
+    planned = found[supervisor.TYPE.type_id]
+    return {**found, planned.type_id: _led(planned, invoke, conformance)}
+
+
+def _led(planned: NodeType, invoke: Invoke, trial: bool) -> NodeType:
+    """A supervisor follows its plan, unless an agent decides."""
+    led = agent_supervisor.type_with(invoke)
+    return replace(
+        planned, instead=lambda node: led if agent_supervisor.by_agent(node, trial) else None
+    )
 
 
 def from_entry_points() -> dict[str, NodeType]:

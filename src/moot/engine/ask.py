@@ -1,0 +1,44 @@
+"""The workflow of a run that is one question to one agent."""
+
+from typing import Any
+
+import msgspec
+
+#: its id, whoever is asked
+ASK = "moot.ask"
+#: its one node
+NODE = "ask"
+#: variables: what is asked, or what there is to do, and the words of the answer
+PROMPT, TASK, TEXT = "prompt", "task", "text"
+
+
+def ask_flow(agent_id: str) -> bytes:
+    """The definition for this agent. All have the same id; a run pins its own by digest."""
+    return msgspec.json.encode(
+        {
+            "id": ASK,
+            "name": "Ask",
+            "version": "1.0",
+            "description": "One piece of work for one agent.",
+            "nodes": [
+                {
+                    "id": NODE,
+                    "typeId": "moot.agent",
+                    "name": "Ask",
+                    "position": {"x": 0, "y": 0},
+                    "config": {"show": "variables", "into": TEXT},
+                    "inputs": {},
+                    "agent": {"agentId": agent_id},
+                }
+            ],
+            "edges": [],
+            "triggers": [],
+            "variables": [_variable(PROMPT, "string"), _variable(TASK, "object")],
+            "metadata": {},
+            "settings": {},
+        }
+    )
+
+
+def _variable(name: str, type_: str) -> dict[str, Any]:
+    return {"name": name, "type": type_, "required": False}

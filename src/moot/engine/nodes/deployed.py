@@ -1,0 +1,14 @@
+"""moot.deployed: says in a run's log what was changed about the versions of an agent. Only the
+host's own workflows have it."""
+
+from moot.core.outcomes import Call, Completed, Kind, NodeType
+
+#: its input: [type, payload] of each event
+TOLD = "told"
+
+
+def _tell(call: Call) -> Completed:
+    return Completed(told=tuple((type_, payload) for type_, payload in call.inputs[TOLD]))
+
+
+TYPE = NodeType(type_id="moot.deployed", kind=Kind.INSTANT, instant=_tell, only_in="moot.")

@@ -1,0 +1,174 @@
+"""The desk of a member that has the floor in a conversation."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from moot.agents.desk import ToolCall
+from moot.core.agency import DECIDED
+from moot.core.errors import Conflict, NotFound
+from moot.core.events import NewEvent
+from moot.core.masking import redacted, secrets_in
+from moot.core.node_state import NodeState
+from moot.core.outcomes import copied
+from moot.core.participating import HOST, WakeReport
+from moot.core.participation import SPOKEN, Wake
+from moot.engine.agent_voice import AgentVoice, Thought
+from moot.engine.desks import as_it_was
+from moot.engine.head import Head
+from moot.engine.ledger import Effect, EffectFailed
+from moot.engine.speech import Speech
+
+if TYPE_CHECKING:
+    from moot.engine.host import Host
+
+#: calls one wake may lead to: their names are numbered within it
+MOST_CALLS = 99
+
+
+class Mute:
+    """A train of thought of somebody in company: it is told only when it is whole."""
+
+    def __init__(self, thought: Thought) -> None:
+        self._thought = thought
+
+    async def add(self, piece: str) -> None:
+        self._thought.hear(piece)
+
+    async def close(self) -> None:
+        await self._thought.close()
+
+
+class WakeDesk:
+    """A member's desk. What it reports belongs to its wake; a wake that is over takes no more.
+
+    Facts wait for the next thing that must be on disk, and go there with it.
+    """
+
+    def __init__(self, host: "Host", head: Head, node_id: str, wake_id: str, wake: Wake) -> None:
+        self._host, self._head, self._wake_id, self._wake = host, head, wake_id, wake
+        self.run_id, self.tenant, self.node_id = head.run.run_id, head.run.tenant, node_id
+        self.configurable = head.run.configurable
+        self.attempt, self.earlier, self.work = 1, 0, wake_id
+        seq, _, index = wake_id.partition(".")
+        self._first = int(seq) * 10_000 + int(index or 0) * 100
+        self._calls = self._asks = self._decisions = 0
+        self._facts: list[NewEvent] = []
+        self._voice = AgentVoice(self, wake.agent)
+        self._speech: Speech | None = None
+
+    @property
+    def inherited(self) -> int:
+        return self._head.run.inherited
+
+    @property
+    def standing(self) -> NodeState:
+        return self._host.runs.current(self._head).run.nodes[self.node_id]
+
+    @property
+    def secrets(self) -> list[str]:
+        """Texts that nothing a member says of itself may show."""
+        head = self._host.runs.current(self._head)
+        if head.flow.masking == "passthrough":
+            return []
+        return [text for text in secrets_in(head.sealed.values()) if isinstance(text, str)]
+
+    def redacted(self, value: Any) -> Any:
+        head = self._host.runs.current(self._head)
+        return redacted(copied(value), head.sealed, head.flow.masking)
+
+    def now(self) -> int:
+        return self._host.clock.millis()
+
+    async def effect(
+        self,
+        provider_key: str,
+        call: Callable[[str], Awaitable[Any]],
+        idempotent: bool = True,
+        key: str | None = None,
+    ) -> Any:
+        self._calls += 1
+        if self._calls > MOST_CALLS:
+            raise Conflict("One turn leads to that many calls at most.", limit=MOST_CALLS)
+        effect = Effect(self._first + self._calls, provider_key, call, idempotent, key)
+        try:
+            return await self._host.activities.ledger.once(self, effect)
+        except EffectFailed as failed:
+            raise as_it_was(failed) from None
+
+    async def noted(self, type_: str, payload: dict[str, Any]) -> None:
+        await self._voice.noted(type_, payload)
+
+    def thinking(self) -> Mute:
+        return Mute(self._voice.thinking())
+
+    async def tool_called(self, tool: str, arguments: Any, transport: str) -> ToolCall:
+        return await self._voice.tool_called(tool, arguments, transport=transport)
+
+    async def decided(self, decision: Any, confidence: float | None, threshold: float) -> Any:
+        """Nobody is asked: what a member says is there for all to answer."""
+        payload = {"agentId": self._wake.agent, "decision": copied(decision)}
+        hints = {"nth": self._decisions}
+        self._decisions += 1
+        await self.report(NewEvent(DECIDED, payload, self.node_id, hints=hints))
+        return decision
+
+    async def report(self, *facts: NewEvent) -> None:
+        self._facts += facts
+
+    async def recorded(self, *facts: NewEvent) -> None:
+        """On disk, and what was reported before with them."""
+        found = (*self.facts(), *facts)
+        for fact in found:
+            fact.payload = copied(fact.payload)
+            fact.node_id = self.node_id
+        command = WakeReport(self.node_id, self._wake_id, found, self.now(), required=True)
+        task = self._host.tasks.start(self._host.handle(self.tenant, self.run_id, command))
+        await asyncio.shield(task)
+
+    def facts(self) -> tuple[NewEvent, ...]:
+        """What has been reported and is on its way nowhere yet."""
+        found, self._facts = tuple(self._facts), []
+        return found
+
+    async def agreed(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
+        self._asks += 1
+        name = f"{self._wake_id}.{self._asks}"
+        asked = {
+            "wakeId": self._wake_id,
+            "askId": name,
+            "agentId": agent,
+            "toolName": tool,
+            "inputs": arguments,
+        }
+        await self.recorded(NewEvent("moot.tool.asked", asked))
+        return await self._host.speakers.answer_to(self._head, self.node_id, name)
+
+    async def say(self, delta: str) -> None:
+        """Words reach who listens now; the whole turn is kept."""
+        if self._wake.task not in SPOKEN or not delta:
+            return
+        if self._speech is None:
+            talk = self._host.runs.current(self._head).run.conversations[self.node_id]
+            who = {"role": "agent", "from": self._wake.agent, "speakerId": self._wake.agent}
+            self._speech = self._host.speeches.begin(self.run_id, talk.conversation_id, HOST, who)
+        try:
+            speech = self._speech.speech_id
+            self._host.speeches.say(self.run_id, speech, HOST, delta)
+        except NotFound:  # others have crowded it out; the whole turn is still to come
+            self._speech = None
+
+    async def said(self, finish: str, model: str) -> None:
+        """The turn says it."""
+
+    async def recalled(self, memory: str, agent: str) -> list[str]:
+        """In company an agent goes by what is said."""
+        return []
+
+    async def remember(self, memory: str, agent: str, text: str) -> None:
+        """What was said is in the log."""
+
+    def fall_silent(self) -> None:
+        if self._speech is not None:
+            self._host.speeches.over(self.run_id, self._speech.speech_id, HOST)
+            self._speech = None
