@@ -220,6 +220,11 @@ def test_workflows_agents_memory_and_keys(client: Client, tmp_path: Path) -> Non
     assert client.agents.get("eve").prompt == "You are Eve."
     assert "local.agents.eve" in {one.agent_id for one in client.agents.inventory().agents}
     assert client.agents.inventory_entry("eve").persona == "Eve"
+    moved = client.agents.deploy("eve", client.agents.get("eve").version, percent=None)
+    assert moved.state == "test"
+    assert [one.version for one in client.agents.deployments("eve").deployments] == [moved.version]
+    asked = client.runs.ask("eve", "How are you?").wait()
+    assert asked.snapshot.variables["text"]
     client.agents.remove("eve")
     assert "eve" not in {one.name for one in client.agents.list().agents}
     assert client.memory.list().memories == []

@@ -429,6 +429,21 @@ class Inventory(Answer, frozen=True):
     total: int = 0
 
 
+class Deployment(Answer, frozen=True):
+    """One version of an agent, and whom it serves."""
+
+    agent_id: str
+    version: str
+    state: str
+    channels: list[str] = []
+    canary_percent: int | None = None
+    rollback_pointer: str | None = None
+
+
+class Deployments(Answer, frozen=True):
+    deployments: list[Deployment]
+
+
 class MemoryRef(Answer, frozen=True):
     ref: str
     entries: int

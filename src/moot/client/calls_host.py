@@ -1,7 +1,7 @@
 """Workflows, agents, memory, keys, and the host itself: every call there is."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -91,6 +91,27 @@ def inventory() -> Sent:
 def inventory_entry(agent_id: str) -> Sent:
     """One agent as the protocol lists it."""
     return Sent(agent_id)
+
+
+@operation("GET /v1/host/moot/agents/{agent_id}/deployments", answers.Deployments)
+def deployments(agent_id: str) -> Sent:
+    """The versions of an agent that were promoted."""
+    return Sent(agent_id)
+
+
+@operation("POST /v1/agents/{agent_id}/deployments", answers.Deployment)
+def deploy(
+    agent_id: str,
+    version: str,
+    transition: Literal["promote", "pause", "deprecate", "rollback", "adjust-canary"] = "promote",
+    *,
+    channel: str | None = None,
+    percent: int | None = None,
+    reason: str | None = None,
+) -> Sent:
+    """Change which version of an agent serves whom."""
+    body = given(channel=channel, canaryPercent=percent, reason=reason)
+    return Sent(agent_id, body={"version": version, "transition": transition, **body})
 
 
 # -- memory --------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from moot.client.call import Again, Sent, given, operation
 
 SSE = "text/event-stream"
 Mode = Literal["debug", "updates", "messages", "values"]
+#: how the ids of manifests begin; any other bare name is an agent of the host
+MANIFEST = "local.agents."
 #: what a server waits at most in one call
 LONGEST_POLL_S = 60
 LONGEST_INBOX_WAIT_S = 30
@@ -65,10 +67,29 @@ def start(
     **named: Any,
 ) -> Sent:
     """Start a run of a workflow. Inputs are given as one mapping, by name, or both."""
-    how = options or Options()
+    return _started({"workflowId": workflow}, {**(inputs or {}), **named}, options or Options())
+
+
+@operation("POST /v1/runs", Created)
+def ask(
+    agent: str,
+    prompt: str | None = None,
+    options: Options | None = None,
+    /,
+    *,
+    task: Mapping[str, Any] | None = None,
+) -> Sent:
+    """Start a run that is a question to an agent, in words or as data."""
+    inputs = given(prompt=prompt, task=task)
+    whole = ":" in agent or agent.startswith(MANIFEST)
+    agent_id = agent if whole else f"host:{agent}"
+    return _started({"agentId": agent_id}, inputs, options or Options())
+
+
+def _started(what: Data, inputs: Data, how: Options) -> Sent:
     body = given(
-        workflowId=workflow,
-        inputs={**(inputs or {}), **named},
+        **what,
+        inputs=inputs,
         tags=list(how.tags) or None,
         metadata=how.metadata or None,
         configurable=how.configurable or None,

@@ -104,6 +104,8 @@ class Agents(Of):
     remove = waits(calls.remove_agent)
     inventory = waits(calls.inventory)
     inventory_entry = waits(calls.inventory_entry)
+    deployments = waits(calls.deployments)
+    deploy = waits(calls.deploy)
 
 
 class AsyncAgents(AsyncOf):
@@ -113,6 +115,8 @@ class AsyncAgents(AsyncOf):
     remove = awaits(calls.remove_agent)
     inventory = awaits(calls.inventory)
     inventory_entry = awaits(calls.inventory_entry)
+    deployments = awaits(calls.deployments)
+    deploy = awaits(calls.deploy)
 
 
 class Memory(Of):

@@ -238,6 +238,19 @@ class Runs(Of):
         made = self.sender.send(calls.start(workflow, inputs, options, **named))
         return Run(self.sender, _started(made, workflow))
 
+    def ask(
+        self,
+        agent: str,
+        prompt: str | None = None,
+        options: Options | None = None,
+        /,
+        *,
+        task: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """Start a run that is a question to an agent; its answer is the variable ``text``."""
+        made = self.sender.send(calls.ask(agent, prompt, options, task=task))
+        return Run(self.sender, _started(made, ""))
+
     def get(self, run_id: str) -> Run:
         return Run(self.sender, self.sender.send(calls.get(run_id)))
 
@@ -286,6 +299,19 @@ class AsyncRuns(AsyncOf):
         """Start a run. Inputs are given as one mapping, by name, or both."""
         made = await self.sender.send(calls.start(workflow, inputs, options, **named))
         return AsyncRun(self.sender, _started(made, workflow))
+
+    async def ask(
+        self,
+        agent: str,
+        prompt: str | None = None,
+        options: Options | None = None,
+        /,
+        *,
+        task: Mapping[str, Any] | None = None,
+    ) -> AsyncRun:
+        """Start a run that is a question to an agent; its answer is the variable ``text``."""
+        made = await self.sender.send(calls.ask(agent, prompt, options, task=task))
+        return AsyncRun(self.sender, _started(made, ""))
 
     async def get(self, run_id: str) -> AsyncRun:
         return AsyncRun(self.sender, await self.sender.send(calls.get(run_id)))

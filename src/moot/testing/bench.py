@@ -167,6 +167,10 @@ class Bench:
             raise BenchError("There is no workflow on this bench; load one.")
         return BenchRun(self, client.runs.start(name, inputs, options, **named))
 
+    def ask(self, agent: str, prompt: str | None = None, **how: Any) -> BenchRun:
+        """A run that is a question to one agent; its answer is the variable ``text``."""
+        return BenchRun(self, self.client.runs.ask(agent, prompt, **how))
+
     def convene(self, question: str, *participants: str, **how: Any) -> BenchThread:
         """A council, spoken until it falls silent. Two rounds in turn, unless said otherwise."""
         if not {"policy", "moderator", "budget"} & how.keys():

@@ -147,14 +147,6 @@ class BenchRun:
         self._run.cancel(reason=reason)
         return self._settled()
 
-    def pause(self) -> "BenchRun":
-        self._run.pause(now=True)
-        return self._settled()
-
-    def resume(self) -> "BenchRun":
-        self._run.resume()
-        return self._settled()
-
     # -- saying it again ---------------------------------------------------------------------
 
     def replay(self) -> "Replayed":
