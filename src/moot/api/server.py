@@ -16,6 +16,7 @@ import uvicorn
 from moot.agents.deployments import Deployments
 from moot.agents.desk import Invoke, nobody
 from moot.agents.invoke import Invoker
+from moot.agents.models.book import Book
 from moot.agents.registry import Agents
 from moot.api import tokens
 from moot.api.app import App
@@ -46,14 +47,16 @@ UPKEEP_SECONDS = 3600
 HOST_ID = "host-id"
 
 
-async def build(settings: Settings, store: Store, clock: Clock) -> Services:
-    """Everything but the listener."""
+async def build(
+    settings: Settings, store: Store, clock: Clock, book: Book | None = None
+) -> Services:
+    """Everything but the listener; the models are the project's unless others are given."""
     programs = Programs()
     found = project()
     shelf = shelf_of(found, settings, secret)
     agents = Agents(store, clock, shelf.problem)
     deployments = Deployments(store, clock, agents)
-    book = book_of(found, settings, secret, clock)
+    book = book or book_of(found, settings, secret, clock)
     invoker = Invoker(book, deployments.resolve, shelf)
     types = node_types(settings, programs, invoker)
     flows = Flows(store, types, clock, agents=agents.worker)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from moot.cli.client import Client, Unreachable
-from moot.cli.options import Place, key_file
+from moot.place import Place, key_file
 
 if TYPE_CHECKING:
     from moot.agents.models.entries import ModelEntry

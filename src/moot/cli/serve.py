@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moot.cli.options import url_file
 from moot.cli.trouble import Trouble
+from moot.place import url_file
 
 if TYPE_CHECKING:
     from moot.config import Settings
