@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import led, possible
+from moot.core import led, possible, told_start
 from moot.core.carrying import is_masked
 from moot.core.commands import Advance, Compute, Dispatch, decide
 from moot.core.comparison import CLOCKS, alike, said
@@ -82,7 +82,7 @@ class _Walk:
             raise _Differs(0, "missing", "run.started", None)
         self._take(0)
         start = self.log[0]
-        if problem := possible.start(self.flow, self.run, start):
+        if problem := told_start.start(self.flow, self.run, start):
             raise _Differs(0, *problem)
         self._veiled = _veiled(self.flow, start)
         while self.run.next_sequence < len(self.log):
@@ -122,8 +122,9 @@ class _Walk:
             events = decide(run, flow, Compute(name, at))
             if events and self._meant(events, event, name):
                 return self._masked(events, name)
+        told_by = (_plain(event.hints) or {}).get("dispatch", event.node_id)
         for name in owed.dispatches:
-            if event.node_id == name:
+            if told_by == name:
                 events = decide(run, flow, Dispatch(name, at))
                 if events and _named(events[0], event) and self._goes_on(events):
                     return events
