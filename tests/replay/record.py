@@ -12,6 +12,7 @@ from replay_agents import agents, models, refusals
 from replay_peers import elsewhere
 from replay_scenes import branches, caps, channels, effects, families, late, memories, pauses
 from replay_story import Story
+from replay_votes import voted
 from replay_waits import (
     approvals,
     branched,
@@ -28,7 +29,7 @@ SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
     branches, channels, families, pauses, effects, caps, late, approvals, questions, council,
     gathering, by_itself, waiting_child, paused_wait, supervisor, branched, elsewhere,
     agents, models, refusals,
-    memories,
+    memories, voted,
 )  # fmt: skip
 
 
