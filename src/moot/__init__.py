@@ -13,14 +13,11 @@ __all__ = [
     "node",
 ]  # fmt: skip
 
-_CLIENT = ("ApiError", "AsyncClient", "Client")
+_ELSEWHERE = dict.fromkeys(("ApiError", "AsyncClient", "Client"), "moot.client")
 
 
 def __getattr__(name: str) -> Any:
     """Found on first use: the command line imports this package and must start at once."""
     if name in __all__:
-        return getattr(import_module("moot.client" if name in _CLIENT else NODES), name)
+        return getattr(import_module(_ELSEWHERE.get(name, "moot.engine.nodes")), name)
     raise AttributeError(f"module 'moot' has no attribute '{name}'")
-
-
-NODES = "moot.engine.nodes"

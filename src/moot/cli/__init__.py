@@ -10,6 +10,7 @@ from moot.cli import output
 from moot.cli.about import openapi, version
 from moot.cli.answer import answer, approve, reject
 from moot.cli.api import api
+from moot.cli.check import check
 from moot.cli.db import db
 from moot.cli.demo import demo
 from moot.cli.dev import dev
@@ -18,12 +19,14 @@ from moot.cli.doctor import doctor
 from moot.cli.flow import flow
 from moot.cli.fork import fork
 from moot.cli.inbox import inbox
+from moot.cli.init import init
 from moot.cli.key import key
 from moot.cli.memory import memory
 from moot.cli.models import models
 from moot.cli.replay import replay
 from moot.cli.run import run
 from moot.cli.serve import serve
+from moot.cli.test import test
 from moot.cli.thread import thread
 from moot.cli.tree import tree
 from moot.cli.trouble import Exit, Trouble
@@ -32,6 +35,7 @@ from moot.cli.why import why
 COMMANDS = (
     demo, serve, dev, run, fork, replay, diff, tree, why, inbox, approve, reject, answer, thread,
     flow, memory, models, key, db, doctor, api, openapi, version,
+    init, check, test,
 )  # fmt: skip
 
 
