@@ -11,7 +11,6 @@ from moot.core.events import NewEvent
 from moot.core.participating import WakeReport
 
 
-
 def _timed(policy: dict[str, Any], minutes: int | None) -> dict[str, Any]:
     if minutes is None:
         return policy
