@@ -72,7 +72,8 @@ def test_every_setting_is_on_its_page_with_its_default() -> None:
 
 
 def test_the_project_files_of_the_pages_are_read() -> None:
-    found = [parse(text, Path("moot.toml"), Settings) for page in ("models.md", "settings.md", "tools.md")
+    pages = ("models.md", "settings.md", "tools.md")
+    found = [parse(text, Path("moot.toml"), Settings) for page in pages
              for text in blocks(DOCS / page, "toml")]  # fmt: skip
     assert sorted(name for one in found for name in one.models) == ["rude", "work"]
     assert {"port": 7700, "database": "office.db", "max_depth": 8} in [o.settings for o in found]
