@@ -287,7 +287,7 @@ def test_a_script_that_cannot_be_followed_is_refused_when_it_is_registered(confi
     "pin",
     [{}, {"agentId": "ab"}, {"agentId": "x" * 257},
      {"agentId": "host:a", "version": "1", "channel": "x"},
-     {"agentId": "host:a", "channel": "stable"}, {"agentId": "host:a", "modelClass": "writing"},
+     {"agentId": "host:a", "modelClass": "writing"},
      {"agentId": "host:a", "persona": "Sally"}],
 )  # fmt: skip
 def test_a_pin_that_is_none_is_refused(pin: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ import msgspec
 from moot import NodeContext
 from moot import node as node_function
 from moot.core.conversation import Speaker
+from moot.core.flow import Flow
 from moot.core.resolving import Answer
 from moot.core.starting import StartRun
 from moot.core.threads import Control
@@ -123,6 +124,9 @@ class Story:
         for body in bodies:
             await self.host.flows.register(TENANT, msgspec.json.encode(body))
         flow = await self.host.flows.newest(TENANT, bodies[-1]["id"])
+        return await self.started(flow, **given)
+
+    async def started(self, flow: Flow, **given: Any) -> str:
         command = StartRun(
             tenant=TENANT, principal="key_story", at=self.clock.millis(),
             limits=self.host.limits, **given,

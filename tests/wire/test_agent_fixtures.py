@@ -236,7 +236,7 @@ def test_a_replay_of_an_agent_asks_nobody(api: Api, from_seq: int) -> None:
 
 @pytest.mark.parametrize(
     "agent",
-    [{"agentId": "host:a", "version": "1", "channel": "x"}, {"agentId": "host:a", "channel": "x"},
+    [{"agentId": "host:a", "version": "1", "channel": "x"},
      {"agentId": "ab"}, {"agentId": "x" * 257}, {"agentId": "host:a", "modelClass": "writing"},
      {"agentId": "host:a", "persona": "Sally"}, {}, "host:a"],
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from . import supervisor_claims
+from . import live_claims, supervisor_claims
 from . import test_model_calls as models
 from .api import Api, definition
 from .asking import answered, asked, begun, council, gate, of, resolve, say, talk
@@ -469,6 +469,15 @@ def _model(api: Api, value: Any) -> None:
 
 for _name, _probe in {
     "agents.subRunAttestation": supervisor_claims.attested,
+    "agents.manifestRuntime.*": live_claims.manifest_runtime,
+    "agents.liveRuntime.supported": lambda api, value: live_claims.sources(
+        api, ["workflow-node", "run-api", "chat-mention"]
+    ),
+    "agents.liveRuntime.sources": live_claims.sources,
+    "agents.liveRuntime.confidenceEscalation": live_claims.escalation,
+    "agents.deployment.*": live_claims.deployment,
+    "agents.deployment.canary": live_claims.canary,
+    "agents.deployment.states": live_claims.states,
     "multiAgent.executionModel.confidenceEscalationFloor": supervisor_claims.floor,
     "multiAgent.executionModel.confidenceEscalationInterruptKind": supervisor_claims.interrupt_kind,
     "multiAgent.executionModel.statefulResume": supervisor_claims.stateful_resume,

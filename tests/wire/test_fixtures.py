@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from . import test_agent_fixtures as agents
+from . import test_live_agents as live
 from . import test_model_calls as models
 from . import test_supervisor_fixtures as supervisors
 from .api import Api
@@ -26,6 +27,7 @@ OURS = {
     *supervisors.OURS,
     *agents.OURS,
     *models.OURS,
+    *live.OURS,
     *MEMORIES,
     "conformance-approval",
     "conformance-cancellable",
@@ -677,5 +679,5 @@ def test_a_replayed_conversation_is_the_same_to_the_byte(api: Api) -> None:
 
 def test_every_listed_fixture_has_a_test(listed: list[str]) -> None:
     source = Path(__file__).read_text().partition("# -- each fixture")[2]
-    rest = set(listed) - {*supervisors.OURS, *agents.OURS, *models.OURS, *MEMORIES}
+    rest = set(listed) - {*supervisors.OURS, *agents.OURS, *models.OURS, *live.OURS, *MEMORIES}
     assert not [name for name in rest if f'"{name}"' not in source]

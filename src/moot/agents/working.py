@@ -14,7 +14,7 @@ from moot.agents.models.protocol import Context, Message, ResponseFormat
 from moot.agents.prompting import Prompt, closed
 from moot.core.turn_inputs import Entry, TurnInputs
 
-PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.-]*)\}")
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][\w.-]*)\}")
 
 #: characters of the transcript that a supervisor is shown, the newest events first
 LONGEST_TRANSCRIPT = 32_000
@@ -93,17 +93,19 @@ def marked(name: str, value: Any, flagged: dict[int, list[str]]) -> str:
 
 
 def _filled(prompt: str, data: dict[str, str]) -> tuple[str, set[str]]:
-    """The prompt with data in the place of its name; other braces stay as they are."""
+    """The prompt with data in the place of its name; doubled braces are braces."""
     used: set[str] = set()
 
     def put(found: re.Match[str]) -> str:
         name = found[1]
+        if name is None:
+            return found[0][0]
         if name not in data:
             return found[0]
         used.add(name)
         return data[name]
 
-    return PLACEHOLDER.sub(put, prompt), used
+    return _PLACEHOLDER.sub(put, prompt), used
 
 
 def _who(agent: Agent) -> str:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from moot.agents.manifest import Agent
+from moot.agents.manifest import Agent, from_json
+from moot.agents.packing import from_manifest
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core.errors import NotFound
 from moot.core.events import iso
@@ -25,6 +26,8 @@ def entry(agent: Agent) -> dict[str, Any]:
     }
     if agent.description:
         said["description"] = agent.description
+    if agent.memory != "none":
+        said["memoryShape"] = {"longTerm": agent.memory != "run", "scratchpad": True}
     return said
 
 
@@ -77,7 +80,9 @@ async def read(request: Request) -> Reply:
 
 
 async def put(request: Request) -> Reply:
-    agent = await request.read(Agent)
+    """Our own form, or a manifest as the protocol has it: that one has an ``agentId``."""
+    body = await request.read(dict[str, Any])
+    agent = from_manifest(body) if "agentId" in body else from_json(body)
     await request.services.agents.put(request.caller.tenant, agent, by=request.caller.id)
     return Reply(shown(agent), 201, {"Location": f"/v1/host/moot/agents/{agent.name}"})
 

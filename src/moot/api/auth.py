@@ -29,6 +29,9 @@ SCOPES = {
     "memory:write": "have something forgotten, for good",
     "webhooks:manage": "manage webhooks",
     "audit:read": "verify the log",
+    "deploy:promote": "let a version of an agent serve runs, or a share of them",
+    "deploy:rollback": "go back to the version of an agent before",
+    "deploy:pause": "let a version of an agent rest, or retire it",
     "keys:manage": "create and revoke keys",
     "metrics:read": "read metrics",
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from moot.api import agent_seams, council_seams, dispatch_seams, model_seams
+from moot.api import agent_seams, council_seams, dispatch_seams, live_seams, model_seams
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import SetVariables
 from moot.core.errors import BadRequest
@@ -225,6 +225,14 @@ SEAMS = (
         council_seams.approval_gate,
         "Try a gate",
         council_seams.Gate,
+    ),
+    _seam(
+        "POST", "agents/live-invoke", live_seams.live_invoke, "Ask an agent",
+        live_seams.LiveInvoke,
+    ),
+    _seam(
+        "POST", "agents/deployment-transition", live_seams.transition, "Promote an agent",
+        live_seams.Transition,
     ),
     _seam("POST", "agentloop/run", agent_seams.loop, "Run a loop", agent_seams.Loop),
     _seam("POST", "subrun/attest", agent_seams.attest, "Attest a child", agent_seams.Attested),

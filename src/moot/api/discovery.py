@@ -8,7 +8,7 @@ from moot.api.auth import TEST_PREFIX
 from moot.api.runs import MOST_CANCELS
 from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core import agent_events, escalations, notes, rosters, turn_inputs
+from moot.core import agent_events, deployment, escalations, notes, rosters, turn_inputs
 from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 
@@ -94,19 +94,7 @@ def _orchestrating(services: Services) -> dict[str, Any]:
             "modes": list(forks.MODES),
             "sideEffectSuppression": "recorded-outcome",
         },
-        "agents": {
-            "supported": True,
-            "orchestrator": True,
-            "dispatch": True,
-            "dispatchMapping": True,
-            "reasoning": {
-                "verbosity": agent_events.VERBOSITY,
-                "tokenLimit": agent_events.TOKEN_LIMIT,
-                "streaming": True,
-            },
-            "subRunAttestation": True,
-            "memoryBackends": ["long-term"],
-        },
+        "agents": _agents(),
         "dispatch": {
             "supported": True,
             "models": ["child-run"],
@@ -132,6 +120,42 @@ def _orchestrating(services: Services) -> dict[str, Any]:
                 "crossChildMemoryConcurrency": "strict",
                 **_across_hosts(services),
             }
+        },
+    }
+
+
+def _agents() -> dict[str, Any]:
+    return {
+        "supported": True,
+        "orchestrator": True,
+        "dispatch": True,
+        "dispatchMapping": True,
+        "reasoning": {
+            "verbosity": agent_events.VERBOSITY,
+            "tokenLimit": agent_events.TOKEN_LIMIT,
+            "streaming": True,
+        },
+        "subRunAttestation": True,
+        **_living(),
+        "memoryBackends": ["long-term"],
+    }
+
+
+def _living() -> dict[str, Any]:
+    """Agents of this host: who they are, how they are asked, which version serves whom."""
+    return {
+        "manifestRuntime": {"supported": True, "installScope": "tenant"},
+        "liveRuntime": {
+            "supported": True,
+            "confidenceEscalation": True,
+            "sources": ["workflow-node", "run-api", "chat-mention"],
+        },
+        "deployment": {
+            "supported": True,
+            "channels": list(deployment.CHANNELS),
+            "canary": True,
+            "rollback": True,
+            "states": list(deployment.STATES),
         },
     }
 

@@ -3,8 +3,10 @@
 import logging
 
 from moot.api.auth import DEFAULT_TENANT
+from moot.api.live_seams import CHANNEL_AGENT, stand_in
 from moot.api.services import Services
 from moot.config import openwop_dir
+from moot.core.deployment import PROMOTED, Change
 from moot.core.errors import MootError
 
 log = logging.getLogger("moot.server")
@@ -23,6 +25,7 @@ async def seed(services: Services) -> list[str]:
     if folder is None:
         log.warning("No published fixtures found; set MOOT_OPENWOP_DIR to list any.")
         return []
+    await _serve(services)
     found = []
     for file in sorted((folder / "fixtures").glob("*.json")):
         if file.stem.startswith(OTHER_CAPABILITIES):
@@ -48,3 +51,13 @@ async def _whole(services: Services, names: list[str]) -> list[str]:
             continue
         whole.append(name)
     return whole
+
+
+async def _serve(services: Services) -> None:
+    """The fixture of channels names an agent that serves one."""
+    agent = stand_in(CHANNEL_AGENT)
+    await services.agents.put(DEFAULT_TENANT, agent, by="fixture")
+    found = await services.deployments.of(DEFAULT_TENANT, agent)
+    while found.of(agent.version).state in PROMOTED:
+        change = Change(version=agent.version, transition="promote")
+        found, _ = await services.deployments.change(DEFAULT_TENANT, agent, change, "fixture")

@@ -123,7 +123,7 @@ def check_rosters(flow: Flow, inputs: dict[str, Any]) -> None:
 
 
 def _check_shape(asked: CreateRun) -> None:
-    if not (asked.mode is asked.eval_suite_ref is asked.agent_id is UNSET):
+    if not (asked.mode is asked.eval_suite_ref is UNSET):
         raise NotProvided("Evaluation runs are not available on this host.", capability="eval")
     if asked.residency is not UNSET:
         refusal = Unprocessable("This host does not offer data residency; leave 'residency' out.")

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api import ancestry, interrupts, options, snapshot
+from moot.api import agent_runs, ancestry, interrupts, options, snapshot
 from moot.api.options import CreateRun
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
@@ -43,9 +43,7 @@ class Resume(Struct, frozen=True, forbid_unknown_fields=True):
 async def create(request: Request) -> Reply:
     services, host = request.services, request.services.host
     asked = await request.read(CreateRun)
-    if asked.workflow_id is UNSET or not asked.workflow_id:
-        raise BadRequest("workflowId is missing.", field="workflowId")
-    flow = await host.flows.newest(request.caller.tenant, asked.workflow_id)
+    flow = await agent_runs.flow_of(request, asked)
     options.check(services, request, asked, flow)
     check_inputs(flow, asked.inputs)
     options.check_rosters(flow, asked.inputs)
@@ -62,6 +60,7 @@ async def create(request: Request) -> Reply:
         scope_id=None if asked.scope_id is UNSET else asked.scope_id,
         callback_url=None if asked.callback_url is UNSET else asked.callback_url,
         engine_version=options.engine_version(services, request),
+        versions=await agent_runs.versions_of(services, request.caller.tenant, flow),
         **ancestry.given(request),
     )
     dedup = (request.header("x-dedup") or "").lower() == "enforce"

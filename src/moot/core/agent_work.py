@@ -2,10 +2,24 @@
 decision that its agent is not sure of waits for a person.
 """
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from moot.core import escalations, interrupts, nodework, permissions
-from moot.core.agency import ASKED, CALLED, DECIDED, DELTA, HANDLERS, HANDOFF, REASONED, RETURNED
+from moot.core.agency import (
+    ASKED,
+    CALLED,
+    DECIDED,
+    DELTA,
+    DONE,
+    HANDLERS,
+    HANDOFF,
+    INVOKED,
+    REASONED,
+    RETURNED,
+    bound,
+)
 from moot.core.definition import SUPERVISOR
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
@@ -110,8 +124,35 @@ def attributed(run: Run, flow: Flow, events: list[NewEvent]) -> list[NewEvent]:
                 if holder is not None and holder["agentId"] != agent["agentId"]:
                     found.append(_passed(event, holder["agentId"], agent["agentId"]))
                 holder = agent
-        found.append(event)
+        found += _bracketed(run, flow, event, agent)
     return found
+
+
+def _bracketed(
+    run: Run, flow: Flow, event: NewEvent, agent: dict[str, Any] | None
+) -> list[NewEvent]:
+    """A pure node whose agent is bound by channel says which version serves; nobody is asked."""
+    channel = (agent or {}).get("channel")
+    version = run.versions.get(bound(agent["agentId"], channel)) if agent and channel else None
+    if agent is None or version is None or flow.nodes[str(event.node_id)].type.instant is None:
+        return [event]
+    attempt = event.payload.get("attempt") or run.nodes[str(event.node_id)].attempt
+    named = {
+        "invocationId": f"{event.node_id}:{attempt}",  # the same in every replay
+        "agentId": agent["agentId"],
+    }
+    if event.type == "node.completed":
+        done = {**named, "outcome": "completed"}
+        return [NewEvent(DONE, done, event.node_id, cause=event.cause), event]
+    began = {
+        **named,
+        "source": "workflow-node",
+        "resolvedAgentVersion": version,
+        "resolvedChannel": channel,
+        "toolSurfaceCount": 0,
+        "memoryBound": False,
+    }
+    return [event, NewEvent(INVOKED, began, event.node_id)]
 
 
 def _takes_over(run: Run, event: NewEvent) -> bool:

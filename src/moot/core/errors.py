@@ -21,6 +21,7 @@ MootError
 │   ├── RunNotFound                  run_not_found
 │   ├── WorkflowNotFound             workflow_not_found
 │   ├── ArtifactNotFound             artifact_not_found
+│   ├── AgentNotFound                agent_not_found
 │   └── InterruptNotFound            interrupt_not_found
 ├── MethodNotAllowed            405  method_not_allowed
 ├── Conflict                    409  conflict
@@ -43,6 +44,7 @@ MootError
 ├── BodyTooLarge                413  payload_too_large
 ├── Unprocessable               422  validation_error
 │   ├── UnknownChildWorkflow         unknown_child_workflow
+│   ├── NoActiveDeployment           no_active_deployment
 │   ├── MemorySnapshotUnavailable    replay_memory_snapshot_unavailable
 │   ├── PeerUnknown                  peer_unknown
 │   ├── InterruptCancelled           interrupt_cancelled
@@ -188,8 +190,6 @@ class InterruptNotFound(NotFound):
 
 
 class AgentNotFound(NotFound):
-    """A node names an agent that is not here."""
-
     code = "agent_not_found"
 
 
@@ -309,8 +309,6 @@ class UnknownChildWorkflow(Unprocessable):
 
 
 class NoActiveDeployment(Unprocessable):
-    """No version of the agent serves the channel."""
-
     code = "no_active_deployment"
 
 

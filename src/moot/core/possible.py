@@ -10,12 +10,14 @@ from typing import Any
 
 from msgspec import UNSET
 
-from moot.core import agency, agent_work, refusals, told
+from moot.core import agency, agent_work, refusals, told, told_children, told_talks
 from moot.core import wake as waking
+from moot.core.answered import ANSWERS, asked_back
 from moot.core.channels import Rule, check
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake, decide
 from moot.core.comparison import CLOCKS, alike
-from moot.core.events import ENGINE_VERSION, Event, NewEvent, iso, millis
+from moot.core.definition import SUPERVISOR
+from moot.core.events import Event, NewEvent, iso, millis
 from moot.core.flow import Flow, FlowNode
 from moot.core.ids import logical_invocation_id
 from moot.core.lineage import CHILD_FORKED
@@ -27,60 +29,21 @@ from moot.core.run import HANDLERS, Run
 from moot.core.status import NodeStatus
 from moot.core.told import Impossible, Kept, Seen
 
-__all__ = ["TIMESTAMP", "Impossible", "caused", "start"]
+__all__ = ["TIMESTAMP", "Impossible", "caused", "is_turn"]
 
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
-
-Problem = tuple[str, Any, Any]
 
 #: what time may bring about without changing the state
 TIMELY = ("cap.breached",)
 
 
-def start(flow: Flow, run: Run, event: Event) -> Problem | None:
-    """What is wrong with the beginning of a run."""
-    said = event.payload
-    expected = {
-        "workflowId": flow.definition.id,
-        "definition": flow.digest,
-        "owner": {"tenant": run.tenant, "principal": run.principal},
-    }
-    for key, value in expected.items():
-        if said.get(key) != value:
-            return "payload", {key: value}, {key: said.get(key)}
-    version = said.get("engineVersion", "")
-    if not version.isdigit() or int(version) > ENGINE_VERSION:
-        return "engineVersion", f"at most {ENGINE_VERSION}", version
-    if event.engine_version != version:
-        return "engineVersion", version, event.engine_version
-    if "parentRunId" in said or "forkedFrom" in said:
-        return None  # what another run gave is not known here
-    if event.causation_id is not UNSET:
-        return "cause", None, event.causation_id
-    return _seeded(flow, said)
-
-
-def _seeded(flow: Flow, said: dict[str, Any]) -> Problem | None:
-    """Defaults, then inputs; of secrets only that they are hidden."""
-    seeded = {
-        variable.name: variable.default_value
-        for variable in flow.definition.variables
-        if variable.default_value is not UNSET
-    }
-    seeded.update(said.get("inputs", {}))
-    expected, found = (
-        {name: value for name, value in part.items() if name not in flow.sensitive}
-        for part in (seeded, said.get("variables", {}))
-    )
-    channels = {
-        name: None if channel.default is UNSET else channel.default
-        for name, channel in flow.definition.channels.items()
-    }
-    if not alike(expected, found, None):
-        return "payload", {"variables": expected}, {"variables": found}
-    if said.get("channels", {}) != channels:
-        return "payload", {"channels": channels}, {"channels": said.get("channels")}
-    return None
+def is_turn(flow: Flow, event: Event) -> bool:
+    """Whether a turn of the supervisor begins."""
+    node = flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
+    if node is None or node.type.type_id != SUPERVISOR or event.type != "node.started":
+        return False
+    again = event.hints is not UNSET and "again" in event.hints
+    return again or event.payload.get("attempt") == 1
 
 
 def caused(
@@ -99,6 +62,8 @@ def caused(
     woken = _woken(seen) if event.type in HANDLERS or event.type in TIMELY else []
     if woken:
         return woken
+    if run.replayed and event.type in ("run.failed", "cap.breached"):
+        return [seen.as_told()]  # a limit of the source: part of it may have become history
     if node is None:
         raise Impossible("type", "something that nobody's node says", event.type)
     found = _of_node(seen, node, event)
@@ -112,12 +77,13 @@ def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
     state = seen.run.nodes.get(node.id)
     if state is None or node.id not in seen.run.active:
         raise Impossible("impossible", "a node at work", event.type)
-    if event.type in told.ANSWERS:
-        return told.ANSWERS[event.type](seen)
-    if event.type == "channel.written" and state.status is NodeStatus.SUSPENDED:
-        return told.asked_back(seen)
+    answers = ANSWERS.get(event.type) or told_talks.TALKS.get(event.type)
+    if answers is not None:
+        return answers(seen)
+    if state.status is NodeStatus.SUSPENDED:
+        return _of_waiting(seen, node, event)
     if node.type.kind is Kind.CHILD:
-        return told.child(seen, state)
+        return told_children.child(seen, state)
     if event.type == "node.started" and seen.run.replayed:
         return [seen.as_told()]  # what a pause had cut short begins again, the pause is not told
     if state.status is not NodeStatus.RUNNING:
@@ -129,6 +95,16 @@ def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
     if node.type.kind is Kind.ACTIVITY or (seen.veiled and node.type.kind is Kind.INSTANT):
         return [_report(seen, node, event)]
     raise Impossible("impossible", "what follows from the state", event.type)
+
+
+def _of_waiting(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
+    """Beside an answer, only a question back, and the work of who has the floor."""
+    if event.type == "channel.written":
+        return asked_back(seen)
+    talk = seen.run.conversations.get(node.id)
+    if talk is None or talk.floor is None:
+        raise Impossible("impossible", "nothing of a node that is suspended", event.type)
+    return told_talks.report(seen)
 
 
 def _of_agent(seen: Seen, state: NodeState, node: FlowNode) -> list[NewEvent]:
@@ -217,12 +193,13 @@ def _woken(seen: Seen) -> list[NewEvent]:
     """What time alone brings about: at the time it is told, or when something fell due before."""
     run, flow, event = seen.run, seen.flow, seen.event
     for at in sorted(_moments(seen), reverse=True):
-        events = decide(run, flow, Wake(at))
+        events = decide(run, flow, Wake(at, told_children.lost(seen)))
         if events and seen.fits(events):
             return _later(_observed(events, event), seen.at - at)
     if seen.timeless and event.node_id in run.active:  # no time passes there: each on its own
         late = max(seen.at, *(run.nodes[key].due or 0 for key in run.active))
-        events = waking.wake_node(run, flow, str(event.node_id), late, [], {})
+        given_up = told_children.lost(seen)
+        events = waking.wake_node(run, flow, str(event.node_id), late, [], given_up)
         if events and seen.fits(events):
             return events
     return []
@@ -250,6 +227,9 @@ def _moments(seen: Seen) -> set[int]:
             found.add(due)
         if limit:
             found.add(min(seen.at, run.nodes[node_id].started_at + limit))
+        talk = run.conversations.get(node_id)
+        wakes = talk.floor.wakes if talk is not None and talk.floor is not None else {}
+        found |= {wake.due for wake in wakes.values() if wake.due <= seen.at}
     if seen.timeless:
         found.add(deadline(run) or seen.at)
     return found
@@ -309,6 +289,15 @@ def _variable(seen: Seen) -> list[NewEvent]:
     return woken or _of_node(seen, seen.node, seen.event)
 
 
+def _answered(seen: Seen) -> list[NewEvent]:
+    """Silence is what time brings about; everything else a member does."""
+    if seen.node is None or seen.its.id not in seen.run.active:
+        raise Impossible("impossible", "a conversation that goes on", seen.event.type)
+    if seen.event.payload.get("outcome") != "silent":
+        return told_talks.answered(seen)
+    return told_talks.silent(seen) if seen.timeless else _woken(seen)
+
+
 def _child_forked(seen: Seen) -> list[NewEvent]:
     """Only at the fork, only of a child that lives."""
     run, said = seen.run, seen.event.payload
@@ -316,7 +305,10 @@ def _child_forked(seen: Seen) -> list[NewEvent]:
         raise Impossible("impossible", "a branch at its fork", seen.event.type)
     if run.children.get(said["childRunId"], "") is not None:
         raise Impossible("impossible", "a living child", said)
-    return [NewEvent(CHILD_FORKED, said, said["nodeId"])]
+    given = (seen.hints or {}).get("given", {})
+    if given.get(said["childRunId"], 0) < 1:
+        raise Impossible("hints", "how much of the child was said again", given)
+    return [NewEvent(CHILD_FORKED, said, said["nodeId"], hints=seen.hints)]
 
 
 def _diverged(seen: Seen) -> list[NewEvent]:
@@ -340,6 +332,8 @@ OPERATORS: dict[str, Callable[[Seen], list[NewEvent]]] = {
     "moot.pause.requested": _paused,
     "run.resumed": _resumed,
     "variable.changed": _variable,
+    told_talks.ANSWERED: _answered,
+    "moot.peer.stopped": told_children.stopped,
     CHILD_FORKED: _child_forked,
     "replay.diverged": _diverged,
     "replay.divergedAtRefusal": _refused,

@@ -59,6 +59,8 @@ class StartRun(Struct, frozen=True, kw_only=True):
     #: runs this one may lead to, itself among them; None is the host's ceiling
     tree: int | None = None
     cause: str | None = None
+    #: agent@channel -> the version that serves the run, where the workflow names a channel
+    versions: dict[str, str] = {}
     #: the place in a trace that the caller has, and the run on another host it says it acts for
     trace: Trace | None = None
     origin: Origin | None = None
@@ -174,6 +176,7 @@ def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
         "scopeId": command.scope_id,
         "person": command.person if command.person != "user" else None,
         "callbackUrl": command.callback_url,
+        "agentVersions": command.versions,
         "parentRunId": command.parent_run,
         "parentNodeId": command.parent_node,
         "depth": command.depth,

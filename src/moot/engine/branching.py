@@ -14,10 +14,11 @@ from msgspec.structs import replace
 from moot.clock import Clock
 from moot.core import edits, lineage
 from moot.core.carrying import Carried, carried
+from moot.core.commands import Advance, decide
 from moot.core.conversation import Speaker
 from moot.core.edits import Edit
 from moot.core.errors import SecretGone, Unprocessable
-from moot.core.events import Event, NewEvent, millis
+from moot.core.events import TERMINAL_TYPES, Event, NewEvent, millis
 from moot.core.replay import retold
 from moot.core.resolving import Answer
 from moot.core.run import Run, apply
@@ -25,6 +26,7 @@ from moot.core.starting import limits_of
 from moot.engine.ancestry import ancestors
 from moot.engine.head import Head
 from moot.engine.host import Host, ReceiptFor
+from moot.engine.recollections import refuse_forgotten
 from moot.engine.runs import refuse_newer
 from moot.engine.turn import Turn
 
@@ -98,6 +100,7 @@ async def _plan(host: Host, tenant: str, run_id: str, until: Wanted | str) -> Pl
         cut = lineage.child_cut(log, until)
     else:
         cut = _cut(source.run, log, until)
+    await refuse_forgotten(host, source.run, log, cut)
     plan = await asyncio.to_thread(_folded, source, log, cut, held)
     moment = log[cut - 1].timestamp
     for node_id, child in lineage.living(plan.run):
@@ -127,7 +130,7 @@ def _folded(source: Head, log: list[Event], cut: int, held: dict[str, bytes]) ->
     for event in log[:cut]:
         apply(run, event)
     plain = {name: msgspec.json.decode(value) for name, value in held.items()}
-    secrets = carried(run, source.flow, log, plain)
+    secrets = carried(run, source.flow, log, plain, log[-1].type in TERMINAL_TYPES)
     return Plan(source, log, cut, run, secrets, [])
 
 
@@ -154,6 +157,9 @@ class Branch(Turn):
         self._refuse_masks()
         self._fork(head, plan, self._fork_mark(), changes, None)
         self._edit(head, at)
+        for each in self.born:
+            each.unfinished = bool(decide(each.run, each.flow, Advance(self._now // 1000)))
+        self.unfinished = {each.run.run_id for each in self.born if each.unfinished}
 
     def _options(self, plan: Plan) -> dict[str, Any]:
         """What of the beginning is not as it was."""
@@ -214,16 +220,14 @@ class Branch(Turn):
         self._copy(head, plan, mark, changes, parent)
         for node_id, child in plan.children:
             self._fork_child(head, node_id, child)
-        if not head.run.terminal:
-            head.unfinished = True
-            self.unfinished.add(head.run.run_id)
 
     def _fork_child(self, head: Head, node_id: str, plan: Plan) -> None:
         source = plan.source.run.run_id
         name = lineage.child_id(head.run.run_id, source)
         child = Head(Run(name, tenant=head.run.tenant), plan.source.flow)
         self._fork(child, plan, _mark(source, plan.cut), {}, head)
-        self._record(head, lineage.child_forked(node_id, source, name))
+        given = {each.source.run.run_id: each.cut for each in plan.family()}
+        self._record(head, lineage.child_forked(node_id, source, name, given))
 
     def _copy(
         self,

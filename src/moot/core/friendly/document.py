@@ -10,22 +10,12 @@ from moot.core.friendly import verbs
 from moot.core.friendly.graph import Entry, Graph
 from moot.core.friendly.source import FlowFileError, Item, read
 from moot.core.friendly.steps import Compiler
-from moot.core.friendly.templates import Scope, port, reveals
+from moot.core.friendly.templates import TYPES, Scope, port, reveals
 
 WORDS = (
     "workflow", "name", "description", "version", "tags", "inputs", "variables", "channels",
     "settings", "outputs", "steps",
 )  # fmt: skip
-
-#: the words for a type -> the protocol's, and "any" for what the protocol has no word for
-TYPES = {
-    "str": "string", "string": "string",
-    "number": "number", "int": "number", "float": "number",
-    "bool": "boolean", "boolean": "boolean",
-    "object": "object", "dict": "object",
-    "array": "array", "list": "array",
-    "any": "any",
-}  # fmt: skip
 
 REDUCERS = ("replace", "append", "merge", "counter", "votes", "feedback", "message")
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from moot.core.friendly import agents
 from moot.core.friendly.source import Item
 from moot.core.friendly.templates import Scope, port
 from moot.core.friendly.verbs import Node, duration
@@ -29,8 +30,14 @@ def approve(item: Item, scope: Scope) -> Node:
 
 
 def ask(item: Item, scope: Scope) -> Node:
-    """One question, answered as ``{step.answer}``, or several by name."""
+    """One question to a person, answered as ``{step.answer}``, or several by name. With
+    ``prompt`` it is an agent that is asked."""
     given = item.value["ask"]
+    if "prompt" in item.value:
+        return agents.work(item, scope)
+    for word in ("output", "tools"):
+        if word in item.value:
+            raise item.error_at(word, f"'{word}' goes with 'prompt', to ask an agent")
     if isinstance(given.value, dict):
         entries = given.mapping("'ask'")
         if not entries:

@@ -81,6 +81,10 @@ class Graph:
             self._connect(source, node["id"], entry.rule)
         return Part((Exit(node["id"]),), (node["id"],))
 
+    def back(self, source: str, target: str) -> None:
+        """The way back to where a loop begins."""
+        self._connect(Exit(source), target, "all_success")
+
     def join(self, name: str, entry: Entry) -> Part:
         """A node that does nothing but bring ways together."""
         node = {"id": self.only(name), "typeId": "core.noop", "name": f"Join ({name})"}

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core.friendly import gates, verbs
+from moot.core.friendly import agents, gates, verbs
 from moot.core.friendly.graph import Entry, Exit, Graph, Part
 from moot.core.friendly.source import Item, hint
 from moot.core.friendly.templates import Scope, check_condition
@@ -27,7 +27,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "parallel": (),
     "fail": (),
     "approve": ("by", "need", "policy", "show"),
-    "ask": ("on_timeout",),
+    "ask": ("on_timeout", "prompt", "output", "tools"),
+    "supervisor": ("workers", "prompt", "output", "on_failure", "max", "together"),
     "discuss": ("with", "turns", "on_timeout"),
     "node": ("config", "inputs"),
 }
@@ -129,6 +130,16 @@ class Compiler:
         joined = self.graph.join(f"{step.id}-join", Entry(tuple(watched)))
         return Part(joined.exits, (step.id, *inside, *joined.risks))
 
+    def supervisor(self, step: Step, entry: Entry, scope: Scope) -> Part:
+        """Who decides and what carries it out lead to each other until it is enough."""
+        decides, carries = agents.supervisor(step.item, scope)
+        self.graph.add({**decides, **_common(step)}, entry)
+        name = self.graph.only(f"{step.id}-dispatch")
+        node = {"id": name, "name": f"Dispatch ({step.id})", **carries}
+        part = self.graph.add(node, Entry((Exit(step.id),)))
+        self.graph.back(name, step.id)
+        return Part(part.exits, (step.id, name))
+
     def _forked(self, branches: list[tuple[Item, Exit]], scope: Scope) -> list[Part]:
         """Each branch sees what came before, and none of the others."""
         forks = [scope.fork() for _ in branches]
@@ -173,7 +184,8 @@ def _common(step: Step) -> dict[str, Any]:
             )
     if "retries" in fields:
         settings["maxRetries"] = fields["retries"].whole("retries")
-    if "timeout" in fields and step.verb not in gates.BUILDERS:
+    waits = step.verb in gates.BUILDERS and "prompt" not in fields
+    if "timeout" in fields and not waits:
         settings["timeoutMs"] = verbs.duration(fields["timeout"])
     return {**node, "settings": settings} if settings else node
 
@@ -185,4 +197,5 @@ BUILDERS: dict[str, Callable[[Compiler, Step, Entry, Scope], Part]] = {
     **dict.fromkeys(SINGLE, Compiler.single),
     "when": Compiler.when,
     "parallel": Compiler.parallel,
+    "supervisor": Compiler.supervisor,
 }

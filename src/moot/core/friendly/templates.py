@@ -18,6 +18,17 @@ _USED = re.compile(r"\bvariables\.([A-Za-z_]\w*)")
 _KEYWORDS = frozenset({"in", "as", "null", "true", "false"})
 
 
+#: the words for a type -> the protocol's, and "any" for what the protocol has no word for
+TYPES = {
+    "str": "string", "string": "string",
+    "number": "number", "int": "number", "float": "number",
+    "bool": "boolean", "boolean": "boolean",
+    "object": "object", "dict": "object",
+    "array": "array", "list": "array",
+    "any": "any",
+}  # fmt: skip
+
+
 class Scope(Struct):
     """What may be named at one place of the file."""
 

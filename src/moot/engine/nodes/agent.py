@@ -102,7 +102,7 @@ def type_with(invoke: Invoke) -> NodeType:
     async def work(ctx: NodeContext) -> Outcome:
         config = msgspec.convert(ctx.config, Config)
         everything = ctx.variables if config.show == "variables" else ctx.inputs
-        prompt = config.prompt or everything.get(PROMPT) or ""
+        prompt = config.prompt or _literal(everything.get(PROMPT) or "")
         data = {
             name: value
             for name, value in everything.items()
@@ -112,7 +112,7 @@ def type_with(invoke: Invoke) -> NodeType:
             **invocation(ctx, config.agent),
             task="work",
             turn=ctx.attempt,
-            prompt=prompt if isinstance(prompt, str) else words(prompt),
+            prompt=prompt,
             data=data,
             output=config.output,
             tools=config.tools,
@@ -121,6 +121,11 @@ def type_with(invoke: Invoke) -> NodeType:
         return done if isinstance(done, Failed) else _outcome(config, done)
 
     return NodeType(type_id=TYPE_ID, kind=Kind.ACTIVITY, activity=work, check=check, retries=0)
+
+
+def _literal(value: Any) -> str:
+    """What a run is asked stands for itself: nothing in it is filled in."""
+    return words(value).replace("{", "{{").replace("}", "}}")
 
 
 def _outcome(config: Config, done: Done) -> Completed:

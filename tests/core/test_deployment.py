@@ -1,0 +1,112 @@
+"""Which version of an agent serves whom: every order of changes keeps a few things true."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from moot.core.deployment import (
+    BOUND,
+    CHANNELS,
+    STATES,
+    Change,
+    Deployed,
+    Deployment,
+    changed,
+    drawn,
+)
+from moot.core.errors import BadRequest, Conflict
+
+EMPTY = Deployment(agent_id="local.agents.ada")
+LEGAL = {
+    ("draft", "test"), ("test", "staged"), ("staged", "active"), ("active", "paused"),
+    ("paused", "active"), ("active", "deprecated"), ("active", "rolled-back"),
+    ("active", "active"),
+}  # fmt: skip
+
+CHANGES = some.builds(
+    Change,
+    version=some.sampled_from(["1", "2", "3"]),
+    transition=some.sampled_from(["promote", "pause", "deprecate", "rollback", "adjust-canary"]),
+    to_state=some.none() | some.sampled_from(STATES),
+    channel=some.none() | some.sampled_from(CHANNELS),
+    canary_percent=some.none() | some.sampled_from([0, 10, 50, 60, 100]),
+)
+
+
+def done(*changes: tuple[str, str] | Change) -> Deployment:
+    found = EMPTY
+    for each in changes:
+        if not isinstance(each, Change):
+            each = Change(version=each[0], transition=each[1])  # type: ignore[arg-type]
+        found, _ = changed(found, each)
+    return found
+
+
+def active(version: str) -> list[tuple[str, str]]:
+    return [(version, "promote")] * 3
+
+
+@given(some.lists(CHANGES, max_size=30))
+def test_whatever_is_asked_states_move_as_they_may_and_shares_add_up(asked: list[Change]) -> None:
+    found = EMPTY
+    for each in asked:
+        try:
+            after, told = changed(found, each)
+        except (BadRequest, Conflict):
+            continue
+        assert told and all(type_.startswith("deployment.") for type_, _ in told)
+        for version in {*found.versions, *after.versions}:
+            before, now = found.of(version).state, after.of(version).state
+            back = each.transition == "rollback" and now == "active"
+            assert before == now or (before, now) in LEGAL or back
+        for channel in BOUND:
+            serving = after.serving(channel)
+            assert sum(one.canary_percent == 100 for one in serving) <= 1
+            assert sum(one.canary_percent for one in serving if one.canary_percent < 100) <= 100
+            assert (drawn(after, channel, "run_1") is None) == (not serving)
+        found = after
+
+
+@given(some.text(max_size=20))
+def test_a_run_draws_the_same_however_often_it_draws(run_id: str) -> None:
+    half = Change(version="2", transition="promote", channel="stable", canary_percent=50)
+    found = done(*active("1"), *active("2")[:2], half)
+    assert drawn(found, "stable", run_id) == drawn(found, "stable", run_id)
+
+
+def test_a_share_is_about_as_large_as_it_says() -> None:
+    tenth = Change(version="2", transition="promote", channel="stable", canary_percent=10)
+    found = done(*active("1"), *active("2")[:2], tenth)
+    lots = [drawn(found, "stable", f"run_{number}") for number in range(2000)]
+    assert 100 < lots.count("2") < 320
+
+
+def test_who_takes_a_channel_knows_whose_it_was() -> None:
+    found = done(*active("1"), *active("2"))
+    assert found.of("2").rollback_pointer == "1" and found.of("1").channels == ()
+    back = done(*active("1"), *active("2"), ("2", "rollback"))
+    assert [one.version for one in back.serving("stable")] == ["1"]
+    assert back.of("2") == Deployed(version="2", state="rolled-back", rollback_pointer="1")
+
+
+@pytest.mark.parametrize("change", [
+    {"version": "1", "transition": "pause"},
+    {"version": "1", "transition": "rollback"},
+    {"version": "1", "transition": "deprecate"},
+    {"version": "1", "transition": "promote", "to_state": "active"},
+    {"version": "1", "transition": "adjust-canary", "canary_percent": 5},
+])  # fmt: skip
+def test_a_draft_can_only_be_tested(change: dict[str, Any]) -> None:
+    with pytest.raises(Conflict):
+        changed(EMPTY, Change(**change))
+
+
+def test_shares_of_more_than_all_are_refused() -> None:
+    def share(version: str) -> Change:
+        return Change(version=version, transition="promote", channel="stable", canary_percent=60)
+
+    found = done(*active("1"), *active("2")[:2], share("2"), *active("3")[:2])
+    with pytest.raises(Conflict):
+        changed(found, share("3"))

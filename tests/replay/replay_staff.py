@@ -1,0 +1,55 @@
+"""Scenes of the host's own agents: at a node, at a supervisor's turn, and on channels."""
+
+from replay_story import TENANT, Story, node
+
+from moot.agents.deployments import Deployments
+from moot.agents.invoke import Invoker
+from moot.agents.manifest import Agent
+from moot.agents.models.book import Book, Ways
+from moot.agents.registry import Agents
+from moot.agents.tools import NoTools
+from moot.core.deployment import Change, Deployment, Told, changed
+from moot.engine.built_in import DEPLOYMENT
+from moot.engine.nodes.registry import built_in
+
+
+async def staff(story: Story) -> None:
+    """An agent leads another one, then a third sums up."""
+    agents = Agents(story.store, story.clock)
+    book = Book({}, lambda name: None, story.clock, Ways(demo_wps=0))
+    resolve = Deployments(story.store, story.clock, agents).resolve
+    invoke = Invoker(book, resolve, NoTools())
+    story.host.flows.types = built_in(True, story.programs, invoke)
+    story.host.flows._agents = agents.worker
+    for name in ("mo", "finder", "ada"):
+        await agents.put(TENANT, Agent(name=name, memory="run"), "story")
+    nodes = [
+        node("boss", "core.orchestrator.supervisor", config={"agent": "mo", "workers": ["finder"]}),
+        node("hands", "core.dispatch", config={"outputMapping": {"found": "text"}}),
+        node("sum", "moot.agent", config={"prompt": "Sum up."}, agent={"agentId": "host:ada"}),
+    ]
+    ways = [("boss", "hands"), ("hands", "boss"), ("hands", "sum")]
+    edges = [
+        {"id": f"{a}>{b}", "sourceNodeId": a, "targetNodeId": b, "triggerRule": "all_success"}
+        for a, b in ways
+    ]
+    body = {
+        "id": "staff", "name": "staff", "version": "1.0", "nodes": nodes, "edges": edges,
+        "triggers": [], "variables": [], "metadata": {}, "settings": {},
+    }  # fmt: skip
+    await story.wait(await story.begin(body))
+
+
+async def deployed(story: Story) -> None:
+    """Two versions: one serves, a share of the runs gets the other, and it is taken back."""
+    found, told = Deployment(agent_id="local.agents.ada"), list[Told]()
+    steps = [*[("1", "promote")] * 3, *[("2", "promote")] * 3, ("2", "adjust-canary"),
+             ("2", "rollback"), ("1", "pause")]  # fmt: skip
+    for version, transition in steps:
+        percent = 30 if transition == "adjust-canary" else None
+        asked = Change(version=version, transition=transition, canary_percent=percent)
+        found, said = changed(found, asked)
+        told += said
+    flow = await story.host.flows.newest(TENANT, DEPLOYMENT)
+    inputs = {"told": [list(each) for each in told]}
+    await story.wait(await story.started(flow, inputs=inputs))
