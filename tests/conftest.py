@@ -7,6 +7,9 @@ import pytest
 
 from real_server import ServerProcess, component_missing, openwop_folder, server_environment
 
+#: what an installed Moot gives pytest by itself; a tree that is not installed names it
+pytest_plugins = ["moot.testing.plugin", "pytester"]
+
 BOOT_KEY = "hk_test_boot_0123456789"
 
 

@@ -128,10 +128,11 @@ def test_without_server_and_file_the_way_out_is_named(
 ) -> None:
     from click.testing import CliRunner
 
-    from moot.cli import moot, options
+    from moot import place
+    from moot.cli import moot
     from moot.cli.trouble import Exit, Trouble
 
-    monkeypatch.setattr(options, "USUAL_URL", "http://127.0.0.1:1")  # nobody listens there
+    monkeypatch.setattr(place, "USUAL_URL", "http://127.0.0.1:1")  # nobody listens there
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Trouble, match=r"no file moot\.db .* moot serve") as refused:
         CliRunner().invoke(moot, ["run", "list"], catch_exceptions=False)

@@ -144,16 +144,25 @@ class Agents:
 
     async def load(self, tenant: str, folder: Path) -> list[str]:
         """Takes in every ``*.md`` that is right; says of the others what is wrong, and where."""
-        problems = []
-        for file in sorted(folder.glob("*.md")):
+        found, problems = in_folder(folder)
+        for file, agent in found.items():
             try:
-                text = file.read_text(encoding="utf-8")
-                agent = from_markdown(text, file.stem)
-                self._check_tools(agent, text)
+                self._check_tools(agent, (folder / file).read_text(encoding="utf-8"))
             except ManifestProblem as problem:
-                problems.append(f"{file.name}:{problem.line}: {problem.message}")
-            except (OSError, UnicodeDecodeError) as error:
-                problems.append(f"{file.name}: {error}")
+                problems.append(f"{file}:{problem.line}: {problem.message}")
             else:
-                await self.put(tenant, agent, by=f"file:{file.name}")
+                await self.put(tenant, agent, by=f"file:{file}")
         return problems
+
+
+def in_folder(folder: Path) -> tuple[dict[str, Agent], list[str]]:
+    """The agents of a folder by file, and what is wrong with the other files: ``file:line: …``."""
+    found, problems = {}, []
+    for file in sorted(folder.glob("*.md")):
+        try:
+            found[file.name] = from_markdown(file.read_text(encoding="utf-8"), file.stem)
+        except ManifestProblem as problem:
+            problems.append(f"{file.name}:{problem.line}: {problem.message}")
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(f"{file.name}: {error}")
+    return found, problems

@@ -16,6 +16,7 @@ import uvicorn
 from moot.agents.deployments import Deployments
 from moot.agents.desk import Invoke, nobody
 from moot.agents.invoke import Invoker
+from moot.agents.models.book import Book
 from moot.agents.registry import Agents
 from moot.api import tokens
 from moot.api.app import App
@@ -25,7 +26,7 @@ from moot.api.folder import register_folder
 from moot.api.http import Http
 from moot.api.services import Services
 from moot.clock import Clock, SystemClock
-from moot.config import Settings, bootstrap_key, peer_key, peers_of, project, secret
+from moot.config import Settings, agents_folder, bootstrap_key, peer_key, peers_of, project, secret
 from moot.core.errors import MootError
 from moot.core.outcomes import NodeType
 from moot.core.starting import Limits
@@ -46,14 +47,16 @@ UPKEEP_SECONDS = 3600
 HOST_ID = "host-id"
 
 
-async def build(settings: Settings, store: Store, clock: Clock) -> Services:
-    """Everything but the listener."""
+async def build(
+    settings: Settings, store: Store, clock: Clock, book: Book | None = None
+) -> Services:
+    """Everything but the listener; the models are the project's unless others are given."""
     programs = Programs()
     found = project()
     shelf = shelf_of(found, settings, secret)
     agents = Agents(store, clock, shelf.problem)
     deployments = Deployments(store, clock, agents)
-    book = book_of(found, settings, secret, clock)
+    book = book or book_of(found, settings, secret, clock)
     invoker = Invoker(book, deployments.resolve, shelf)
     types = node_types(settings, programs, invoker)
     flows = Flows(store, types, clock, agents=agents.worker)
@@ -73,8 +76,8 @@ async def build(settings: Settings, store: Store, clock: Clock) -> Services:
     await first_key(services)
     if settings.conformance:
         services.fixtures = await seed(services)
-    if settings.agents:
-        for problem in await agents.load(DEFAULT_TENANT, Path(settings.agents)):
+    if (folder := agents_folder(settings)) is not None:
+        for problem in await agents.load(DEFAULT_TENANT, folder):
             log.warning("An agent's file was left out: %s", problem)
     if settings.workflows:
         for problem in await register_folder(services, Path(settings.workflows)):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from moot.cli.client import Client, Unreachable
-from moot.cli.options import Place, key_file
+from moot.place import Place, key_file
 
 if TYPE_CHECKING:
     from moot.agents.models.entries import ModelEntry
@@ -222,6 +222,23 @@ def _missing(name: str, entry: "ModelEntry") -> str | None:
     return None
 
 
+def agents(where: Place, settings: "Settings") -> Finding:
+    """Whether the files of agents can be read; a mistake is named by file and line."""
+    from moot.agents.registry import in_folder
+    from moot.config import agents_folder
+
+    folder = agents_folder(settings)
+    if folder is None:
+        return "ok", "no folder of agents; write agents/NAME.md to have one"
+    if not folder.is_dir():
+        return "problem", f"there is no folder {folder}; make it, or change MOOT_AGENTS"
+    found, problems = in_folder(folder)
+    if problems:
+        return "problem", "; ".join(f"{folder}/{problem}" for problem in problems)
+    names = ", ".join(agent.name for agent in found.values())
+    return "ok", f"{folder}: {names or 'no *.md files'}"
+
+
 def _against_schema(document: Any, settings: "Settings") -> list[str] | None:
     """None when the published schemas are not at hand."""
     import json
@@ -282,4 +299,6 @@ def _is_near(url: str) -> bool:
     return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
-CHECKS = (python, sqlite, store, key, disk, clock, port, models, tools, discovery, peers)
+CHECKS = (
+    python, sqlite, store, key, disk, clock, port, models, tools, agents, discovery, peers,
+)  # fmt: skip

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
-from moot.cli.options import Options, Place, place
+from moot.cli.options import Options, place
 from moot.cli.trouble import Exit, Trouble
+from moot.place import Place
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection, HTTPResponse

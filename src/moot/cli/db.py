@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from moot.cli import output
-from moot.cli.options import USUAL_DATABASE, Options, shows
+from moot.cli.options import Options, shows
 from moot.cli.trouble import Exit, Trouble
+from moot.place import USUAL_DATABASE
 
 if TYPE_CHECKING:
     from moot.store.sqlite import SqliteStore

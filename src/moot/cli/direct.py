@@ -10,8 +10,8 @@ from urllib.parse import unquote
 import click
 
 from moot.cli.client import Answer, Client, Unreachable
-from moot.cli.options import Place
 from moot.cli.trouble import Exit, Trouble
+from moot.place import Place
 
 if TYPE_CHECKING:
     from moot.api.app import App

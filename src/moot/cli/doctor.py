@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 from moot.cli import output
-from moot.cli.options import Options, Place, place, talks
+from moot.cli.options import Options, place, talks
 from moot.cli.trouble import Exit, Trouble
+from moot.place import Place
 
 MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
 

@@ -1,14 +1,11 @@
 """Options that most commands take, and where the server and its key are found by them."""
 
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from moot.cli.trouble import Exit, Trouble
-
-USUAL_URL = "http://127.0.0.1:7666"
-USUAL_DATABASE = "moot.db"
+from moot.place import Place, find
 
 
 class Options:
@@ -18,20 +15,6 @@ class Options:
     token: str | None = None
     database: str | None = None
     json: bool = False
-
-
-class Place(NamedTuple):
-    """A server, the key to it, and the file it keeps."""
-
-    url: str
-    key: str | None
-    database: Path
-    #: the user chose the server
-    named: bool
-    #: the user chose the file
-    chosen: bool = False
-    #: no server runs on the file, chosen or lying here; one at the usual address keeps another
-    alone: bool = False
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -72,42 +55,7 @@ def shows(command: Any) -> Any:
 
 def place(options: Options) -> Place:
     """Flags over environment over what lies in this folder."""
-    from moot.config import client_environment
-
-    environ = client_environment()
-    chosen = options.database or environ.get("MOOT_DATABASE") or _of_the_project()
-    database = Path(chosen or USUAL_DATABASE)
-    named = options.server or environ.get("MOOT_URL")
-    found = named or _line_of(url_file(database))
-    url = found or USUAL_URL
-    url = url if "://" in url else f"http://{url}"
-    key = options.token or environ.get("MOOT_KEY") or _line_of(key_file(database))
-    alone = not found and (bool(chosen) or database.is_file())
-    return Place(url.rstrip("/"), key, database, bool(named), bool(chosen), alone)
-
-
-def _of_the_project() -> str | None:
-    """The database moot.toml names, so that every command means the server's file."""
-    from moot.config import project
-
     try:
-        found = project()
-        return found.settings.get("database") if found else None
+        return find(options.server, options.token, options.database)
     except ValueError as error:
         raise Trouble(str(error), Exit.USAGE) from None
-
-
-def key_file(database: Path) -> Path:
-    return Path(f"{database}.key")
-
-
-def url_file(database: Path) -> Path:
-    """Where a running server says at which address it listens."""
-    return Path(f"{database}.url")
-
-
-def _line_of(file: Path) -> str | None:
-    try:
-        return file.read_text(encoding="utf-8").strip() or None
-    except OSError:
-        return None

@@ -210,6 +210,9 @@ def _joined(run: "Run", event: Event, at: int) -> None:
     if found is not None:
         thread.joined(found.state, event.payload, at)
         found.last_seq = event.sequence
+        name = thread.full_name(str(event.payload.get("participantId", "")))
+        if found.floor is not None:
+            participation.joined(found.floor, name, found.state.members[name].profile)
 
 
 def _left(run: "Run", event: Event, at: int) -> None:
@@ -217,6 +220,9 @@ def _left(run: "Run", event: Event, at: int) -> None:
     if found is not None:
         thread.left(found.state, event.payload)
         found.last_seq = event.sequence
+        if found.floor is not None:
+            name = thread.full_name(str(event.payload.get("participantId", "")))
+            participation.left(found.floor, name)
 
 
 def _led(run: "Run", event: Event, at: int) -> None:
@@ -246,6 +252,9 @@ LED: dict[str, Callable[[participation.Floor, Event, int], None]] = {
         floor, event.payload
     ),
     "moot.participation.continued": lambda floor, event, at: participation.continued(
+        floor, event.payload, at
+    ),
+    "moot.vote.called": lambda floor, event, at: participation.put_to_vote(
         floor, event.payload, at
     ),
     "moot.turn.held": lambda floor, event, at: participation.held(

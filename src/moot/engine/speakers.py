@@ -72,6 +72,8 @@ class Speakers:
         self._running: dict[str, dict[tuple[str, str], asyncio.Task[None]]] = {}
         #: run -> who waits for a word in it
         self._heard: dict[str, asyncio.Event] = {}
+        #: wakes that wait for somebody outside
+        self.outside = 0
 
     def start(self, head: Head, node_id: str, wake_id: str) -> None:
         """Begin unless it is already under way."""
@@ -99,7 +101,14 @@ class Speakers:
             if asked is None or asked.allowed is not None:
                 return asked is not None and asked.allowed is True
             heard = self._heard.setdefault(head.run.run_id, asyncio.Event())
+            await self._wait_outside(heard)
+
+    async def _wait_outside(self, heard: asyncio.Event) -> None:
+        self.outside += 1
+        try:
             await heard.wait()
+        finally:
+            self.outside -= 1
 
     def tell(self, run_id: str) -> None:
         """Something has happened in the run."""
@@ -123,7 +132,7 @@ class Speakers:
             if ending is not None:
                 await self._host.handle(run.tenant, run.run_id, ending)
             else:
-                await asyncio.Event().wait()
+                await self._wait_outside(asyncio.Event())
         except MootError as refusal:
             log.warning(
                 "What a member said could not be kept yet",

@@ -34,6 +34,15 @@ class Timers:
             if self._armed_for is None or due < self._armed_for:
                 self._arm()
 
+    @property
+    def next(self) -> int | None:
+        """When the earliest of them falls due."""
+        return min(self._due.values(), default=None)
+
+    def look(self) -> None:
+        """The clock was set forward: what is due by now is due."""
+        self._fire()
+
     def close(self) -> None:
         self._heap.clear()
         self._due.clear()

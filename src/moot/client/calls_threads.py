@@ -1,0 +1,156 @@
+"""Councils and threads: every call there is."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from moot.client import answers
+from moot.client.answers import Data
+from moot.client.call import Again, Sent, given, operation, silent
+from moot.client.calls_runs import SSE
+
+Format = Literal["md", "html", "json", "bundle"]
+CONTROLS = "POST /v1/host/moot/threads/{thread_id}/controls"
+
+
+@operation("POST /v1/host/moot/councils", answers.Convened)
+def convene(
+    question: str,
+    participants: Sequence[str | Mapping[str, Any]] = (),
+    *,
+    title: str | None = None,
+    moderator: str | None = None,
+    policy: Mapping[str, Any] | None = None,
+    budget: Mapping[str, Any] | None = None,
+    open: bool = False,
+) -> Sent:
+    """Convene a council. With a moderator, a policy or a budget the host gives the floor."""
+    body = given(title=title, moderator=moderator, policy=policy, budget=budget)
+    roster = {"participants": list(participants), "open": open}
+    return Sent(body={"question": question, **roster, **body})
+
+
+@operation("GET /v1/host/moot/threads/{thread_id}", answers.ThreadView)
+def get(thread_id: str) -> Sent:
+    """A thread: who takes part, and how it is steered."""
+    return Sent(thread_id)
+
+
+@operation(CONTROLS, answers.ThreadView)
+def control(thread_id: str, content: Mapping[str, Any], *, sender: str | None = None) -> Sent:
+    """Steer a thread, as docs/councils.md has it: mute, pause, prod, invite."""
+    return Sent(thread_id, body={"content": dict(content), **given(**{"from": sender})})
+
+
+@operation(CONTROLS, answers.ThreadView)
+def mute(thread_id: str, *names: str, seconds: int | None = None) -> Sent:
+    """Their turns are refused, for so long or until they are unmuted."""
+    content: Any = list(names) if seconds is None else {"targets": list(names), "seconds": seconds}
+    return Sent(thread_id, body={"content": {"mute": content}})
+
+
+@operation(CONTROLS, answers.ThreadView)
+def unmute(thread_id: str, *names: str) -> Sent:
+    """They may speak again."""
+    return Sent(thread_id, body={"content": {"unmute": list(names)}})
+
+
+@operation(CONTROLS, answers.ThreadView)
+def pause(thread_id: str) -> Sent:
+    """Only people speak."""
+    return Sent(thread_id, body={"content": {"pause": {"on": True}}})
+
+
+@operation(CONTROLS, answers.ThreadView)
+def resume(thread_id: str) -> Sent:
+    """Agents speak again."""
+    return Sent(thread_id, body={"content": {"pause": {"on": False}}})
+
+
+@operation(CONTROLS, answers.ThreadView)
+def prod(thread_id: str, *names: str) -> Sent:
+    """Ask them to speak once."""
+    return Sent(thread_id, body={"content": {"prod": list(names)}})
+
+
+@operation(CONTROLS, answers.ThreadView)
+def invite(thread_id: str, name: str, *, profile: Mapping[str, Any] | None = None) -> Sent:
+    """Into an open roster only."""
+    who = {"participant_id": name, **given(profile=profile)}
+    return Sent(thread_id, body={"content": {"invite": who}})
+
+
+@operation(CONTROLS, answers.ThreadView)
+def uninvite(thread_id: str, name: str) -> Sent:
+    """Out of an open roster."""
+    return Sent(thread_id, body={"content": {"uninvite": {"participant_id": name}}})
+
+
+@operation("POST /v1/host/moot/threads/{thread_id}:close", answers.ThreadView)
+def close(
+    thread_id: str, decision: str | Mapping[str, Any] | None = None, *, outcome: Any = None
+) -> Sent:
+    """Close a thread, with a decision or without."""
+    return Sent(thread_id, body=given(decision=decision, outcome=outcome))
+
+
+@operation("POST /v1/host/moot/threads/{thread_id}/join", answers.JoinToken, Again.ONCE)
+def join(thread_id: str, name: str, *, seconds: int | None = None) -> Sent:
+    """Make a key for one participant of one thread. It is shown once, and so is asked for once."""
+    return Sent(thread_id, body={"as": name, **given(expiresInSeconds=seconds)})
+
+
+@operation("GET /v1/host/moot/threads/{thread_id}/export", bytes)
+def export(thread_id: str, form: Format = "md") -> Sent:
+    """The minutes of a thread, or with ``bundle`` all of it as one file."""
+    return Sent(thread_id, query={"format": form}, accept="*/*", seconds=60.0)
+
+
+@operation("GET /v1/host/moot/threads/{thread_id}/export", answers.Minutes)
+def minutes(thread_id: str) -> Sent:
+    """The minutes as data: question, roster, decision, and every turn."""
+    return Sent(thread_id, query={"format": "json"})
+
+
+@operation("POST /v1/host/moot/threads:import", answers.Imported)
+def import_(bundle: bytes) -> Sent:
+    """Take in a thread that was exported elsewhere."""
+    return Sent(body=bundle, seconds=60.0)
+
+
+@operation("GET /v1/host/moot/threads/{thread_id}/stream", bytes)
+def stream(thread_id: str) -> Sent:
+    """The thread as it happens, with the words being spoken."""
+    return Sent(thread_id, accept=SSE)
+
+
+@operation("POST /v1/host/moot/threads/{thread_id}/speech", answers.Begun, Again.ONCE)
+def begin_speech(thread_id: str, *, speaker: str | None = None, to: str | None = None) -> Sent:
+    """Begin to speak: listeners see who."""
+    return Sent(thread_id, body=given(speakerId=speaker, to=to))
+
+
+@silent("POST /v1/host/moot/threads/{thread_id}/speech/{speech_id}", Again.ONCE)
+def say_words(thread_id: str, speech_id: str, words: str) -> Sent:
+    """Words of a turn under way; they are not kept."""
+    return Sent(thread_id, speech_id, body={"delta": words})
+
+
+@silent("DELETE /v1/host/moot/threads/{thread_id}/speech/{speech_id}", Again.ONCE)
+def stop_speech(thread_id: str, speech_id: str) -> Sent:
+    """Stop speaking without taking a turn."""
+    return Sent(thread_id, speech_id)
+
+
+def turn(
+    content: Any,
+    to: str | None = None,
+    speaker: str | None = None,
+    speech_id: str | None = None,
+) -> Data:
+    """A turn as the conversation takes it; without a speaker, that of the person of the key."""
+    who = {"role": "user"} if speaker is None else {"role": "agent", "speakerId": speaker}
+    if speaker is not None and (speaker == "user" or speaker.startswith("user:")):
+        who = {"role": "user", "from": speaker}
+    meta = None if speech_id is None else {"speechId": speech_id}
+    said = {**who, "content": content, **given(to=to, meta=meta)}
+    return {"operation": "exchange", "turn": said}

@@ -1,0 +1,333 @@
+"""Runs: started, listed, followed, answered; and one run as a thing of its own."""
+
+import math
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, TypeVar
+
+from moot.client import calls_runs as calls
+from moot.client.answers import Forked, Question, RunRow, Snapshot
+from moot.client.bound import AsyncOf, Of, async_its, awaits, its, waits
+from moot.client.calls_runs import Edit, Mode, Options
+from moot.client.errors import TimedOut
+from moot.client.frames import Event
+from moot.client.sending import AsyncSender, Sender
+
+#: seconds that are waited for a run unless somebody says otherwise
+USUAL_WAIT_S = 600.0
+LONGEST_POLL_S = 30
+
+S = TypeVar("S", Sender, AsyncSender)
+
+
+class Patience:
+    """How long a run is waited for, and what for."""
+
+    def __init__(self, timeout: float, to_the_end: bool) -> None:
+        self._until, self._to_the_end = time.monotonic() + timeout, to_the_end
+        self._timeout = timeout
+
+    def reached(self, run: Snapshot) -> bool:
+        return run.ended or (run.waiting and not self._to_the_end)
+
+    def seconds(self, run: Snapshot) -> int:
+        """For the next look. Raises TimedOut."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimedOut(f"{run.run_id} is {run.status} after {self._timeout:g} s; it goes on.")
+        return min(LONGEST_POLL_S, math.ceil(left))
+
+
+class RunState:
+    """What was last learnt of a run; ``refresh`` and ``wait`` learn more."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} {self.status}>"
+
+    @property
+    def id(self) -> str:
+        return self.snapshot.run_id
+
+    @property
+    def status(self) -> str:
+        return self.snapshot.status
+
+    @property
+    def ended(self) -> bool:
+        return self.snapshot.ended
+
+    @property
+    def waiting(self) -> bool:
+        return self.snapshot.waiting
+
+    @property
+    def outputs(self) -> Any:
+        return self.snapshot.outputs
+
+    @property
+    def error(self) -> Any:
+        return self.snapshot.error
+
+
+class Run(RunState):
+    """One run. ``status`` and ``outputs`` are those of the last look."""
+
+    def __init__(self, sender: Sender, snapshot: Snapshot) -> None:
+        super().__init__(snapshot)
+        self.sender = sender
+
+    cancel = its(calls.cancel)
+    pause = its(calls.pause)
+    resume = its(calls.resume)
+    diff = its(calls.diff)
+    verify = its(calls.verify)
+    artifact = its(calls.artifact)
+    debug_bundle = its(calls.debug_bundle)
+    turn = its(calls.turn)
+    ancestry = its(calls.ancestry)
+    resolve = its(calls.resolve_only)
+    approve = its(calls.approve)
+    reject = its(calls.reject)
+    answer = its(calls.answer)
+
+    def refresh(self) -> "Run":
+        self.snapshot = self.sender.send(calls.get(self.id))
+        return self
+
+    def wait(self, timeout: float = USUAL_WAIT_S, *, to_the_end: bool = False) -> "Run":
+        """Until the run has ended or, unless ``to_the_end``, waits for somebody."""
+        patience = Patience(timeout, to_the_end)
+        while not patience.reached(self.refresh().snapshot):
+            last, seconds = self.snapshot.metrics.event_count - 1, patience.seconds(self.snapshot)
+            self.sender.send(calls.poll(self.id, after=last, wait=seconds))
+        return self
+
+    def events(
+        self, after: int = -1, *, mode: Mode = "debug", timeout: float | None = None
+    ) -> Iterator[Event]:
+        """Every event after ``after`` once, as it happens, until the run has ended."""
+        for read in self.sender.follow(calls.stream(self.id, mode), after, timeout):
+            if isinstance(read, Event):
+                yield read
+
+    def questions(self) -> list[Question]:
+        """What it waits for."""
+        return self.sender.send(calls.questions(self.id)).open
+
+    def children(self) -> list["Run"]:
+        rows = self.refresh().snapshot.child_runs
+        return [Run(self.sender, self.sender.send(calls.get(row.run_id))) for row in rows]
+
+    def fork(self, at: int, edit: Edit | None = None, *, note: str | None = None) -> "Run":
+        """A branch from before event ``at``, which may be said otherwise in it."""
+        return _forked(Run, self, self.sender.send(calls.fork(self.id, at, edit, note=note)))
+
+    def replay(self, from_seq: int = 0) -> "Run":
+        """The same run said again from its record; nothing is called."""
+        return _forked(Run, self, self.sender.send(calls.replay(self.id, from_seq=from_seq)))
+
+
+class AsyncRun(RunState):
+    """One run, for asyncio."""
+
+    def __init__(self, sender: AsyncSender, snapshot: Snapshot) -> None:
+        super().__init__(snapshot)
+        self.sender = sender
+
+    cancel = async_its(calls.cancel)
+    pause = async_its(calls.pause)
+    resume = async_its(calls.resume)
+    diff = async_its(calls.diff)
+    verify = async_its(calls.verify)
+    artifact = async_its(calls.artifact)
+    debug_bundle = async_its(calls.debug_bundle)
+    turn = async_its(calls.turn)
+    ancestry = async_its(calls.ancestry)
+    resolve = async_its(calls.resolve_only)
+    approve = async_its(calls.approve)
+    reject = async_its(calls.reject)
+    answer = async_its(calls.answer)
+
+    async def refresh(self) -> "AsyncRun":
+        self.snapshot = await self.sender.send(calls.get(self.id))
+        return self
+
+    async def wait(self, timeout: float = USUAL_WAIT_S, *, to_the_end: bool = False) -> "AsyncRun":
+        """Until the run has ended or, unless ``to_the_end``, waits for somebody."""
+        patience = Patience(timeout, to_the_end)
+        while not patience.reached((await self.refresh()).snapshot):
+            last, seconds = self.snapshot.metrics.event_count - 1, patience.seconds(self.snapshot)
+            await self.sender.send(calls.poll(self.id, after=last, wait=seconds))
+        return self
+
+    async def events(
+        self, after: int = -1, *, mode: Mode = "debug", timeout: float | None = None
+    ) -> AsyncIterator[Event]:
+        """Every event after ``after`` once, as it happens, until the run has ended."""
+        async for read in self.sender.follow(calls.stream(self.id, mode), after, timeout):
+            if isinstance(read, Event):
+                yield read
+
+    async def questions(self) -> list[Question]:
+        """What it waits for."""
+        return (await self.sender.send(calls.questions(self.id))).open
+
+    async def children(self) -> list["AsyncRun"]:
+        rows = (await self.refresh()).snapshot.child_runs
+        found = [await self.sender.send(calls.get(row.run_id)) for row in rows]
+        return [AsyncRun(self.sender, snapshot) for snapshot in found]
+
+    async def fork(
+        self, at: int, edit: Edit | None = None, *, note: str | None = None
+    ) -> "AsyncRun":
+        """A branch from before event ``at``, which may be said otherwise in it."""
+        made = await self.sender.send(calls.fork(self.id, at, edit, note=note))
+        return _forked(AsyncRun, self, made)
+
+    async def replay(self, from_seq: int = 0) -> "AsyncRun":
+        """The same run said again from its record; nothing is called."""
+        made = await self.sender.send(calls.replay(self.id, from_seq=from_seq))
+        return _forked(AsyncRun, self, made)
+
+
+R = TypeVar("R", Run, AsyncRun)
+
+
+def _forked(kind: type[R], source: Any, made: Forked) -> R:
+    known = Snapshot(
+        run_id=made.run_id, status=made.status, workflow_id=source.snapshot.workflow_id
+    )
+    return kind(source.sender, known)
+
+
+def _started(made: calls.Created, workflow: str) -> Snapshot:
+    return Snapshot(run_id=made.run_id, status=made.status, workflow_id=workflow)
+
+
+class Runs(Of):
+    """All runs."""
+
+    page = waits(calls.page)
+    cancel = waits(calls.cancel)
+    cancel_all = waits(calls.cancel_all)
+    pause = waits(calls.pause)
+    resume = waits(calls.resume)
+    diff = waits(calls.diff)
+    verify = waits(calls.verify)
+    artifact = waits(calls.artifact)
+    debug_bundle = waits(calls.debug_bundle)
+    turn = waits(calls.turn)
+    ancestry = waits(calls.ancestry)
+    poll = waits(calls.poll)
+    branch = waits(calls.branch)
+    fork = waits(calls.fork)
+    replay = waits(calls.replay)
+
+    def start(
+        self,
+        workflow: str,
+        inputs: Mapping[str, Any] | None = None,
+        options: Options | None = None,
+        /,
+        **named: Any,
+    ) -> Run:
+        """Start a run. Inputs are given as one mapping, by name, or both."""
+        made = self.sender.send(calls.start(workflow, inputs, options, **named))
+        return Run(self.sender, _started(made, workflow))
+
+    def ask(
+        self,
+        agent: str,
+        prompt: str | None = None,
+        options: Options | None = None,
+        /,
+        *,
+        task: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """Start a run that is a question to an agent; its answer is the variable ``text``."""
+        made = self.sender.send(calls.ask(agent, prompt, options, task=task))
+        return Run(self.sender, _started(made, ""))
+
+    def get(self, run_id: str) -> Run:
+        return Run(self.sender, self.sender.send(calls.get(run_id)))
+
+    def list(self, *, limit: int = 1000, **where: Any) -> Iterator[RunRow]:
+        """At most so many, newest first, over all pages; ``where`` is what ``page`` takes."""
+        cursor: str | None = None
+        while limit > 0:
+            found = self.sender.send(calls.page(limit=min(limit, 500), cursor=cursor, **where))
+            yield from found.runs
+            limit, cursor = limit - len(found.runs), found.next_cursor
+            if cursor is None:
+                return
+
+    def events(self, run_id: str, after: int = -1, **how: Any) -> Iterator[Event]:
+        """As ``Run.events``."""
+        return Run(self.sender, Snapshot(run_id=run_id, status="")).events(after, **how)
+
+
+class AsyncRuns(AsyncOf):
+    """All runs, for asyncio."""
+
+    page = awaits(calls.page)
+    cancel = awaits(calls.cancel)
+    cancel_all = awaits(calls.cancel_all)
+    pause = awaits(calls.pause)
+    resume = awaits(calls.resume)
+    diff = awaits(calls.diff)
+    verify = awaits(calls.verify)
+    artifact = awaits(calls.artifact)
+    debug_bundle = awaits(calls.debug_bundle)
+    turn = awaits(calls.turn)
+    ancestry = awaits(calls.ancestry)
+    poll = awaits(calls.poll)
+    branch = awaits(calls.branch)
+    fork = awaits(calls.fork)
+    replay = awaits(calls.replay)
+
+    async def start(
+        self,
+        workflow: str,
+        inputs: Mapping[str, Any] | None = None,
+        options: Options | None = None,
+        /,
+        **named: Any,
+    ) -> AsyncRun:
+        """Start a run. Inputs are given as one mapping, by name, or both."""
+        made = await self.sender.send(calls.start(workflow, inputs, options, **named))
+        return AsyncRun(self.sender, _started(made, workflow))
+
+    async def ask(
+        self,
+        agent: str,
+        prompt: str | None = None,
+        options: Options | None = None,
+        /,
+        *,
+        task: Mapping[str, Any] | None = None,
+    ) -> AsyncRun:
+        """Start a run that is a question to an agent; its answer is the variable ``text``."""
+        made = await self.sender.send(calls.ask(agent, prompt, options, task=task))
+        return AsyncRun(self.sender, _started(made, ""))
+
+    async def get(self, run_id: str) -> AsyncRun:
+        return AsyncRun(self.sender, await self.sender.send(calls.get(run_id)))
+
+    async def list(self, *, limit: int = 1000, **where: Any) -> AsyncIterator[RunRow]:
+        """At most so many, newest first, over all pages; ``where`` is what ``page`` takes."""
+        cursor: str | None = None
+        while limit > 0:
+            asked = calls.page(limit=min(limit, 500), cursor=cursor, **where)
+            found = await self.sender.send(asked)
+            for row in found.runs:
+                yield row
+            limit, cursor = limit - len(found.runs), found.next_cursor
+            if cursor is None:
+                return
+
+    def events(self, run_id: str, after: int = -1, **how: Any) -> AsyncIterator[Event]:
+        """As ``AsyncRun.events``."""
+        return AsyncRun(self.sender, Snapshot(run_id=run_id, status="")).events(after, **how)

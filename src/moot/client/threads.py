@@ -1,0 +1,203 @@
+"""Councils and threads: convened, spoken in, steered, closed; and one thread as a thing."""
+
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
+
+from moot.client import calls_runs
+from moot.client import calls_threads as calls
+from moot.client.answers import Line, Taken, ThreadView
+from moot.client.bound import AsyncOf, Of, async_its, awaits, its, waits
+from moot.client.errors import TimedOut
+from moot.client.frames import Event, Spoken
+from moot.client.runs import LONGEST_POLL_S, USUAL_WAIT_S
+from moot.client.sending import AsyncSender, Sender
+
+
+class Quiet:
+    """How long a thread is listened to until it falls silent."""
+
+    def __init__(self, timeout: float) -> None:
+        self._until, self._timeout = time.monotonic() + timeout, timeout
+
+    def seconds(self, view: ThreadView) -> int:
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimedOut(f"{view.thread_id} still goes on after {self._timeout:g} s.")
+        return max(1, min(LONGEST_POLL_S, int(left)))
+
+
+class ThreadState:
+    """What was last learnt of a thread."""
+
+    def __init__(self, view: ThreadView) -> None:
+        self.view = view
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} {'open' if self.open else 'closed'}>"
+
+    @property
+    def id(self) -> str:
+        return self.view.thread_id
+
+    @property
+    def run_id(self) -> str:
+        return self.view.run_id
+
+    @property
+    def open(self) -> bool:
+        return self.view.open
+
+    @property
+    def turns(self) -> int:
+        return self.view.turns
+
+
+class Thread(ThreadState):
+    """One conversation."""
+
+    def __init__(self, sender: Sender, view: ThreadView) -> None:
+        super().__init__(view)
+        self.sender = sender
+
+    control = its(calls.control)
+    mute = its(calls.mute)
+    unmute = its(calls.unmute)
+    pause = its(calls.pause)
+    resume = its(calls.resume)
+    prod = its(calls.prod)
+    invite = its(calls.invite)
+    uninvite = its(calls.uninvite)
+    close = its(calls.close)
+    join = its(calls.join)
+    export = its(calls.export)
+    minutes = its(calls.minutes)
+    begin_speech = its(calls.begin_speech)
+    say_words = its(calls.say_words)
+    stop_speech = its(calls.stop_speech)
+
+    def refresh(self) -> "Thread":
+        self.view = self.sender.send(calls.get(self.id))
+        return self
+
+    def say(self, content: Any, *, to: str | None = None, speaker: str | None = None,
+            speech_id: str | None = None) -> Taken:  # fmt: skip
+        """A turn of the person of the key, or of a participant it may speak as."""
+        turn = calls.turn(content, to, speaker, speech_id)
+        return self.sender.send(calls_runs.resolve(self.run_id, self.view.node_id, turn))
+
+    def transcript(self) -> list[Line]:
+        """The turns so far, without the notes between them."""
+        return [line for line in self.minutes().transcript if line.note is None]
+
+    def wait(self, timeout: float = USUAL_WAIT_S) -> "Thread":
+        """Until nobody says anything more by itself, or it is closed."""
+        patience = Quiet(timeout)
+        while True:
+            run = self.sender.send(calls_runs.get(self.run_id))
+            if self.refresh().view.quiet or run.ended:
+                return self
+            last = run.metrics.event_count - 1
+            wait = patience.seconds(self.view)
+            self.sender.send(calls_runs.poll(self.run_id, after=last, wait=wait))
+
+    def stream(self, after: int = -1, *, timeout: float | None = None) -> Iterator[Event | Spoken]:
+        """Events, each once, and between them the words that are just being spoken."""
+        return self.sender.follow(calls.stream(self.id), after, timeout)
+
+
+class AsyncThread(ThreadState):
+    """One conversation, for asyncio."""
+
+    def __init__(self, sender: AsyncSender, view: ThreadView) -> None:
+        super().__init__(view)
+        self.sender = sender
+
+    control = async_its(calls.control)
+    mute = async_its(calls.mute)
+    unmute = async_its(calls.unmute)
+    pause = async_its(calls.pause)
+    resume = async_its(calls.resume)
+    prod = async_its(calls.prod)
+    invite = async_its(calls.invite)
+    uninvite = async_its(calls.uninvite)
+    close = async_its(calls.close)
+    join = async_its(calls.join)
+    export = async_its(calls.export)
+    minutes = async_its(calls.minutes)
+    begin_speech = async_its(calls.begin_speech)
+    say_words = async_its(calls.say_words)
+    stop_speech = async_its(calls.stop_speech)
+
+    async def refresh(self) -> "AsyncThread":
+        self.view = await self.sender.send(calls.get(self.id))
+        return self
+
+    async def say(self, content: Any, *, to: str | None = None, speaker: str | None = None,
+                  speech_id: str | None = None) -> Taken:  # fmt: skip
+        """A turn of the person of the key, or of a participant it may speak as."""
+        turn = calls.turn(content, to, speaker, speech_id)
+        return await self.sender.send(calls_runs.resolve(self.run_id, self.view.node_id, turn))
+
+    async def transcript(self) -> list[Line]:
+        """The turns so far, without the notes between them."""
+        return [line for line in (await self.minutes()).transcript if line.note is None]
+
+    async def wait(self, timeout: float = USUAL_WAIT_S) -> "AsyncThread":
+        """Until nobody says anything more by itself, or it is closed."""
+        patience = Quiet(timeout)
+        while True:
+            run = await self.sender.send(calls_runs.get(self.run_id))
+            if (await self.refresh()).view.quiet or run.ended:
+                return self
+            last = run.metrics.event_count - 1
+            wait = patience.seconds(self.view)
+            await self.sender.send(calls_runs.poll(self.run_id, after=last, wait=wait))
+
+    def stream(
+        self, after: int = -1, *, timeout: float | None = None
+    ) -> AsyncIterator[Event | Spoken]:
+        """Events, each once, and between them the words that are just being spoken."""
+        return self.sender.follow(calls.stream(self.id), after, timeout)
+
+
+class Threads(Of):
+    """All threads; a council is one that was convened with a question."""
+
+    minutes = waits(calls.minutes)
+    export = waits(calls.export)
+
+    def get(self, thread_id: str) -> Thread:
+        return Thread(self.sender, self.sender.send(calls.get(thread_id)))
+
+    def convene(
+        self, question: str, participants: Sequence[str | Mapping[str, Any]] = (), **how: Any
+    ) -> Thread:
+        """``title``, ``moderator``, ``policy``, ``budget`` and ``open`` say how it is led."""
+        made = self.sender.send(calls.convene(question, participants, **how))
+        return self.get(made.thread_id)
+
+    def import_(self, bundle: bytes) -> Thread:
+        """What ``export("bundle")`` gave, on this or another host."""
+        return self.get(self.sender.send(calls.import_(bundle)).thread_id)
+
+
+class AsyncThreads(AsyncOf):
+    """All threads, for asyncio."""
+
+    minutes = awaits(calls.minutes)
+    export = awaits(calls.export)
+
+    async def get(self, thread_id: str) -> AsyncThread:
+        return AsyncThread(self.sender, await self.sender.send(calls.get(thread_id)))
+
+    async def convene(
+        self, question: str, participants: Sequence[str | Mapping[str, Any]] = (), **how: Any
+    ) -> AsyncThread:
+        """``title``, ``moderator``, ``policy``, ``budget`` and ``open`` say how it is led."""
+        made = await self.sender.send(calls.convene(question, participants, **how))
+        return await self.get(made.thread_id)
+
+    async def import_(self, bundle: bytes) -> AsyncThread:
+        """What ``export("bundle")`` gave, on this or another host."""
+        return await self.get((await self.sender.send(calls.import_(bundle))).thread_id)
