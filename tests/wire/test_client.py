@@ -248,7 +248,6 @@ def test_what_is_not_offered_reads_as_none(client: OpenwopClient, ask: Any) -> N
     assert ask(client) is None
 
 
-<<<<<<< HEAD
 def test_the_client_reads_the_inventory_of_agents(client: OpenwopClient, api: Api) -> None:
     assert api.post("/v1/host/moot/agents", {"name": "listed"}).status_code == 201
     found = client.agents_list()
@@ -256,13 +255,8 @@ def test_the_client_reads_the_inventory_of_agents(client: OpenwopClient, api: Ap
     assert "local.agents.listed" in str(client.agents_get("local.agents.listed"))
 
 
-def test_a_replay_is_made_and_a_branch_is_refused_as_not_implemented(
-    client: OpenwopClient,
-) -> None:
-=======
 @pytest.mark.parametrize(("mode", "from_seq"), [("replay", 0), ("branch", 1)])
 def test_a_fork_comes_to_the_same(client: OpenwopClient, mode: Any, from_seq: int) -> None:
->>>>>>> verifyint
     made = client.runs_create(CreateRunRequest(workflowId="conformance-noop"))
     fork = client.runs_fork(made.runId, ForkRunRequest(mode=mode, fromSeq=from_seq))
     assert client.runs_get(fork.runId).status == client.runs_get(made.runId).status
