@@ -117,6 +117,17 @@ class Person:
             assert time.monotonic() < deadline, f"it does not end:\n{self.glass.text}"
         return self.process.wait()
 
+    @property
+    def echoes(self) -> bool:
+        """Whether the terminal shows what is typed by itself."""
+        return bool(termios.tcgetattr(self._master)[3] & termios.ECHO)
+
+    def echo(self) -> None:
+        """As a shell sets it."""
+        modes = termios.tcgetattr(self._master)
+        modes[3] |= termios.ECHO | termios.ICANON
+        termios.tcsetattr(self._master, termios.TCSANOW, modes)
+
     def leave(self) -> None:
         if self.process.poll() is None:
             self.process.kill()

@@ -1,6 +1,7 @@
 """A person at the prompt of a council: what is typed, what the screen shows, how one leaves."""
 
 import re
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -187,6 +188,28 @@ def test_ctrl_c_leaves_the_terminal_as_it_was(person: At, hall: ServerProcess) -
     assert "something half" not in me.glass.text
     assert "You left; the council goes on." in me.glass.text
     assert thread(hall, last(hall))["open"]
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+def test_a_terminal_is_put_right_whoever_ends_the_watching(person: At, end: signal.Signals) -> None:
+    me = person("convene", QUESTION, *ALL)
+    me.until("1 Ada")
+    assert not me.echoes
+    me.process.send_signal(end)
+    me.end()
+    assert me.echoes
+
+
+def test_a_shell_that_took_the_terminal_gives_it_back(person: At) -> None:
+    me = person("convene", QUESTION, "--with", "ada,bo", "--policy", "addressed")
+    me.until("nobody has anything to answer")
+    me.process.send_signal(signal.SIGSTOP)
+    me.echo()
+    me.process.send_signal(signal.SIGCONT)
+    while me.echoes:
+        assert me.process.poll() is None
+    me.enter("/close")
+    assert me.end() == 0
 
 
 def test_who_comes_back_has_the_prompt_again(person: At, hall: ServerProcess) -> None:

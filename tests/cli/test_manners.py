@@ -109,6 +109,7 @@ def test_the_api_is_described_without_a_server(alone: Cli) -> None:
 
 
 def test_any_route_can_be_called(moot: Cli) -> None:
+    assert moot("run", "hello").code == 0
     assert json.loads(moot("api", "get", "v1/host/moot/runs?limit=1").out)["runs"]
     made = moot("api", "POST", "/v1/runs", "-d", "-", "-i", stdin='{"workflowId": "hello"}')
     assert made.out.startswith("HTTP/1.1 201")

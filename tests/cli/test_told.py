@@ -158,37 +158,11 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
     max_leaves=6,
 )
-KEYS = st.sampled_from(
-    [
-        "turn",
-        "initialTurn",
-        "finalTurn",
-        "outcome",
-        "content",
-        "from",
-        "to",
-        "members",
-        "policy",
-        "skipped",
-        "wakes",
-        "answer",
-        "agentId",
-        "wakeId",
-        "task",
-        "limit",
-        "rounds",
-        "reason",
-        "participantId",
-        "profile",
-        "fromTurn",
-        "by",
-        "votes",
-        "text",
-        "meta",
-        "role",
-        "turnIndex",
-    ]
-)
+KEYS = st.sampled_from([
+    "turn", "initialTurn", "finalTurn", "outcome", "content", "from", "to", "members", "policy",
+    "skipped", "wakes", "answer", "agentId", "wakeId", "task", "limit", "rounds", "reason",
+    "participantId", "profile", "fromTurn", "by", "votes", "text", "meta", "role", "turnIndex",
+])  # fmt: skip
 ODD = st.recursive(VALUES, lambda inner: st.dictionaries(KEYS, inner, max_size=5), max_leaves=8)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
+from replaying import check_same, retold
 from simulator import ADA, TENANT, Life, World, compiled, definition, node
 from test_participation import council, end, floor_of, speakers, talk_on, woken
 
@@ -169,5 +170,6 @@ def test_however_often_a_vote_is_called_it_comes_to_rest_or_closes_once(moves: l
     floor = floor_of(life)
     assert not floor.wakes
     assert verify(life.flow, TENANT, life.run.run_id, life.log) is None
+    check_same(life, retold(life))
     if not life.run.conversations["convo"].open:
         assert life.told("conversation.closed")[0].payload["outcome"]["text"] == floor.proposal

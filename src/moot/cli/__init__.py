@@ -12,6 +12,7 @@ from moot.cli.agent import agent
 from moot.cli.answer import answer, approve, reject
 from moot.cli.api import api
 from moot.cli.ask import ask
+from moot.cli.check import check
 from moot.cli.convene import convene
 from moot.cli.db import db
 from moot.cli.demo import demo
@@ -21,12 +22,14 @@ from moot.cli.doctor import doctor
 from moot.cli.flow import flow
 from moot.cli.fork import fork
 from moot.cli.inbox import inbox
+from moot.cli.init import init
 from moot.cli.key import key
 from moot.cli.memory import memory
 from moot.cli.models import models
 from moot.cli.replay import replay
 from moot.cli.run import run
 from moot.cli.serve import serve
+from moot.cli.test import test
 from moot.cli.thread import thread
 from moot.cli.tools import tools
 from moot.cli.tree import tree
@@ -35,9 +38,9 @@ from moot.cli.watch import watch
 from moot.cli.why import why
 
 COMMANDS = (
-    demo, serve, dev, convene, ask, watch, run, fork, replay, diff, tree, why, inbox, approve,
-    reject, answer, thread, flow, agent, memory, models, tools, key, db, doctor, api, openapi,
-    version,
+    demo, init, serve, dev, convene, ask, watch, run, fork, replay, diff, tree, why, inbox, approve,
+    reject, answer, thread, flow, agent, check, test, memory, models, tools, key, db, doctor, api,
+    openapi, version,
 )  # fmt: skip
 
 

@@ -83,20 +83,20 @@ def check(options: Options, files: tuple[str, ...], nodes: str | None) -> Exit:
             types.update(registry.from_file(nodes))
     except ValueError as error:
         raise Trouble(str(error)) from error
-    checked = [(name, _checked(name, types)) for name in flows.expanded(files)]
+    checked = [(name, checked(name, types)) for name in flows.expanded(files)]
     fine = [found for _, found in checked if not isinstance(found, Trouble)]
     children = {child for found in fine for child in found.references}
     elsewhere = children - {found.definition.id for found in fine}
     missing = flows.unknown(to_write(options), elsewhere) if elsewhere else set()
     for name, found in checked:
         if isinstance(found, Trouble):
-            _say_problem(options, name, found)
+            say_problem(options, name, found)
         else:
-            _say_fine(options, name, found, sorted(missing & set(found.references)))
+            say_fine(options, name, found, sorted(missing & set(found.references)))
     return Exit.OK if len(fine) == len(checked) else Exit.FAILED
 
 
-def _checked(name: str, types: Any) -> "Flow | Trouble":
+def checked(name: str, types: Any) -> "Flow | Trouble":
     from moot.cli import flows
 
     try:
@@ -105,7 +105,7 @@ def _checked(name: str, types: Any) -> "Flow | Trouble":
         return problem
 
 
-def _say_problem(options: Options, name: str, problem: Trouble) -> None:
+def say_problem(options: Options, name: str, problem: Trouble) -> None:
     if options.json:
         line, message = getattr(problem, "line", None), getattr(problem, "message", str(problem))
         output.json_line({"file": name, "line": line, "ok": False, "message": message})
@@ -113,7 +113,7 @@ def _say_problem(options: Options, name: str, problem: Trouble) -> None:
         output.complain(f"error: {problem}")
 
 
-def _say_fine(options: Options, file: str, found: "Flow", missing: list[str]) -> None:
+def say_fine(options: Options, file: str, found: "Flow", missing: list[str]) -> None:
     flow_id, nodes = found.definition.id, len(found.nodes)
     from moot.core.remarks import remarks
 

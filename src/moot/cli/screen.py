@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 import click
@@ -57,6 +58,7 @@ class Terminal:
             self._before = termios.tcgetattr(sys.stdin)
             self._by_key()
             signal.signal(signal.SIGCONT, lambda *_: self._by_key())  # a shell has changed it
+            signal.signal(signal.SIGTERM, _terminated)
         return self
 
     def _by_key(self) -> None:
@@ -71,7 +73,8 @@ class Terminal:
         if self._before is not None:
             import termios
 
-            signal.signal(signal.SIGCONT, signal.SIG_DFL)
+            for number in (signal.SIGCONT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._before)
             self._before = None
 
@@ -118,6 +121,11 @@ class Terminal:
 
 
 Screen = Pipe | Terminal
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    """The terminal is put right on the way out."""
+    sys.exit(128 + number)
 
 
 def _plain(text: str) -> str:

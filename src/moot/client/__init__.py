@@ -7,7 +7,7 @@ methods of them. Nothing here imports the server.
 from typing import TYPE_CHECKING, Any
 
 from moot.client import calls_host, host
-from moot.client.answers import Line, Question, RunRow, Snapshot
+from moot.client.answers import Question, RunRow, Snapshot
 from moot.client.bound import awaits, waits
 from moot.client.calls_runs import Edit, Options
 from moot.client.errors import (
@@ -38,6 +38,7 @@ from moot.client.errors import (
 from moot.client.frames import Event, Spoken
 from moot.client.runs import AsyncRun, AsyncRuns, Run, Runs
 from moot.client.sending import AsyncSender, Manner, Outlook, Sender
+from moot.client.thread_answers import Line
 from moot.client.threads import AsyncThread, AsyncThreads, Thread, Threads
 from moot.place import find
 

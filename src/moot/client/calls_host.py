@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from moot.client import answers
+from moot.client import host_answers as answers
 from moot.client.call import Again, Sent, given, operation, silent
 
 Definition = Mapping[str, Any] | bytes

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from moot.client import answers
+from moot.client import thread_answers as answers
 from moot.client.answers import Data
 from moot.client.call import Again, Sent, given, operation, silent
 from moot.client.calls_runs import SSE

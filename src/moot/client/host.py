@@ -6,8 +6,9 @@ from pathlib import Path
 
 from moot.client import calls_host as calls
 from moot.client import calls_runs
-from moot.client.answers import Inbox, Registered
+from moot.client.answers import Inbox
 from moot.client.bound import AsyncOf, Of, awaits, waits
+from moot.client.host_answers import Registered
 
 
 class InboxPart(Of):

@@ -6,12 +6,13 @@ from typing import Any
 
 from moot.client import calls_runs
 from moot.client import calls_threads as calls
-from moot.client.answers import Line, Taken, ThreadView
+from moot.client.answers import Taken
 from moot.client.bound import AsyncOf, Of, async_its, awaits, its, waits
 from moot.client.errors import TimedOut
 from moot.client.frames import Event, Spoken
 from moot.client.runs import LONGEST_POLL_S, USUAL_WAIT_S
 from moot.client.sending import AsyncSender, Sender
+from moot.client.thread_answers import Line, ThreadView
 
 
 class Quiet:

@@ -104,6 +104,8 @@ def _at_once(seen: Seen) -> list[Event]:
             continue  # a vote takes away what was asked before
         if admits and event.type in (SPOKEN, "channel.written"):
             continue  # what was admitted is said with it
+        if event.type == ANSWERED and event.payload.get("outcome") == "superseded":
+            continue  # a vote takes away what was asked before it
         if words is None or (rank := _rank(event, words)) <= last:
             break
         found, last, admits = [*found, event], rank, admits or "admit" in words

@@ -1,0 +1,172 @@
+"""``moot check``: every file of a project, before anything runs. Names file and line."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moot.cli import output
+from moot.cli.flow import checked, say_fine, say_problem
+from moot.cli.flows import SUFFIXES, FlowProblem
+from moot.cli.options import Options, shows
+from moot.cli.trouble import Exit, Trouble
+
+if TYPE_CHECKING:
+    from moot.config import Settings
+    from moot.core.flow import Flow
+
+AGENT = ".md"
+
+
+@click.command()
+@click.argument("files", metavar="[FILE]...", nargs=-1)
+@shows
+def check(options: Options, files: tuple[str, ...]) -> Exit:
+    """Check moot.toml, agents, nodes and workflows; or only these files and folders.
+
+    Needs no server. Without FILE, what moot.toml and the environment name is checked.
+    """
+    project = Project(options)
+    project.look(files)
+    if not project.seen:
+        raise Trouble("there is nothing to check here. Make a project with: moot init NAME",
+                      Exit.NOT_FOUND)  # fmt: skip
+    return Exit.FAILED if project.problems else Exit.OK
+
+
+class Project:
+    """What is checked, and what is wrong with it."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self.seen = self.problems = 0
+        #: who there is; None where nobody says, and then nobody is missing
+        self._agents: set[str] | None = None
+
+    def look(self, files: tuple[str, ...]) -> None:
+        settings = self._settings()
+        if settings is None:
+            return
+        types = self._types(settings)
+        folder = settings.agents or ("agents" if Path("agents").is_dir() else None)
+        flows = settings.workflows or ("flows" if Path("flows").is_dir() else None)
+        if folder is not None:
+            self._take_agents(_inside(Path(folder), (AGENT,)), shown=not files)
+        named = [Path(file) for file in files]
+        for path in named:
+            if not path.exists():
+                self._wrong(str(path), Trouble(f"there is no file {path}."))
+        self._take_agents([f for path in named for f in _inside(path, (AGENT,))], shown=True)
+        wanted = named or ([Path(flows)] if flows is not None else [])
+        every = [Path(flows)] if flows is not None else []
+        self._take_flows(wanted, [*every, *named], types)
+
+    def _settings(self) -> "Settings | None":
+        from moot import config
+
+        try:
+            file = config.project_file()
+            settings = config.load()
+        except ValueError as error:
+            self._wrong("moot.toml", Trouble(str(error)))
+            return None
+        if file.is_file():
+            self._fine(str(file))
+        return settings
+
+    def _types(self, settings: "Settings") -> Any:
+        from moot.api.server import node_types
+
+        try:
+            types = node_types(settings)
+        except ValueError as error:
+            self._wrong(str(settings.nodes), Trouble(str(error)))
+            return None
+        if settings.nodes:
+            self._fine(settings.nodes)
+        return types
+
+    def _take_agents(self, files: list[Path], shown: bool) -> None:
+        from moot.agents.manifest import ManifestProblem, from_markdown
+
+        for file in files:
+            self._agents = self._agents or set()
+            try:
+                agent = from_markdown(file.read_text(encoding="utf-8"), file.stem)
+            except ManifestProblem as problem:
+                self._wrong(str(file), FlowProblem(str(file), problem.line, problem.message))
+            except (OSError, UnicodeDecodeError) as error:
+                self._wrong(str(file), Trouble(f"{file}: {error}"))
+            else:
+                self._agents.add(agent.name)
+                if shown:
+                    self._fine(str(file))
+
+    def _take_flows(self, wanted: list[Path], every: list[Path], types: Any) -> None:
+        if types is None:
+            return
+        found = {str(file): checked(str(file), types)
+                 for folder in every for file in _inside(folder, SUFFIXES)}  # fmt: skip
+        known = {flow.definition.id for flow in found.values() if not isinstance(flow, Trouble)}
+        for name in dict.fromkeys(str(f) for folder in wanted for f in _inside(folder, SUFFIXES)):
+            flow = found[name]
+            if not isinstance(flow, Trouble) and (who := self._missing(name, flow, known)):
+                flow = who
+            if isinstance(flow, Trouble):
+                self._wrong(name, flow)
+            else:
+                self.seen += 1
+                say_fine(self._options, name, flow, sorted(set(flow.references) - known))
+
+    def _missing(self, file: str, flow: "Flow", flows: set[str]) -> FlowProblem | None:
+        """Somebody the workflow counts on who is neither an agent nor a workflow here."""
+        from moot.core.definition import nearest
+
+        for name in _people(flow) if self._agents is not None else ():
+            known = {*(self._agents or ()), *flows}
+            if name not in known:
+                meant = nearest(name, sorted(known))
+                hint = f" — did you mean '{meant}'?" if meant else ""
+                line = _line_with(Path(file), name)
+                return FlowProblem(file, line, f"unknown agent '{name}'{hint}")
+        return None
+
+    def _fine(self, name: str) -> None:
+        self.seen += 1
+        if self._options.json:
+            output.json_line({"file": name, "ok": True})
+        else:
+            click.echo(f"{name} is fine")
+
+    def _wrong(self, name: str, problem: Trouble) -> None:
+        self.seen += 1
+        self.problems += 1
+        say_problem(self._options, name, problem)
+
+
+def _inside(path: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    if path.is_dir():
+        return sorted(file for file in path.rglob("*") if file.suffix in suffixes)
+    return [path] if path.suffix in suffixes and path.is_file() else []
+
+
+def _people(flow: "Flow") -> Iterable[str]:
+    """The agents of this host a workflow names, and the workers it hands work to."""
+    for node in flow.nodes.values():
+        pin = node.definition.agent
+        named = [node.definition.config.get("agent"), *node.definition.config.get("workers", [])]
+        if isinstance(pin, dict):
+            named.append(pin.get("agentId"))
+        for name in named:
+            if isinstance(name, str) and (":" not in name or name.startswith("host:")):
+                yield name.removeprefix("host:")
+
+
+def _line_with(file: Path, word: str) -> int:
+    import re
+
+    lines = file.read_text(encoding="utf-8").splitlines()
+    found = (n for n, line in enumerate(lines, 1)
+             if re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", line))  # fmt: skip
+    return next(found, 1)

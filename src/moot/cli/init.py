@@ -1,0 +1,75 @@
+"""``moot init``: a project that runs offline as it is. Nothing that is there is overwritten."""
+
+import re
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import click
+
+from moot.cli import output
+from moot.cli.options import Options, shows
+from moot.cli.trouble import Exit, Trouble
+
+#: how the files of the starter are called, and those that cannot be called as they shall be
+SUFFIX = ".in"
+NAMES = {"gitignore": ".gitignore"}
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@click.command()
+@click.argument("name", metavar="NAME", required=False)
+@click.option("--here", is_flag=True, help="Into this folder; files that are here are kept.")
+@shows
+def init(options: Options, name: str | None, here: bool) -> None:
+    """Make a project: agents, a workflow, a node, tests. It runs offline at once."""
+    if (name is None) != here:
+        raise click.UsageError("say how the project is called, or --here to use this folder.")
+    folder = Path() if name is None else Path(name)
+    called = folder.resolve().name
+    if not NAME.fullmatch(called):
+        raise Trouble(f"'{called}' is no name: use letters, digits, '.', '_' and '-'.", Exit.USAGE)
+    if name is not None and folder.exists():
+        raise Trouble(f"{folder} is there already; for its sake: cd {folder} && moot init --here")
+    made, kept = _written(folder, called)
+    if options.json:
+        output.show_json({"folder": str(folder), "made": made, "kept": kept})
+        return
+    for file in kept:
+        click.echo(f"kept   {file}")
+    for file in made:
+        click.echo(f"wrote  {file}")
+    way = "" if name is None else f"cd {folder} && "
+    click.echo(f"\nIt runs as it is: {way}moot check && moot test && moot dev")
+
+
+def _written(folder: Path, called: str) -> tuple[list[str], list[str]]:
+    made, kept = [], []
+    for place, source in sorted(_starter()):
+        target = folder / place
+        text = source.read_text(encoding="utf-8").replace("{{name}}", called)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with target.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            kept.append(str(place))
+        else:
+            made.append(str(place))
+    return made, kept
+
+
+def _starter() -> list[tuple[Path, Traversable]]:
+    """Where each file of a new project goes, and what is in it."""
+    return _inside(files("moot.cli").joinpath("starter"), Path())
+
+
+def _inside(folder: Traversable, place: Path) -> list[tuple[Path, Traversable]]:
+    found: list[tuple[Path, Traversable]] = []
+    for item in folder.iterdir():
+        if item.is_dir():
+            found += _inside(item, place / item.name)
+        elif item.name.endswith(SUFFIX):
+            name = item.name.removesuffix(SUFFIX)
+            found.append((place / NAMES.get(name, name), item))
+    return found

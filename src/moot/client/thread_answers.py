@@ -1,0 +1,91 @@
+"""What is answered about threads."""
+
+from typing import Any
+
+from msgspec import field
+
+from moot.client.answers import Answer, Data
+
+
+class Convened(Answer, frozen=True):
+    run_id: str
+    thread_id: str
+    url: str = ""
+
+
+class ThreadView(Answer, frozen=True):
+    """A conversation as it stands. ``floor`` is there when the host leads it."""
+
+    thread_id: str
+    run_id: str
+    node_id: str
+    open: bool
+    title: str | None = None
+    turns: int = 0
+    last_sequence: int = -1
+    created_at: str = ""
+    updated_at: str = ""
+    participants: list[Data] = []
+    state: Data = {}
+    floor: Data | None = None
+
+    @property
+    def quiet(self) -> bool:
+        """Nobody will say anything until a person does."""
+        if not self.open or self.floor is None:
+            return True
+        over = self.floor.get("phase") == "over" or bool(self.floor.get("stopped"))
+        return over and not self.floor.get("speaking")
+
+
+class JoinToken(Answer, frozen=True):
+    """A key for one participant in one thread."""
+
+    key_id: str
+    thread_id: str
+    token: str
+    speaks_as: str = field(name="as")
+    expires_at: str = ""
+
+
+class Begun(Answer, frozen=True):
+    speech_id: str
+    thread_id: str
+    role: str = ""
+    speaker: str | None = field(default=None, name="from")
+    to: str | None = None
+
+
+class Line(Answer, frozen=True):
+    """A turn of a transcript, or with ``note`` what somebody did beside it."""
+
+    at: str
+    by: str
+    index: int | None = None
+    role: str | None = None
+    to: str | None = None
+    content: Any = None
+    model: str | None = None
+    via: str | None = None
+    edited_by: str | None = None
+    note: str | None = None
+
+
+class Minutes(Answer, frozen=True):
+    thread_id: str
+    run_id: str
+    title: str = ""
+    question: Any = None
+    opened_at: str = ""
+    closed_at: str | None = None
+    participants: list[Data] = []
+    decision: Data | None = None
+    outcome: Any = None
+    transcript: list[Line] = []
+
+
+class Imported(Answer, frozen=True):
+    run_id: str
+    thread_id: str
+    status: str
+    url: str = ""
