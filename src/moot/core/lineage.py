@@ -24,6 +24,9 @@ PLACE = ("parentRunId", "parentNodeId", "scopeId", "origin", "causationHostId")
 
 CHILD_FORKED = "moot.child.forked"
 
+#: edits that are events of their own; the others change how the run began
+SAID = frozenset({"variables", "turn", "decision", "answer"})
+
 
 def started(
     event: Event, fork: dict[str, Any], changes: dict[str, Any], parent: "Run | None"
@@ -44,6 +47,12 @@ def started(
         place = cause.rpartition(".")[2] if cause is not UNSET else ""
         cause = event_id(parent.run_id, int(place)) if place.isdigit() else UNSET
     return replace(event, payload={**said, **changes, "forkedFrom": fork}, causation_id=cause)
+
+
+def edited(run: "Run", place: int) -> bool:
+    """Whether whoever forked the run has said what stands there."""
+    edit = (run.forked_from or {}).get("edit", {})
+    return place == run.inherited and bool(SAID.intersection(edit.get("kinds", [])))
 
 
 def living(run: "Run") -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, field
 
-from moot.core import orchestration
+from moot.core import lineage, orchestration
 from moot.core.advance import failed
 from moot.core.conversation import Speaker
 from moot.core.definition import SUPERVISOR
@@ -88,8 +88,7 @@ class Seen(Struct):
     @property
     def edited(self) -> bool:
         """Whether whoever forked the run has said this."""
-        fork = self.run.forked_from or {}
-        return self.first == self.run.inherited and "edit" in fork
+        return lineage.edited(self.run, self.first)
 
     def as_told(self) -> NewEvent:
         """A fact that leads to nothing else."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import led, possible, told_start
+from moot.core import led, lineage, possible, told_start
 from moot.core.carrying import is_masked
 from moot.core.commands import Advance, Compute, Dispatch, decide
 from moot.core.comparison import CLOCKS, alike, said
@@ -91,7 +91,7 @@ class _Walk:
     def _decision(self, first: int) -> None:
         event = self.log[first]
         self._envelope(event)
-        edited = first == self.run.inherited and "edit" in (self.run.forked_from or {})
+        edited = lineage.edited(self.run, first)
         try:
             found = [] if edited else self._follows(event)
             if not found:
