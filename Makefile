@@ -10,7 +10,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 
 help:
 	@echo "make setup   install everything into $(VENV)"
-	@echo "make demo    start a server, watch one workflow run, stop"
+	@echo "make demo    watch a council of agents decide, offline"
 	@echo "make test    all checks and all tests"
 	@echo "make check   lint, format, types, import contracts"
 	@echo "make fmt     format and fix what can be fixed"

@@ -25,6 +25,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     workflows: str | None = None  #: MOOT_WORKFLOWS - a folder of definitions to register
     agents: str | None = None  #: MOOT_AGENTS - a folder of agents, one Markdown file each
     nodes: str | None = None  #: MOOT_NODES - a Python file of @node functions
+    tools: str | None = None  #: MOOT_TOOLS - a Python file of @tool functions, or a folder of them
+    allow_private_targets: bool = False  #: MOOT_ALLOW_PRIVATE_TARGETS - HTTP tools may reach inside
     conformance: bool = False  #: MOOT_CONFORMANCE - test nodes, mock providers and seams
     openwop_dir: str | None = None  #: MOOT_OPENWOP_DIR - published fixtures for --conformance
     max_body_bytes: int = 1_048_576  #: MOOT_MAX_BODY_BYTES
@@ -123,10 +125,23 @@ def bootstrap_key() -> str | None:
     return os.environ.get("MOOT_BOOTSTRAP_KEY") or None
 
 
+def agents_folder(settings: Settings) -> Path | None:
+    """What the setting names, or ``agents`` in this folder, which need not be there."""
+    usual = Path("agents")
+    if settings.agents:
+        return Path(settings.agents)
+    return usual if usual.is_dir() else None
+
+
+def with_defaults(**more: str) -> dict[str, str]:
+    """The environment for a child of this process; what is set in it already wins."""
+    return {**more, **os.environ}
+
+
 def client_environment() -> dict[str, str]:
     """What the command line reads: where the server is, with which key, how somebody works."""
     ours = ("MOOT_URL", "MOOT_KEY", "MOOT_DATABASE", "MOOT_DEBUG")
-    names = (*ours, "NO_COLOR", "VISUAL", "EDITOR")
+    names = (*ours, "NO_COLOR", "TERM", "VISUAL", "EDITOR")
     return {name: os.environ[name] for name in names if name in os.environ}
 
 

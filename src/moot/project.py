@@ -10,18 +10,20 @@ import msgspec
 from msgspec import Struct
 
 from moot.agents.models.entries import ModelEntry, Price
+from moot.agents.toolkit.entries import HttpEntry, McpEntry
 from moot.clock import Clock
 from moot.core.definition import nearest
 
 if TYPE_CHECKING:
     from moot.agents.models.book import Book
+    from moot.agents.toolkit.shelf import Shelf
     from moot.config import Settings
 
-SECTIONS = ("server", "limits", "models", "prices")
+SECTIONS = ("server", "limits", "models", "prices", "tools", "mcp")
 #: settings that bound something; all others stand under [server]
 LIMITS = re.compile(r"max_.*|rate_limit|queue_limit")
 #: settings that are paths, which are meant from where the file lies
-PATHS = ("database", "workflows", "agents", "nodes", "openwop_dir", "cassette")
+PATHS = ("database", "workflows", "agents", "nodes", "tools", "openwop_dir", "cassette")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 
 
@@ -32,6 +34,8 @@ class Project(Struct, frozen=True, kw_only=True):
     settings: dict[str, Any] = {}
     models: dict[str, ModelEntry] = {}
     prices: dict[str, Price] = {}
+    tools: dict[str, HttpEntry] = {}
+    mcp: dict[str, McpEntry] = {}
 
 
 class ProjectError(ValueError):
@@ -47,6 +51,32 @@ def book_of(
     ways = Ways(mode=settings.models_mode, cassette=settings.cassette, demo_wps=settings.demo_wps)
     project = found or Project()
     return Book(project.models, secret, clock, ways, project.prices)
+
+
+def shelf_of(
+    found: Project | None, settings: "Settings", secret: Callable[[str], str | None]
+) -> "Shelf":
+    """The tools of the project: functions, addresses, servers. Raises ValueError with the file."""
+    from moot.agents.toolkit import functions, http
+    from moot.agents.toolkit.mcp import McpServer
+    from moot.agents.toolkit.shelf import Shelf
+    from moot.net.outbound import Outbound
+
+    project = found or Project()
+    known = functions.from_entry_points()
+    for place in filter(None, (settings.nodes, settings.tools)):
+        for tool, source in functions.from_path(Path(place)).values():
+            functions.add(known, [tool], source)
+    outbound = Outbound(settings.allow_private_targets)
+    return Shelf(
+        known,
+        {
+            name: http.http_tool(name, each, outbound, secret)
+            for name, each in project.tools.items()
+        },
+        {name: McpServer(name, entry, secret) for name, entry in project.mcp.items()},
+        outbound,
+    )
 
 
 def read(file: Path, settings: type[Struct]) -> Project:
@@ -73,6 +103,8 @@ def parse(text: str, file: Path, settings: type[Struct]) -> Project:
         settings=_settings(found, settings, where),
         models=_tables(found.get("models", {}), ModelEntry, ("models",), where),
         prices=_tables(found.get("prices", {}), Price, ("prices",), where),
+        tools=_tables(found.get("tools", {}), HttpEntry, ("tools",), where),
+        mcp=_tables(found.get("mcp", {}), McpEntry, ("mcp",), where),
     )
 
 
@@ -107,11 +139,13 @@ def _tables(
         here = (*path, name)
         if not isinstance(table, dict):
             raise where.error(here, f"[{'.'.join(here)}] must be a table")
-        if path == ("models",) and not NAME.fullmatch(name):
+        if path != ("prices",) and not NAME.fullmatch(name):
             raise where.error(here, f"'{name}' is no name: use letters, digits, _ and -")
         tables[name] = _checked(table, kind, here, where)
         if kind is ModelEntry:
             _complete(tables[name], here, where)
+        elif isinstance(tables[name], HttpEntry | McpEntry) and (wrong := tables[name].problem()):
+            raise where.error((*here, wrong[0]), wrong[1])
     return tables
 
 

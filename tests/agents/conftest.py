@@ -1,10 +1,12 @@
-"""Models of every kind, behind a provider that is really spoken to."""
+"""Models of every kind, behind a provider that is really spoken to; and a shop for tools."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from agents_helpers import KEY, Waits
+from http_shop import Shop
 from stand_in import StandIn, stand_in
 
 from moot.agents.models.book import Book, Ways
@@ -42,3 +44,12 @@ async def book_of(provider: StandIn, waits: Waits) -> AsyncIterator[Any]:
     yield make
     for book in made:
         await book.aclose()
+
+
+@pytest.fixture
+async def shop() -> AsyncIterator[Shop]:
+    found = Shop()
+    server = await asyncio.start_server(found.serve, "127.0.0.1", 0)
+    found.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    yield found
+    server.close()

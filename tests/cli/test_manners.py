@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli_helpers import Cli
 
-from real_server import ROOT, ServerProcess, server_environment
+from real_server import ServerProcess, server_environment
 
 HEAVY = {"asyncio", "httpx2", "http.client", "msgspec", "rich", "apsw", "uvicorn", "yaml"}
 
@@ -109,6 +109,7 @@ def test_the_api_is_described_without_a_server(alone: Cli) -> None:
 
 
 def test_any_route_can_be_called(moot: Cli) -> None:
+    assert moot("run", "hello").code == 0
     assert json.loads(moot("api", "get", "v1/host/moot/runs?limit=1").out)["runs"]
     made = moot("api", "POST", "/v1/runs", "-d", "-", "-i", stdin='{"workflowId": "hello"}')
     assert made.out.startswith("HTTP/1.1 201")
@@ -129,15 +130,6 @@ def test_an_address_needs_no_http(moot: Cli, host: ServerProcess) -> None:
 def test_a_stream_is_passed_on_as_it_is(moot: Cli) -> None:
     [run_id] = moot("run", "hello", "-d").lines()
     assert "event: run.completed" in moot("api", "GET", f"/v1/runs/{run_id}/events").out
-
-
-def test_the_demo_runs_by_itself_and_leaves_its_database(alone: Cli) -> None:
-    samples = ROOT / "examples" / "flows"
-    done = alone("demo", "--workflows", samples)
-    assert done.code == 0
-    assert "run completed" in done.out
-    assert "moot serve demo/moot.db" in done.out
-    assert alone("db", "verify", "demo/moot.db").code == 0
 
 
 def test_the_doctor_finds_a_healthy_server(moot: Cli) -> None:

@@ -232,5 +232,6 @@ def test_the_examples_compile_and_say_what_they_are(path: Path) -> None:
     compiled(path.read_text(), path.name)
 
 
-def test_there_are_four_examples() -> None:
-    assert [path.stem for path in EXAMPLES] == ["hello", "order-intake", "release", "welcome"]
+def test_there_are_five_examples() -> None:
+    names = ["hello", "order-intake", "release", "research-brief", "welcome"]
+    assert [path.stem for path in EXAMPLES] == names

@@ -14,6 +14,8 @@ import pytest
 
 import moot
 from moot.agents.models.entries import ModelEntry
+from moot.agents.toolkit import functions
+from moot.agents.toolkit.entries import HttpEntry, McpEntry
 from moot.cli import moot as command_line
 from moot.config import Settings
 from moot.core.errors import MootError
@@ -70,7 +72,8 @@ def test_every_setting_is_on_its_page_with_its_default() -> None:
 
 
 def test_the_project_files_of_the_pages_are_read() -> None:
-    found = [parse(text, Path("moot.toml"), Settings) for page in ("models.md", "settings.md")
+    pages = ("models.md", "settings.md", "tools.md")
+    found = [parse(text, Path("moot.toml"), Settings) for page in pages
              for text in blocks(DOCS / page, "toml")]  # fmt: skip
     assert sorted(name for one in found for name in one.models) == ["rude", "work"]
     assert {"port": 7700, "database": "office.db", "max_depth": 8} in [o.settings for o in found]
@@ -79,6 +82,19 @@ def test_the_project_files_of_the_pages_are_read() -> None:
 def test_every_word_of_a_model_is_on_the_page_of_models() -> None:
     cells = {word.strip("` ") for row in rows(DOCS / "models.md") for word in row[0].split(",")}
     assert set(ModelEntry.__struct_fields__) <= cells
+
+
+def test_every_word_of_a_tool_is_on_the_page_of_tools() -> None:
+    cells = {word.strip("` ") for row in rows(DOCS / "tools.md") for word in row[0].split(",")}
+    assert {*HttpEntry.__struct_fields__, *McpEntry.__struct_fields__} <= cells
+
+
+def test_the_functions_of_the_page_are_tools(tmp_path: Path) -> None:
+    [text] = blocks(DOCS / "tools.md", "python")
+    file = tmp_path / "tools.py"
+    file.write_text(text)
+    found = {name: tool for name, (tool, _) in functions.from_path(file).items()}
+    assert found["set_price"].dangerous and found["price_history"].idempotent
 
 
 def commands(command: click.Command, path: str = "moot") -> Iterator[tuple[str, click.Command]]:

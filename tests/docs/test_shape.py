@@ -33,7 +33,7 @@ def test_no_file_and_no_function_is_too_long(file: Path) -> None:
 def test_what_can_be_imported_is_what_is_listed() -> None:
     assert moot.__all__ == [
         "ApiError", "AsyncClient", "Client", "Completed", "Failed", "NodeContext", "__version__",
-        "node",
+        "node", "tool",
     ]  # fmt: skip
     for name in moot.__all__:
         assert getattr(moot, name)

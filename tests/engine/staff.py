@@ -59,7 +59,7 @@ class Tools:
     def __init__(self, *tools: Usable) -> None:
         self._tools = {tool.name: tool for tool in tools}
 
-    def for_agent(self, agent: Agent) -> Toolbox:
+    async def for_agent(self, agent: Agent) -> Toolbox:
         return Toolbox({name: self._tools[name] for name in agent.tools if name in self._tools})
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from node_samples import TYPES
 
+from moot import user_files
 from moot.core.outcomes import Kind, NodeType
 from moot.engine.nodes import registry
 
@@ -125,7 +126,7 @@ def test_nothing_installed_gives_nothing() -> None:
 def test_packages_give_a_type_a_list_or_a_module(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    module = registry._module(written(tmp_path, GOOD))
+    module = user_files.module(written(tmp_path, GOOD))
     installed(
         monkeypatch,
         Entry("one", example("acme.one")),

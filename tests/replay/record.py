@@ -14,6 +14,7 @@ from replay_peers import elsewhere
 from replay_scenes import branches, caps, channels, effects, families, late, memories, pauses
 from replay_staff import deployed, staff
 from replay_story import Story
+from replay_votes import voted
 from replay_waits import (
     approvals,
     branched,
@@ -30,7 +31,7 @@ SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
     branches, channels, families, pauses, effects, caps, late, approvals, questions, council,
     gathering, by_itself, waiting_child, paused_wait, supervisor, branched, elsewhere,
     agents, models, refusals,
-    memories, staff, deployed, led, interrupted,
+    memories, staff, deployed, led, interrupted, voted,
 )  # fmt: skip
 
 

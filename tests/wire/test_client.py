@@ -235,7 +235,6 @@ def test_an_artifact_is_read(client: OpenwopClient, api: Api) -> None:
 
 #: what the client treats as "this host does not have it"
 ABSENT: list[Callable[[OpenwopClient], Any]] = [
-    lambda client: client.agents_list(),
     lambda client: client.agents_get("x"),
     lambda client: client.list_annotations("x"),
     lambda client: client.content_list_pages(),
@@ -247,6 +246,13 @@ ABSENT: list[Callable[[OpenwopClient], Any]] = [
 @pytest.mark.parametrize("ask", ABSENT, ids=range(len(ABSENT)))
 def test_what_is_not_offered_reads_as_none(client: OpenwopClient, ask: Any) -> None:
     assert ask(client) is None
+
+
+def test_the_client_reads_the_inventory_of_agents(client: OpenwopClient, api: Api) -> None:
+    assert api.post("/v1/host/moot/agents", {"name": "listed"}).status_code == 201
+    found = client.agents_list()
+    assert "local.agents.listed" in str(found)
+    assert "local.agents.listed" in str(client.agents_get("local.agents.listed"))
 
 
 def test_a_replay_is_made_and_a_branch_is_refused_as_not_implemented(

@@ -112,7 +112,12 @@ def test_any_content_type_is_fine_with_a_key(api: Api) -> None:
 
 @pytest.mark.parametrize(
     "asked",
-    [{"mode": "eval"}, {"mode": "live"}, {"evalSuiteRef": "x"}, {"agentId": "host:someone"}],
+    [
+        {"mode": "eval"},
+        {"mode": "live"},
+        {"evalSuiteRef": "x"},
+        {"mode": "eval", "agentId": "host:a"},
+    ],
 )
 def test_evaluation_is_not_provided(api: Api, asked: Any) -> None:
     answer = api.post("/v1/runs", {"workflowId": "conformance-noop", **asked})
@@ -986,7 +991,7 @@ ABSENT = [
     ("PUT", "/v1/host/workspace/files/a"),
 ]
 MISSING = [
-    "/v1/runs/nobody/ancestry", "/v1/runs/nobody:diff?against=x", "/v1/agents", "/v1/tools",
+    "/v1/runs/nobody/ancestry", "/v1/runs/nobody:diff?against=x", "/v1/tools",
     "/v1/runs/nobody/eval-summary", "/v1/packs", "/v1/audit/verify", "/v1/webhooks",
 ]  # fmt: skip
 

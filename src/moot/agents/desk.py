@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from moot.core.participation import Policy, Task
+from moot.core.trace import Trace
 from moot.core.turn_inputs import TurnInputs
 
 #: in a conversation a member's task; ``work`` is a piece of work, ``decide`` a supervisor's turn
@@ -135,6 +136,9 @@ class Desk(Protocol):
     ) -> Any:
         """The outcome of ``call``, recorded once and never made again. ``key`` is recorded beside
         it. A failure that was recorded is raised as what it was: a ModelError keeps its code."""
+
+    def trace(self, name: str) -> Trace:
+        """Where the call of this name stands in the trace of the run."""
 
     async def noted(self, type_: str, payload: dict[str, Any]) -> None:
         """That the work begins, which prompt there is, that the work is done."""

@@ -43,7 +43,7 @@ Resolve = Callable[[Assignment], Awaitable[Found | None]]
 
 
 class Tools(Protocol):
-    def for_agent(self, agent: Agent) -> Toolbox: ...
+    async def for_agent(self, agent: Agent) -> Toolbox: ...
 
 
 class Invoker:
@@ -57,7 +57,7 @@ class Invoker:
         found = await self._resolve(assignment)
         if found is None:
             return None
-        toolbox = self._tools.for_agent(found.agent).only(assignment.tools)
+        toolbox = (await self._tools.for_agent(found.agent)).only(assignment.tools)
         return await _Work(self._book, found, assignment, desk, toolbox).done()
 
 

@@ -147,3 +147,14 @@ def _line_of(head: str, key: str) -> int:
         ):
             return number
     return 0
+
+
+def line_of_tool(text: str, reference: str) -> int:
+    """The line of an agent's file in which a tool is named."""
+    head, first, _ = _split(text)
+    start = _line_of(head, "tools")
+    word = re.compile(rf"(?<![\w:/*-]){re.escape(reference)}(?![\w:/*-])")
+    for number, line in enumerate(head.splitlines()[start:], start=start):
+        if word.search(line):
+            return first + number
+    return first + start

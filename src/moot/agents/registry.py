@@ -2,14 +2,21 @@
 
 import re
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from moot.agents.manifest import MANIFEST_ID, Agent, ManifestProblem, from_markdown
+from moot.agents.manifest import (
+    MANIFEST_ID,
+    Agent,
+    ManifestProblem,
+    from_markdown,
+    line_of_tool,
+)
 from moot.clock import Clock
 from moot.core.definition import nearest
-from moot.core.errors import NotFound
+from moot.core.errors import NotFound, Unprocessable
 from moot.store.protocol import Record, RecordStore
 
 KIND = "agent"
@@ -20,11 +27,15 @@ MOST_CACHED = 4096
 _decode = msgspec.json.Decoder(Agent).decode
 
 
+#: a tool as an agent names it -> why nobody can be given it
+Lacks = Callable[[str], str | None]
+
+
 class Agents:
     """Who there is. The newest version of a name is the one that speaks."""
 
-    def __init__(self, store: RecordStore, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: RecordStore, clock: Clock, lacks: Lacks = lambda _: None) -> None:
+        self._store, self._clock, self._lacks = store, clock, lacks
         self._known: OrderedDict[tuple[str, str], Agent] = OrderedDict()
 
     async def find(self, tenant: str, name: str) -> Agent | None:
@@ -86,10 +97,16 @@ class Agents:
         return await self._store.record_history(tenant, KIND, name)
 
     async def put(self, tenant: str, agent: Agent, by: str) -> bool:
-        """Whether it is another version than before."""
+        """Whether it is another version than before. Raises Unprocessable for a tool that nobody
+        can be given."""
         known = await self.find(tenant, agent.name)
         if known == agent:
             return False
+        for reference in agent.tools:
+            if problem := self._lacks(reference):
+                raise Unprocessable(
+                    f"Agent {agent.name}: {problem}.", field="tools", tool=reference
+                )
         await self._write(tenant, agent, by, gone=False)
         self._keep(tenant, agent)
         return True
@@ -120,16 +137,32 @@ class Agents:
             self._known.popitem(last=False)
         return agent
 
+    def _check_tools(self, agent: Agent, text: str) -> None:
+        for reference in agent.tools:
+            if problem := self._lacks(reference):
+                raise ManifestProblem(problem, line_of_tool(text, reference))
+
     async def load(self, tenant: str, folder: Path) -> list[str]:
         """Takes in every ``*.md`` that is right; says of the others what is wrong, and where."""
-        problems = []
-        for file in sorted(folder.glob("*.md")):
+        found, problems = in_folder(folder)
+        for file, agent in found.items():
             try:
-                agent = from_markdown(file.read_text(encoding="utf-8"), file.stem)
+                self._check_tools(agent, (folder / file).read_text(encoding="utf-8"))
             except ManifestProblem as problem:
-                problems.append(f"{file.name}:{problem.line}: {problem.message}")
-            except (OSError, UnicodeDecodeError) as error:
-                problems.append(f"{file.name}: {error}")
+                problems.append(f"{file}:{problem.line}: {problem.message}")
             else:
-                await self.put(tenant, agent, by=f"file:{file.name}")
+                await self.put(tenant, agent, by=f"file:{file}")
         return problems
+
+
+def in_folder(folder: Path) -> tuple[dict[str, Agent], list[str]]:
+    """The agents of a folder by file, and what is wrong with the other files: ``file:line: …``."""
+    found, problems = {}, []
+    for file in sorted(folder.glob("*.md")):
+        try:
+            found[file.name] = from_markdown(file.read_text(encoding="utf-8"), file.stem)
+        except ManifestProblem as problem:
+            problems.append(f"{file.name}:{problem.line}: {problem.message}")
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(f"{file.name}: {error}")
+    return found, problems

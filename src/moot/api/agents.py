@@ -20,7 +20,7 @@ def entry(agent: Agent) -> dict[str, Any]:
         "modelClass": agent.model_class,
         "packName": PACK,
         "packVersion": agent.version,
-        "toolAllowlist": [f"openwop:{name}" for name in agent.tools],
+        "toolAllowlist": [name if ":" in name else f"openwop:{name}" for name in agent.tools],
         "hasHandoffSchemas": False,
         "confidenceThreshold": agent.confidence,
     }

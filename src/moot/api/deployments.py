@@ -21,9 +21,11 @@ SCOPES = {
 
 
 async def change(request: Request) -> Reply:
+    agent_id = request.params["agent_id"]
+    await request.services.agents.must_be(request.caller.tenant, agent_id)
     asked = await request.read(Change)
     require(request.caller, SCOPES[asked.transition])
-    found, run_id = await applied(request, request.params["agent_id"], asked)
+    found, run_id = await applied(request, agent_id, asked)
     headers = {"Location": f"/v1/runs/{run_id}"}
     return Reply(shown(found, asked.version), 200, headers)
 

@@ -11,6 +11,13 @@ from moot.core.decisions import Decision, read
 from moot.core.events import Event
 from moot.core.waiting import Conversation
 
+#: what minutes tell of a member beside its id
+PROFILE = ("name", "role", "model")
+
+
+#: who takes part -> that
+People = dict[str, dict[str, str]]
+
 
 class Line(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """A turn, or a sentence about what somebody did."""
@@ -49,17 +56,19 @@ async def gather(
 ) -> Minutes:
     """From the events of the run, those of this conversation."""
     found = Minutes(thread_id=thread_id, run_id=run_id)
-    people: dict[str, None] = {}
+    people: People = {}
     async for event in log:
         said = event.payload
         if said.get("conversationId") == talk.conversation_id:
             _take(found, event, said, people)
-    known = {member["agentId"] for member in found.participants}
-    found.participants += [{"agentId": name} for name in people if name not in known]
+    named = [member["agentId"] for member in found.participants]
+    found.participants += [{"agentId": name} for name in people if name not in named]
+    for member in found.participants:
+        member |= people.get(member["agentId"], {})
     return found
 
 
-def _take(found: Minutes, event: Event, said: dict[str, Any], people: dict[str, None]) -> None:
+def _take(found: Minutes, event: Event, said: dict[str, Any], people: People) -> None:
     match event.type:
         case "conversation.opened":
             found.opened_at = event.timestamp
@@ -76,8 +85,14 @@ def _take(found: Minutes, event: Event, said: dict[str, Any], people: dict[str, 
             found.decision = read(said.get("outcome"))
             found.outcome = None if found.decision else said.get("outcome")
             _turn(found, event, said.get("finalTurn"), people)
+        case "moot.participation.set":
+            _introduce_all(people, said.get("members"))
+        case "moot.vote.called":
+            _note(found, event, str(said.get("by")), f"put to the vote: {said.get('decision')}")
+        case "moot.participation.continued":
+            _note(found, event, str(said.get("by")), "let it go on")
         case "moot.participant.joined":
-            people[str(said.get("participantId"))] = None
+            _introduce(people, said.get("participantId"), said.get("profile"))
             _note(found, event, str(said.get("by")), f"invited {said.get('participantId')}")
         case "moot.participant.left":
             _note(found, event, str(said.get("by")), f"uninvited {said.get('participantId')}")
@@ -87,13 +102,25 @@ def _take(found: Minutes, event: Event, said: dict[str, Any], people: dict[str, 
             pass
 
 
-def _turn(found: Minutes, event: Event, said: Any, people: dict[str, None]) -> None:
+def _introduce_all(people: People, members: Any) -> None:
+    for member in members if isinstance(members, list) else []:
+        _introduce(people, _object(member).get("agentId"), _object(member).get("profile"))
+
+
+def _introduce(people: People, name: Any, profile: Any) -> None:
+    """How somebody is called, what for, and which model speaks for it."""
+    said = _object(profile)
+    known = {key: str(said[key]) for key in PROFILE if said.get(key)}
+    people.setdefault(str(name), {}).update(known)
+
+
+def _turn(found: Minutes, event: Event, said: Any, people: People) -> None:
     """A log that was brought along may say it in odd ways; it is told all the same."""
     turn = _object(said)
     model = _object(_object(turn.get("agent")).get("model"))
     by = str(turn.get("speakerId") or turn.get("from"))
     if turn.get("role") != "system":
-        people[by] = None
+        people.setdefault(by, {})
     found.transcript.append(
         Line(
             at=event.timestamp,

@@ -2,8 +2,9 @@
 
 import re
 from html import escape
+from typing import Any
 
-from moot.api.minutes import Line, Minutes, text_of
+from moot.api.minutes import PROFILE, Line, Minutes, text_of
 from moot.core.decisions import Decision
 
 #: what would end a line, or move a terminal
@@ -32,8 +33,14 @@ def _title(minutes: Minutes) -> str:
     return minutes.title or text_of(minutes.question)
 
 
+def _participant(member: dict[str, Any]) -> str:
+    """``host:ada (Ada, skeptic, demo)``"""
+    about = ", ".join(str(member[key]) for key in PROFILE if member.get(key))
+    return f"{member['agentId']} ({about})" if about else str(member["agentId"])
+
+
 def _md_facts(minutes: Minutes) -> list[str]:
-    names = ", ".join(_plain(member["agentId"]) for member in minutes.participants)
+    names = ", ".join(_plain(_participant(member)) for member in minutes.participants)
     thread = minutes.thread_id.replace("`", "'")
     facts = [f"- Thread: `{thread}`", f"- Opened: {minutes.opened_at}"]
     facts.append(f"- Closed: {minutes.closed_at or 'still open'}")
@@ -98,7 +105,7 @@ STYLE = (
 
 def html(minutes: Minutes) -> str:
     title = escape(_title(minutes))
-    names = ", ".join(escape(member["agentId"]) for member in minutes.participants)
+    names = ", ".join(escape(_participant(member)) for member in minutes.participants)
     parts = [
         "<!doctype html>",
         f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',

@@ -18,7 +18,6 @@ from moot.agents.desk import Invoke, nobody
 from moot.agents.invoke import Invoker
 from moot.agents.models.book import Book
 from moot.agents.registry import Agents
-from moot.agents.tools import NoTools
 from moot.api import tokens
 from moot.api.app import App
 from moot.api.auth import DEFAULT_TENANT, LIVE_PREFIX, hash_of, new_key
@@ -27,7 +26,7 @@ from moot.api.folder import register_folder
 from moot.api.http import Http
 from moot.api.services import Services
 from moot.clock import Clock, SystemClock
-from moot.config import Settings, bootstrap_key, peer_key, peers_of, project, secret
+from moot.config import Settings, agents_folder, bootstrap_key, peer_key, peers_of, project, secret
 from moot.core.errors import MootError
 from moot.core.outcomes import NodeType
 from moot.core.starting import Limits
@@ -36,7 +35,7 @@ from moot.engine.host import Host
 from moot.engine.nodes import registry
 from moot.engine.nodes.mock_ai import Programs
 from moot.engine.peer_calls import Peer
-from moot.project import book_of
+from moot.project import book_of, shelf_of
 from moot.store.protocol import Store
 from moot.store.sqlite import SqliteStore
 
@@ -53,10 +52,12 @@ async def build(
 ) -> Services:
     """Everything but the listener; the models are the project's unless others are given."""
     programs = Programs()
-    agents = Agents(store, clock)
+    found = project()
+    shelf = shelf_of(found, settings, secret)
+    agents = Agents(store, clock, shelf.problem)
     deployments = Deployments(store, clock, agents)
-    book = book or book_of(project(), settings, secret, clock)
-    invoker = Invoker(book, deployments.resolve, NoTools())
+    book = book or book_of(found, settings, secret, clock)
+    invoker = Invoker(book, deployments.resolve, shelf)
     types = node_types(settings, programs, invoker)
     flows = Flows(store, types, clock, agents=agents.worker)
     limits = Limits(
@@ -68,14 +69,15 @@ async def build(
     )
     host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities, invoker)
     services = Services(settings, host, store, clock, agents, deployments, programs)
+    services.tools, services.book = shelf, book
     fresh = clock.new_secret("").encode()
     services.token_secret = await store.secret(tokens.SECRET_NAME, fresh)
     await meet(services)
     await first_key(services)
     if settings.conformance:
         services.fixtures = await seed(services)
-    if settings.agents:
-        for problem in await agents.load(DEFAULT_TENANT, Path(settings.agents)):
+    if (folder := agents_folder(settings)) is not None:
+        for problem in await agents.load(DEFAULT_TENANT, folder):
             log.warning("An agent's file was left out: %s", problem)
     if settings.workflows:
         for problem in await register_folder(services, Path(settings.workflows)):
@@ -162,7 +164,7 @@ class Server:
             relax_collector()
             await self._listen(services)
         finally:
-            await services.host.aclose()
+            await services.aclose()
             if len(services.host.tasks):
                 # A node swallows its cancellation. Everything is on disk: leave without it.
                 logging.shutdown()

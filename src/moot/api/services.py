@@ -1,7 +1,9 @@
 """What the handlers work with, made once when the server starts."""
 
 from moot.agents.deployments import Deployments
+from moot.agents.models.book import Book
 from moot.agents.registry import Agents
+from moot.agents.toolkit.shelf import Shelf
 from moot.api.auth import Keyring
 from moot.api.limits import RateLimit
 from moot.api.turns import Turns
@@ -28,6 +30,10 @@ class Services:
         self.keyring = Keyring(store, clock)
         self.rate = RateLimit(settings.rate_limit, clock)
         self.turns = Turns()
+        #: what agents can be given to use
+        self.tools = Shelf()
+        #: the models agents speak through; set where agents speak
+        self.book: Book | None = None
         #: signs links to open questions; set when the store is open
         self.token_secret = b""
         #: published fixtures that really run here (only with --conformance)
@@ -38,3 +44,10 @@ class Services:
         self.councils: dict[tuple[str, str], str] = {}
         #: what tests have told the mock model to say (only with --conformance)
         self.programs = programs or Programs()
+
+    async def aclose(self) -> None:
+        """Finish what was accepted, then let go of everything outside."""
+        await self.host.aclose()
+        await self.tools.aclose()
+        if self.book is not None:
+            await self.book.aclose()

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from moot.api import interrupts
 from moot.api.auth import LIVE_PREFIX, new_key
+from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core import rosters
 from moot.core.commands import Command
@@ -21,11 +22,11 @@ from moot.core.errors import (
     RunNotFound,
 )
 from moot.core.events import iso
-from moot.core.participation import Floor, Policy
+from moot.core.participation import Policy
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.starting import StartRun
-from moot.core.thread import ThreadState, full_name
+from moot.core.thread import full_name
 from moot.core.threads import Control
 from moot.core.waiting import THREAD, Conversation, thread_id
 from moot.engine.built_in import TALK
@@ -64,6 +65,8 @@ class Close(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     decision: str | dict[str, Any] | None = None
     outcome: Any = None
     turn: dict[str, Any] | None = None
+    #: the members vote on the decision first; it is closed when they have
+    vote: bool = False
 
 
 class Steer(
@@ -131,12 +134,8 @@ async def _led(request: Request, asked: Convene, members: list[dict[str, Any]]) 
             raise BadRequest(
                 "The moderator must be among the participants.", field="moderator", roster=names
             )
-    profiles = {}
-    for name in names:
-        agent = await request.services.agents.find(request.caller.tenant, name[5:])
-        if agent is not None:
-            profiles[name] = {"name": agent.called, "role": agent.role, "model": agent.model}
     led = replace(policy, limits=limits, moderator=moderator)
+    profiles = await _profiles(request, names)
     return {"participation": msgspec.to_builtins(led), "profiles": profiles}
 
 
@@ -181,88 +180,12 @@ async def read(request: Request) -> Reply:
     return Reply(shown(run, talk))
 
 
-def shown(run: Run, talk: Conversation) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "threadId": thread_id(run, talk),
-        "runId": run.run_id,
-        "nodeId": talk.node_id,
-        "title": run.inputs.get("title") or run.inputs.get("question"),
-        "open": talk.open,
-        "turns": talk.turns,
-        "lastSequence": talk.last_seq,
-        "createdAt": iso(talk.opened_at * 1000),
-        "updatedAt": iso(run.updated_at * 1000),
-        "state": state_of(talk.state),
-    }
-    if talk.roster is not None:
-        body["participants"] = [{"agentId": name} for name in talk.roster]
-    if talk.floor is not None:
-        body["floor"] = floor_of(talk.floor)
-    return body
-
-
-def floor_of(floor: Floor) -> dict[str, Any]:
-    """Who is next, how far it is, what it has cost."""
-    return {
-        "mode": floor.policy.mode,
-        "phase": floor.phase,
-        "round": min(floor.round, floor.policy.rounds),
-        "rounds": floor.policy.rounds,
-        "moderator": floor.policy.moderator,
-        "members": {name: member.profile for name, member in floor.members.items()},
-        "speaking": [
-            {
-                "wakeId": wake_id,
-                "agentId": wake.agent,
-                "task": wake.task,
-                "since": iso(wake.since * 1000),
-            }
-            for wake_id, wake in floor.wakes.items()
-        ],
-        "stopped": floor.stopped,
-        "spent": msgspec.to_builtins(floor.spent),
-        "limits": msgspec.to_builtins(floor.policy.limits),
-        "proposal": floor.proposal,
-        "votes": floor.votes,
-        "held": [{"held": name, "turn": turn} for name, turn in floor.held.items()],
-    }
-
-
-def state_of(state: ThreadState) -> dict[str, Any]:
-    """The folded controls, as Agent Bridge writes them."""
-    return {
-        "paused": state.paused,
-        "muted": sorted(state.muted),
-        "mutedUntil": {
-            name: iso(until * 1000) for name, until in sorted(state.muted.items()) if until
-        },
-        "prodded": state.prodded,
-        "done": state.done,
-        "ttl_until": iso(state.ttl_until * 1000) if state.ttl_until is not None else None,
-        "discussion": state.discussion,
-        "allow_agent_mentions": state.allow_agent_mentions,
-        "invited_auto": state.invited_auto,
-        "participants": {
-            "invited": [
-                {
-                    "id": name,
-                    "profile": member.profile,
-                    "invited_by": member.invited_by,
-                    "invited_at": iso(member.invited_at * 1000),
-                    "from_turn": member.from_turn,
-                }
-                for name, member in state.members.items()
-            ]
-        },
-    }
-
-
 async def steer(request: Request) -> Reply:
     run, talk = await place(request)
     asked = await request.read(Steer)
     command = Control(
         node_id=talk.node_id,
-        content=asked.content,
+        content=await _introduced(request, asked.content),
         who=interrupts.speaker(request),
         at=request.services.clock.millis(),
         sender=None if asked.from_ is UNSET else asked.from_,
@@ -270,9 +193,34 @@ async def steer(request: Request) -> Reply:
     return await _act(request, run, talk, command)
 
 
+async def _introduced(request: Request, content: dict[str, Any]) -> dict[str, Any]:
+    """Who is invited is known by name, role and model when it is an agent of this host."""
+    asked = content.get("invite")
+    asked = {"participant_id": asked} if isinstance(asked, str) else asked
+    if not isinstance(asked, dict) or not isinstance(asked.get("participant_id"), str):
+        return content
+    name, given = full_name(asked["participant_id"]), asked.get("profile")
+    known = await _profiles(request, [name])
+    if name not in known:
+        return content
+    profile = {**known[name], **(given if isinstance(given, dict) else {})}
+    return {**content, "invite": {**asked, "profile": profile}}
+
+
+async def _profiles(request: Request, names: list[str]) -> dict[str, dict[str, Any]]:
+    found = {}
+    for name in names:
+        agent = await request.services.agents.find(request.caller.tenant, name[5:])
+        if name.startswith("host:") and agent is not None:
+            found[name] = {"name": agent.called, "role": agent.role, "model": agent.model}
+    return found
+
+
 async def close(request: Request) -> Reply:
     run, talk = await place(request)
     asked = await request.read(Close)
+    if asked.vote:
+        return await _act(request, run, talk, _vote_first(request, talk, asked))
     value: dict[str, Any] = {"operation": "close", "outcome": asked.outcome}
     if asked.decision is not None:
         value["decision"] = asked.decision
@@ -286,6 +234,20 @@ async def close(request: Request) -> Reply:
         at=request.services.clock.millis(),
     )
     return await _act(request, run, talk, command)
+
+
+def _vote_first(request: Request, talk: Conversation, asked: Close) -> Control:
+    if isinstance(asked.decision, dict) or asked.outcome is not None or asked.turn is not None:
+        raise BadRequest("With vote a close has a decision of text and nothing else.", field="vote")
+    said: dict[str, Any] = {"close": True}
+    if asked.decision is not None:
+        said["decision"] = asked.decision
+    return Control(
+        node_id=talk.node_id,
+        content={"vote": said},
+        who=interrupts.speaker(request),
+        at=request.services.clock.millis(),
+    )
 
 
 async def _act(request: Request, run: Run, talk: Conversation, command: Command) -> Reply:

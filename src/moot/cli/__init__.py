@@ -8,9 +8,12 @@ import click
 from moot import __version__
 from moot.cli import output
 from moot.cli.about import openapi, version
+from moot.cli.agent import agent
 from moot.cli.answer import answer, approve, reject
 from moot.cli.api import api
+from moot.cli.ask import ask
 from moot.cli.check import check
+from moot.cli.convene import convene
 from moot.cli.db import db
 from moot.cli.demo import demo
 from moot.cli.dev import dev
@@ -28,14 +31,16 @@ from moot.cli.run import run
 from moot.cli.serve import serve
 from moot.cli.test import test
 from moot.cli.thread import thread
+from moot.cli.tools import tools
 from moot.cli.tree import tree
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.watch import watch
 from moot.cli.why import why
 
 COMMANDS = (
-    demo, serve, dev, run, fork, replay, diff, tree, why, inbox, approve, reject, answer, thread,
-    flow, memory, models, key, db, doctor, api, openapi, version,
-    init, check, test,
+    demo, init, serve, dev, convene, ask, watch, run, fork, replay, diff, tree, why, inbox, approve,
+    reject, answer, thread, flow, agent, check, test, memory, models, tools, key, db, doctor, api,
+    openapi, version,
 )  # fmt: skip
 
 

@@ -9,8 +9,10 @@ from moot.cli.client import Api, path_of, to_write
 from moot.cli.inputs import read, value_of
 from moot.cli.options import Options, talks
 from moot.cli.questions import (
+    FLOOR,
     Question,
     find,
+    from_the_floor,
     is_decision,
     is_talk,
     still_open,
@@ -100,7 +102,29 @@ def _decide(
         raise Trouble(
             f"{title(question)} wants words, not a decision: {way_to_answer(question)}", Exit.USAGE
         )
-    _send(options, api, question, value, said)
+    if from_the_floor(question):
+        _steer(options, api, question, value, said)
+    else:
+        _send(options, api, question, value, said)
+
+
+def _steer(
+    options: Options, api: Api, question: Question, value: dict[str, Any], said: str
+) -> None:
+    """A member of a conversation waits: the word goes to the conversation."""
+    word = FLOOR[question["kind"]].get(value["action"])
+    if word is None or set(value) - {"action", "voter"}:
+        raise Trouble(f"{title(question)} takes a yes or a no, nothing else.", Exit.USAGE)
+    run_id, place = question["runId"], question["askedBy"]
+    name = place if place.startswith(f"{run_id}:") else run_id
+    body: dict[str, Any] = {"content": {word: question["id"].split(":", 2)[2]}}
+    if "voter" in value:
+        body["from"] = value["voter"]
+    reply = api.post(path_of("v1", "host", "moot", "threads", name, "controls"), body)
+    if options.json:
+        output.show_json({**reply, "kind": question["kind"], "question": question["question"]})
+        return
+    click.echo(f"{said} {title(question)}.")
 
 
 @click.command()

@@ -181,6 +181,23 @@ def models(where: Place, settings: "Settings") -> Finding:
     return "ok", ", ".join(["demo (offline, no key)", *entries])
 
 
+def tools(where: Place, settings: "Settings") -> Finding:
+    """Whether tools can be loaded, and have what they need; none of them is used."""
+    from moot.cli.tool_check import lacking
+    from moot.config import project, secret
+    from moot.project import shelf_of
+
+    found = project()
+    try:
+        shelf = shelf_of(found, settings, secret)
+    except ValueError as error:
+        return "problem", str(error)
+    wrong = lacking(found, settings, shelf)
+    if wrong:
+        return "problem", "; ".join(wrong)
+    return "ok", ", ".join(shelf.names) or "none"
+
+
 def _missing(name: str, entry: "ModelEntry") -> str | None:
     """What a model lacks, and the way out."""
     from importlib.util import find_spec
@@ -203,6 +220,23 @@ def _missing(name: str, entry: "ModelEntry") -> str | None:
         why = (error.strerror or str(error)).lower()
         return f"{url}: {why} → start it, or: moot models remove {name}"
     return None
+
+
+def agents(where: Place, settings: "Settings") -> Finding:
+    """Whether the files of agents can be read; a mistake is named by file and line."""
+    from moot.agents.registry import in_folder
+    from moot.config import agents_folder
+
+    folder = agents_folder(settings)
+    if folder is None:
+        return "ok", "no folder of agents; write agents/NAME.md to have one"
+    if not folder.is_dir():
+        return "problem", f"there is no folder {folder}; make it, or change MOOT_AGENTS"
+    found, problems = in_folder(folder)
+    if problems:
+        return "problem", "; ".join(f"{folder}/{problem}" for problem in problems)
+    names = ", ".join(agent.name for agent in found.values())
+    return "ok", f"{folder}: {names or 'no *.md files'}"
 
 
 def _against_schema(document: Any, settings: "Settings") -> list[str] | None:
@@ -265,4 +299,6 @@ def _is_near(url: str) -> bool:
     return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
-CHECKS = (python, sqlite, store, key, disk, clock, port, models, discovery, peers)
+CHECKS = (
+    python, sqlite, store, key, disk, clock, port, models, tools, agents, discovery, peers,
+)  # fmt: skip

@@ -1,85 +1,165 @@
-"""``moot demo``: a server, one run on the screen as it happens, and a clean end."""
+"""``moot demo``: a council of the offline model on the screen, from its question to its minutes."""
 
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from moot.cli import output, quantities
 from moot.cli.options import Options, place
 from moot.cli.trouble import Exit, Trouble
 
-FLOW = "order-intake"
-INPUTS = {"customer": "Ada", "amount": 250}
+if TYPE_CHECKING:
+    from moot.cli.client import Api
+    from moot.cli.council import Council
+
+QUESTION = "Should a 4-person startup rewrite its billing service?"
+SEATS = ("ada", "bo", "cy")
+MODERATOR = "mo"
 STOP_SECONDS = 10
+#: words a second: to read along, and where nobody does
+AT_EASE, AT_ONCE = "24", "100"
 
 
 @click.command()
-@click.option("--folder", default="demo", show_default=True, help="Where its database goes.")
-@click.option("--workflows", metavar="DIR", help="The sample workflows [examples/flows].")
-def demo(folder: str, workflows: str | None) -> Exit:
-    """Start a server, watch one sample workflow run, stop the server. Needs nothing."""
-    from moot.cli.client import Client, to_write
-    from moot.cli.watching import Follower, show_end
+@click.option("--database", default="moot-demo.db", show_default=True, help="Where it is kept.")
+@click.option("--fresh", is_flag=True, help="Keep nothing; print the minutes.")
+@click.option("--no-prompt", is_flag=True, help="Only watch; type nothing.")
+def demo(database: str, fresh: bool, no_prompt: bool) -> Exit:
+    """Seat a council of demo agents and watch it decide. Needs no key and no network."""
+    if fresh:
+        with tempfile.TemporaryDirectory(prefix="moot-demo-") as folder:
+            return _shown(Path(folder) / "moot-demo.db", None, not no_prompt)
+    file = Path(database)
+    if not file.parent.is_dir():
+        raise click.UsageError(f"there is no folder {file.parent} for {file}; make it.")
+    return _shown(file, file.with_suffix(".md"), not no_prompt)
 
-    samples = Path(workflows) if workflows else _samples()
-    database = Path(folder) / "moot.db"
-    database.parent.mkdir(parents=True, exist_ok=True)
-    with _server(database, samples) as url:
-        options = Options()
-        options.server, options.database = url, str(database)
-        api, client = to_write(options), Client(place(options))
-        given = " ".join(f"--input {name}={value}" for name, value in INPUTS.items())
-        click.echo(f"\n$ moot run {FLOW} {given}")
-        run_id = api.post("/v1/runs", {"workflowId": FLOW, "inputs": INPUTS})["runId"]
-        end = Follower(api, client, run_id, as_json=False).follow(timeout=60)
-        show_end(api.get(f"/v1/runs/{run_id}"))
-    click.echo(f"\nThe server has stopped; the run is kept in {database}. To go on:\n")
-    program = Path(sys.argv[0]).name if Path(sys.argv[0]).stem == "moot" else "moot"
-    program = ".venv/bin/moot" if Path(".venv/bin/moot").exists() else program
-    for command, says in _next(program, database, samples):
-        click.echo(f"  {command:<64} {click.style(says, dim=True)}")
+
+def _shown(database: Path, minutes: Path | None, prompt: bool) -> Exit:
+    seen: list[Council] = []
+    try:
+        with _server(database) as address:
+            from moot.cli.client import to_write  # while the server starts
+
+            options = Options()
+            options.database = str(database)
+            options.server = address()
+            api = to_write(options)
+            seen.append(_seated(api, options, prompt))
+            end = seen[0].follow(-1)
+            _keep(api, seen[0].thread_id, minutes)
+    except KeyboardInterrupt:
+        turns = seen[0].turns if seen else 0
+        again = f" Resume: {_program()} serve {database}" if minutes else ""
+        click.echo(f"Stopping… {quantities.counted(turns, 'turn')} saved.{again}")
+        return Exit.OK
+    if minutes is not None:
+        _go_on(database, seen[0].thread_id)
     return end
 
 
-def _next(program: str, database: Path, samples: Path) -> tuple[tuple[str, str], ...]:
-    return (
-        (f"{program} run show @last --database {database}", "the run, read from the file"),
-        (f"{program} db verify {database}", "every byte of its log"),
-        (f"{program} serve {database} --workflows {samples}", "the server again"),
-        (f"{program} --help", "everything else"),
+def _seated(api: "Api", options: Options, prompt: bool) -> "Council":
+    from moot.cli.client import Client
+    from moot.cli.council import Council, threads
+
+    body = {"question": QUESTION, "participants": [*SEATS, MODERATOR], "moderator": MODERATOR,
+            "policy": {"rounds": 2, "vote": True, "close": "moderator"}}  # fmt: skip
+    thread_id = str(api.post("/v1/host/moot/councils", body)["threadId"])
+    thread = api.get(threads(thread_id))
+    _introduce(thread["floor"])
+    shown = prompt and sys.stdin.isatty()
+    return Council(api, Client(place(options)), thread, shown, mine=True)
+
+
+def _introduce(floor: dict[str, Any]) -> None:
+    members = floor["members"]
+    seats = " · ".join(
+        f"{profile['name']} ({profile['role']})"
+        for name, profile in members.items()
+        if name != floor["moderator"]
     )
+    moderator = members[floor["moderator"]]["name"]
+    click.echo(f'Seated a council of {len(SEATS)} on "{QUESTION}"')
+    click.echo(f"  {seats}   moderator: {moderator}\n")
 
 
-def _samples() -> Path:
-    for folder in (Path("examples/flows"), Path(__file__).parents[1] / "samples"):
-        if folder.is_dir():
-            return folder
-    raise Trouble("the sample workflows are not here; name their folder with --workflows.")
+def _keep(api: "Api", thread_id: str, minutes: Path | None) -> None:
+    from moot.cli.council import threads
+
+    path = f"{threads(thread_id, 'export')}?format=md"
+    answer = api.door.call("GET", path, None, {"Accept": "*/*"})
+    if minutes is None:
+        click.echo()
+        output.write(answer.body)
+    else:
+        minutes.write_bytes(answer.body)
+        click.echo(f"Minutes written to {minutes}.")
+
+
+def _go_on(database: Path, thread_id: str) -> None:
+    program, thread = _program(), output.short(thread_id)
+    click.echo("\nThe server has stopped; everything is kept. To go on:\n")
+    for command, says in (
+        (f"{program} serve {database}", "the server again; then, in another terminal:"),
+        (f'{program} convene "…" --with ada,bo,cy --database {database}', "a question of yours"),
+        (f"{program} watch {thread} --from-start --database {database}", "this council again"),
+        (f"{program} --help", "everything else"),
+    ):
+        click.echo(f"  {command:<68} {click.style(says, dim=True)}")
+
+
+def _program() -> str:
+    if Path(".venv/bin/moot").exists():
+        return ".venv/bin/moot"
+    return Path(sys.argv[0]).name if Path(sys.argv[0]).stem == "moot" else "moot"
 
 
 @contextmanager
-def _server(database: Path, samples: Path) -> Iterator[str]:
-    """A server of its own on a free port; its log goes to a file beside the database."""
+def _server(database: Path) -> Iterator[Callable[[], str]]:
+    """A server of its own on a free port, and how to learn its address once it listens; its log
+    goes to a file beside the database."""
+    from moot.config import with_defaults
+
+    samples = Path(__file__).parents[1] / "agents" / "samples"
     command = [sys.executable, "-m", "moot.cli", "serve", str(database)]
-    command += ["--port", "0", "--workflows", str(samples)]
-    log = database.with_name("server.log")
+    command += ["--port", "0", "--agents", str(samples)]
+    pace = with_defaults(MOOT_DEMO_WPS=AT_EASE if output.on_terminal() else AT_ONCE)
+    log = database.with_suffix(".log")
     with log.open("w") as errors:
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
-    assert child.stdout is not None
+        child = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=pace,
+            start_new_session=True,  # Ctrl-C is for the one who watches
+        )  # fmt: skip
     try:
-        banner = child.stdout.readline().strip()
-        if not banner:
-            raise Trouble(f"the server did not start; {log} says: {log.read_text().strip()}")
-        click.echo(banner)
-        yield next(word for word in banner.split() if word.startswith("http"))
+        yield lambda: _address(child, log, database)
     finally:
-        child.terminate()
-        try:
-            child.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
+        _stop(child)
+
+
+def _address(child: "subprocess.Popen[str]", log: Path, database: Path) -> str:
+    from moot import __version__
+
+    assert child.stdout is not None
+    banner = child.stdout.readline().strip()
+    if not banner:
+        raise Trouble(f"the server did not start; {log} says: {log.read_text().strip()}")
+    url = next(word for word in banner.split() if word.startswith("http"))
+    click.echo(f"moot {__version__} · {url} · data {database} · model: demo (offline, no key)")
+    return url
+
+
+def _stop(child: "subprocess.Popen[str]") -> None:
+    child.terminate()
+    try:
+        child.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+    if child.stdout is not None:
         child.stdout.close()

@@ -25,7 +25,7 @@ Stamps = dict[Path, int]
 @click.command()
 @server_options
 def dev(log_json: bool, **flags: Any) -> Exit:
-    """Serve, and start again whenever a workflow or node file changes."""
+    """Serve, and start again whenever a file of workflows, agents or nodes changes."""
     settings = settings_from(flags)
     refuse_taken_port(settings)
     return Watch(settings, ["--log-json"] if log_json else []).run()
@@ -71,7 +71,7 @@ class Watch:
 
         given = self._settings
         flags = [given.database, "--host", given.host, "--port", str(self._port)]
-        for name in ("workflows", "nodes"):
+        for name in ("workflows", "agents", "nodes"):
             if value := getattr(given, name):
                 flags += [f"--{name}", value]
         for name, url in peers_of(given).items():
@@ -81,10 +81,14 @@ class Watch:
 
 def stamps(settings: "Settings") -> Stamps:
     """When each watched file was last written."""
+    from moot.config import agents_folder
+
     found = []
     if settings.workflows:
         folder = Path(settings.workflows)
         found += [path for path in folder.rglob("*") if path.suffix in SUFFIXES]
+    if (agents := agents_folder(settings)) is not None:
+        found += agents.glob("*.md")
     if settings.nodes:
         found.append(Path(settings.nodes))
     return {path: stamp for path in found if (stamp := _stamp(path)) is not None}

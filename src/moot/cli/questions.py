@@ -11,7 +11,10 @@ from moot.cli.watching import FOR_A_PERSON
 INBOX = "/v1/host/moot/inbox"
 MOST = 1000
 #: what the protocol calls an action -> the command or option that takes it
-WORDS = {"accept": "approve", "edit-accept": "edit"}
+WORDS = {
+    "accept": "approve", "edit-accept": "edit", "allow": "approve", "deny": "reject",
+    "admit": "approve", "drop": "reject",
+}  # fmt: skip
 
 Question = dict[str, Any]
 
@@ -25,6 +28,8 @@ def find(api: Api, what: str, node: str | None) -> Question:
     """The one open question that is meant. What is only digits is a number of the inbox."""
     if what.isdecimal() or what.startswith("int_"):
         item = _numbered(api, int(what)) if what.isdecimal() else _named(api, what)
+        if from_the_floor(item):
+            return item
         return _of_node(api, item["runId"], node or item["nodeId"])
     run_id = resolve(api, what)
     if node is not None:
@@ -108,7 +113,17 @@ def still_open(api: Api, question: Question) -> Question | None:
 
 def is_decision(question: Question) -> bool:
     """Whether it takes a yes or a no, not words."""
-    return question["kind"] in ("approval", "low-confidence")
+    return question["kind"] in ("approval", "low-confidence", *FLOOR)
+
+
+#: kinds of items that a member of a conversation asks -> what the word of a person does
+FLOOR = {"tool": {"accept": "allow", "reject": "deny"},
+         "held-turn": {"accept": "admit", "reject": "drop"}}  # fmt: skip
+
+
+def from_the_floor(question: Question) -> bool:
+    """Whether it is asked beside the conversation itself: by a member that has the floor."""
+    return question["kind"] in FLOOR
 
 
 def is_talk(question: Question) -> bool:

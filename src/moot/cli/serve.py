@@ -19,6 +19,7 @@ OPTIONS = (
     click.option("--host", help="Address to listen on [127.0.0.1]."),
     click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 takes a free one [7666]."),
     click.option("--workflows", metavar="DIR", help="Register the workflows in this folder."),
+    click.option("--agents", metavar="DIR", help="Take in the agents in this folder [agents]."),
     click.option("--nodes", metavar="FILE", help="A Python file of @node functions."),
     click.option(
         "--peer", "peers", multiple=True, metavar="NAME=URL", help="A host to hand work to."
@@ -58,6 +59,8 @@ def settings_from(flags: dict[str, Any]) -> "Settings":
         raise click.UsageError(f"there is no folder {folder} for {settings.database}; make it.")
     if settings.workflows and not Path(settings.workflows).is_dir():
         raise click.UsageError(f"--workflows: there is no folder {settings.workflows}.")
+    if settings.agents and not Path(settings.agents).is_dir():
+        raise click.UsageError(f"--agents: there is no folder {settings.agents}.")
     if settings.nodes and not Path(settings.nodes).is_file():
         raise click.UsageError(f"--nodes: there is no file {settings.nodes}.")
     return settings

@@ -5,6 +5,7 @@ said already. Counters and references only; what was said stays in the log.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import UNSET
 
 from moot.core.events import Event
@@ -20,6 +21,12 @@ CALLED = "agent.toolCalled"
 RETURNED = "agent.toolReturned"
 HANDOFF = "agent.handoff"
 DECIDED = "agent.decided"
+#: it wants to use a tool that needs a person's word
+ASKED = "moot.tool.asked"
+#: what an approval is about when it is the use of a tool
+TOOL_CALL = "moot.toolCall"
+#: characters of its arguments that are shown with the question
+LONGEST_BRIEF = 300
 
 INVOKED = "agent.invocation.started"
 RESOLVED = "agent.promptResolved"
@@ -37,11 +44,34 @@ def took_over(run: "Run", agent: dict[str, Any] | None) -> None:
         run.agent = agent
 
 
-def ruled(node: "NodeState", answer: Any) -> None:
-    """A person has looked at the newest decision of the attempt, if it was that they looked at."""
-    taken = node.said.get(DECIDED, 0)
+def ruled(node: "NodeState", answer: Any) -> bool:
+    """A person has looked at the newest decision of the attempt, if it was that they looked at.
+    Whether it was the use of a tool instead: that is asked at once, and nothing goes on before."""
+    asked, taken = node.said.get(ASKED, 0), node.said.get(DECIDED, 0)
+    if asked and (newest := tool_ruling(asked - 1)) not in node.rulings:
+        node.rulings[newest] = answer
+        return True
     if taken:
         node.rulings[str(taken - 1)] = answer
+    return False
+
+
+def tool_ruling(nth: int) -> str:
+    """The name of what a person has said to the nth use of a tool."""
+    return f"tool:{nth}"
+
+
+def in_brief(arguments: Any) -> str:
+    """What a tool is to be given, short enough for a line."""
+    text = msgspec.json.encode(arguments).decode(errors="replace")
+    return text if len(text) <= LONGEST_BRIEF else f"{text[:LONGEST_BRIEF]} …"
+
+
+def asked(run: "Run", event: Event) -> None:
+    """An agent at a node waits for a person's word."""
+    node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
+    if node is not None:
+        node.said[ASKED] = node.said.get(ASKED, 0) + 1
 
 
 def bound(agent_id: str, channel: str | None) -> str:

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any
 
 from moot.core import canonical
-from moot.core.agency import CALLED, DECIDED, DELTA, HANDOFF, REASONED, RETURNED
+from moot.core.agency import ASKED, CALLED, DECIDED, DELTA, HANDOFF, REASONED, RETURNED
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.masking import MASK
@@ -137,6 +137,17 @@ def called(
     if given:
         payload |= {"inputs": given[0], "argsHash": canonical.digest(given[0])}
     return NewEvent(CALLED, payload, node_id, hints={"nth": call[0]})
+
+
+def asked(node_id: str, agent_id: str, tool: str, given: dict[str, Any], nth: int) -> NewEvent:
+    """A tool that a person has to agree to; what is secret has been taken out of ``given``."""
+    payload = {
+        "agentId": agent_id,
+        "toolName": tool,
+        "inputs": given,
+        "argsHash": canonical.digest(given),
+    }
+    return NewEvent(ASKED, payload, node_id, hints={"nth": nth})
 
 
 def returned(

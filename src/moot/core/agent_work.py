@@ -6,8 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from moot.core import escalations, interrupts, nodework
+from moot.core import escalations, interrupts, nodework, permissions
 from moot.core.agency import (
+    ASKED,
     CALLED,
     DECIDED,
     DELTA,
@@ -31,6 +32,11 @@ from moot.core.run import Run
 MOST_CALLS = 256
 MOST_DECISIONS = 256
 
+#: what an attempt says once
+TOLD = frozenset({*HANDLERS, ASKED})
+#: questions about tools are counted from here, those about decisions from 0
+TOOLS_FROM = 1000
+
 PINNED = frozenset({"node.started", "node.completed"})
 
 
@@ -38,10 +44,13 @@ def emit(run: Run, flow: Flow, said: Emit) -> list[NewEvent]:
     """Facts a node reports while it works. What the agent of the attempt has said before, ahead of
     a crash or of a question, is not said again."""
     state = nodework.at_work(run, said.node_id, said.attempt)
-    if state is None or not any(event.type in HANDLERS for event in said.events):
+    if state is None or not any(event.type in TOLD for event in said.events):
         return nodework.emit(run, flow, said)
     fresh = tuple(new for event in said.events if (new := _fresh(state, event)) is not None)
     found = nodework.emit(run, flow, replace(said, events=fresh))
+    for event in fresh:
+        if event.type == ASKED:
+            return [*found, *_permission(run, flow, said, event)]
     if flow.nodes[said.node_id].type.type_id == SUPERVISOR:
         return found  # what it is not sure of is held back with its turn
     for event in fresh:
@@ -56,7 +65,7 @@ def emit(run: Run, flow: Flow, said: Emit) -> list[NewEvent]:
 def _fresh(state: NodeState, event: NewEvent) -> NewEvent | None:
     """The event as it is recorded, or None when it has been. A command may be decided again, so
     the event itself stays as it is. Raises BadRequest for what cannot come now."""
-    if event.type not in HANDLERS:
+    if event.type not in TOLD:
         return event
     nth: int = (event.hints or {}).get("nth", 0)
     if event.type == DELTA:
@@ -67,8 +76,8 @@ def _fresh(state: NodeState, event: NewEvent) -> NewEvent | None:
         return _come_back(state, event, nth)
     if event.type == CALLED and len(state.calls) >= MOST_CALLS:
         raise BadRequest(f"No more than {MOST_CALLS} tool calls can be open.")
-    if event.type == DECIDED and nth >= MOST_DECISIONS:
-        raise BadRequest(f"An attempt may decide {MOST_DECISIONS} times.")
+    if event.type in (DECIDED, ASKED) and nth >= MOST_DECISIONS:
+        raise BadRequest(f"An attempt may decide or ask {MOST_DECISIONS} times.")
     return None if nth < state.said.get(event.type, 0) else replace(event, hints=None)
 
 
@@ -90,6 +99,15 @@ def _question(run: Run, flow: Flow, said: Emit, event: NewEvent) -> list[NewEven
     number = run.nodes[said.node_id].said.get(DECIDED, 0)
     asked = interrupts.request(run, flow, flow.nodes[said.node_id], spec, said.at, number)
     asked[0].cause = None  # the decision, just before
+    return asked
+
+
+def _permission(run: Run, flow: Flow, said: Emit, event: NewEvent) -> list[NewEvent]:
+    """The question whether a tool may be used so."""
+    number = TOOLS_FROM + run.nodes[said.node_id].said.get(ASKED, 0)
+    spec = permissions.wanted(run, said.node_id, event.payload, number)
+    asked = interrupts.request(run, flow, flow.nodes[said.node_id], spec, said.at, number)
+    asked[0].cause = None  # the wish, just before
     return asked
 
 

@@ -192,7 +192,8 @@ def _vote(floor: Floor) -> Step:
 
 
 def _over(floor: Floor) -> Step | None:
-    ends = floor.policy.close == "moderator" and floor.proposal is not None
+    closes = floor.closer is not None or floor.policy.close == "moderator"
+    ends = closes and floor.proposal is not None
     return Step(close=True, phase="over") if ends else None
 
 

@@ -59,7 +59,7 @@ def _from_the_floor(run: Run, node_id: str, asked: Interrupt) -> list[Item]:
         for name, turn in talk.floor.held.items()
     ]  # fmt: skip
     tools = [
-        (f"tool:{name}", "tool", f"{ask.agent} wants to use {ask.tool}", ["allow", "deny"],
+        (f"tool:{name}", "tool", f"Let {ask.agent} use {ask.tool}?: {ask.given}", ["allow", "deny"],
          ask.since)
         for name, ask in talk.floor.asks.items()
         if ask.allowed is None

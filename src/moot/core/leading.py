@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moot.core import conversation
+from moot.core import conversation, decisions, participating
 from moot.core.conversation import Speaker
-from moot.core.errors import BadRequest, NotFound
+from moot.core.errors import BadRequest, NotFound, ThreadPaused
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
 from moot.core.participation import Policy
@@ -64,6 +64,34 @@ def lead(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
         "via": given.who.principal,
     }
     return [_event("moot.participation.set", payload, given, talk)]
+
+
+def put_to_vote(
+    run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
+) -> list[NewEvent]:
+    """``{"decision": TEXT, "close": true}``; without a text what the moderator has proposed."""
+    if talk.floor is None:
+        raise BadRequest("Nobody leads this conversation; set participation first.")
+    if talk.state.paused:
+        raise ThreadPaused(
+            "The conversation is paused; nobody votes before it goes on.",
+            thread=talk.conversation_id,
+            participant=sender,
+        )
+    said = given.content["vote"]
+    said = said if isinstance(said, dict) else {}
+    text = said.get("decision", talk.floor.proposal)
+    if not isinstance(text, str) or not 1 <= len(text.strip()) <= decisions.LONGEST_TEXT:
+        raise BadRequest(
+            f"Say what is put to the vote, in 1 to {decisions.LONGEST_TEXT} characters.",
+            field="vote.decision",
+        )
+    payload: dict[str, Any] = {"decision": text, "close": said.get("close") is True}
+    payload |= {"by": sender, "via": given.who.principal}
+    return [
+        *participating.unasked(flow.nodes[given.node_id], talk, given.at),
+        _event("moot.vote.called", payload, given, talk),
+    ]
 
 
 def _held(talk: Conversation, given: "Control", word: str) -> tuple[str, dict[str, Any]]:
@@ -133,6 +161,7 @@ def agree(
 LEADING: dict[str, Callable[..., list[NewEvent]]] = {
     "continue": go_on,
     "participation": lead,
+    "vote": put_to_vote,
     "admit": admit,
     "drop": drop,
     "allow": agree,

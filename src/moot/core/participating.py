@@ -130,14 +130,18 @@ def _said_by_host(
 def _close(
     run: Run, flow: Flow, node: FlowNode, talk: Conversation, floor: Floor, at: int
 ) -> list[NewEvent]:
-    """The moderator ends it with what was decided, and by whom against it."""
+    """It ends with what was decided, and who was against it: by the moderator, or in the name of
+    the person who asked for the vote."""
     votes = [
         {"by": name, "vote": str(said.get("vote", "abstain")), "reason": str(said["reason"])}
         if said.get("reason")
         else {"by": name, "vote": str(said.get("vote", "abstain"))}
         for name, said in floor.votes.items()
     ]
-    decision: dict[str, Any] = {"text": floor.proposal, "votes": votes}
+    outvoted = sum({"no": 1, "yes": -1}.get(vote["vote"], 0) for vote in votes) > 0
+    by_itself = floor.closer is None  # a person may decide against the votes, and says so
+    text = f"Not adopted: {floor.proposal}" if outvoted and by_itself else floor.proposal
+    decision: dict[str, Any] = {"text": text, "votes": votes}
     decision["dissent"] = [
         {"by": vote["by"], "text": vote.get("reason", "votes no")}
         for vote in votes
@@ -145,10 +149,14 @@ def _close(
     ]
     if floor.proposed_in:
         decision["citedTurns"] = [floor.proposed_in]
-    moderator = str(floor.policy.moderator)
-    turn = {"role": "agent", "speakerId": moderator, "content": f"Decided: {floor.proposal}"}
-    who = Speaker(HOST, (moderator, *floor.votes), admin=True)
-    value = {"operation": "close", "decision": decision, "turn": turn}
+    value: dict[str, Any] = {"operation": "close", "decision": decision}
+    if floor.closer is not None:
+        who = Speaker(HOST, (floor.closer, *floor.votes), admin=True)
+    else:
+        moderator = str(floor.policy.moderator)
+        said = text if outvoted else f"Decided: {text}"
+        value["turn"] = {"role": "agent", "speakerId": moderator, "content": said}
+        who = Speaker(HOST, (moderator, *floor.votes), admin=True)
     try:
         return take_turn(run, flow, node, Answer(node_id=node.id, value=value, who=who, at=at))
     except MootError as refusal:  # the moderator is muted, or the outcome must be another one
@@ -340,20 +348,30 @@ def taken(run: Run, node: FlowNode, said: list[NewEvent], at: int) -> list[NewEv
     floor, turn = talk.floor, first.payload.get("turn")
     if floor is None or not floor.wakes or turn is None:
         return []
-    ends: list[tuple[str, Wake, str]] = []
+    ends: list[tuple[str, str]] = []
     meta = turn.get("meta")
     interrupts = floor.policy.interject == "interrupt" or (
         isinstance(meta, dict) and meta.get("interrupt") is True
     )
     for wake_id, wake in floor.wakes.items():
         if turn["role"] == "agent" and wake.agent == thread.full_name(turn["from"]):
-            ends.append((wake_id, wake, "spoke"))
+            ends.append((wake_id, "spoke"))
         elif turn["role"] == "user" and interrupts and wake.task == "speak":
-            ends.append((wake_id, wake, "superseded"))
+            ends.append((wake_id, "superseded"))
+    return [_over(node, talk, wake_id, at, outcome) for wake_id, outcome in ends]
+
+
+def unasked(node: FlowNode, talk: Conversation, at: int) -> list[NewEvent]:
+    """Whoever speaks may finish; what else members were asked is asked no longer."""
+    wakes = talk.floor.wakes if talk.floor is not None else {}
     return [
-        _answered(
-            node, talk, wake,
-            WakeEnded(node_id=node.id, wake_id=wake_id, at=at, outcome=outcome), outcome,
-        )
-        for wake_id, wake, outcome in ends
-    ]  # fmt: skip
+        _over(node, talk, wake_id, at, "superseded")
+        for wake_id, wake in wakes.items()
+        if wake.task != "speak"
+    ]
+
+
+def _over(node: FlowNode, talk: Conversation, wake_id: str, at: int, outcome: str) -> NewEvent:
+    assert talk.floor is not None
+    given = WakeEnded(node_id=node.id, wake_id=wake_id, at=at, outcome=outcome)
+    return _answered(node, talk, talk.floor.wakes[wake_id], given, outcome)

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from moot.core import mentions, thread
+from moot.core.agency import in_brief
 
 Mode = Literal["declared", "round-robin", "addressed", "raise-hand", "moderated", "small", "large"]
 Task = Literal["speak", "hand", "choose", "synthesise", "vote"]
@@ -100,6 +101,8 @@ class ToolAsk(Struct, omit_defaults=True):
     wake: str
     since: int
     seq: int
+    #: what it is to be given, in brief
+    given: str = ""
     allowed: bool | None = None
 
 
@@ -130,6 +133,8 @@ class Floor(Struct, omit_defaults=True):
     #: the moderator's proposal, and the turn it was made in
     proposal: str | None = None
     proposed_in: int = 0
+    #: the person in whose name it is closed once everybody has voted
+    closer: str | None = None
     #: a person has said something to all that has not been answered in this round
     called: bool = False
     #: turns of members since a person spoke; wakes of one member by another since then
@@ -218,6 +223,8 @@ def answered(floor: Floor, said: dict[str, Any]) -> None:
     if wake is None:
         return
     outcome = said.get("outcome", "failed")
+    if outcome == "superseded" and wake.task != "speak":
+        return  # it is asked no longer
     answer = said.get("answer")
     answer = answer if isinstance(answer, dict) else {}
     match wake.task:
@@ -290,9 +297,32 @@ def continued(floor: Floor, said: dict[str, Any], at: int) -> None:
     if floor.phase != "talk" or (isinstance(more, int) and more > 0):
         rounds = floor.policy.rounds + (more if isinstance(more, int) and more > 0 else 1)
         floor.policy = msgspec.structs.replace(floor.policy, rounds=min(rounds, 1000))
-        floor.phase, floor.votes, floor.proposal = "talk", {}, None
+        floor.phase, floor.votes, floor.proposal, floor.closer = "talk", {}, None, None
         if floor.round < floor.policy.rounds:
             floor.round, floor.had, floor.hands = floor.round + 1, {}, None
+
+
+def put_to_vote(floor: Floor, said: dict[str, Any], at: int) -> None:
+    """``moot.vote.called``: a person's word, so what is spent counts anew; nobody else speaks."""
+    decision = str(said.get("decision", ""))
+    if decision != floor.proposal:
+        floor.proposal, floor.proposed_in = decision, 0
+    floor.phase, floor.votes, floor.asked = "vote", {}, {}
+    floor.closer = str(said.get("by", "")) if said.get("close") is True else None
+    floor.stopped, floor.streak, floor.pairs, floor.since = None, 0, {}, at
+    floor.spent, floor.by_agent = Spent(), {}
+
+
+def joined(floor: Floor, name: str, profile: dict[str, Any]) -> None:
+    """Somebody new is given the floor like the others; people take it when they like."""
+    if not thread.is_person(name):
+        floor.members[name] = Member(profile=profile)
+
+
+def left(floor: Floor, name: str) -> None:
+    floor.members.pop(name, None)
+    _settled(floor, name)
+    floor.wakes = {wake_id: wake for wake_id, wake in floor.wakes.items() if wake.agent != name}
 
 
 def tool_asked(floor: Floor, said: dict[str, Any], sequence: int, at: int) -> None:
@@ -303,7 +333,7 @@ def tool_asked(floor: Floor, said: dict[str, Any], sequence: int, at: int) -> No
         name = str(said.get("askId", ""))
         floor.asks[name] = ToolAsk(
             agent=wake.agent, tool=str(said.get("toolName", "")), wake=wake_id, since=at,
-            seq=sequence,
+            seq=sequence, given=in_brief(said.get("inputs", {})),
         )  # fmt: skip
         wake.due = NEVER
 

@@ -90,7 +90,7 @@ def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
         raise Impossible("impossible", f"nothing of a node that is {state.status}", event.type)
     if event.type in told.OUTCOMES:
         return told.outcome(seen, state)
-    if node.type.kind is Kind.ACTIVITY and event.type in agency.HANDLERS:
+    if node.type.kind is Kind.ACTIVITY and event.type in agent_work.TOLD:
         return _of_agent(seen, state, node)
     if node.type.kind is Kind.ACTIVITY or (seen.veiled and node.type.kind is Kind.INSTANT):
         return [_report(seen, node, event)]

@@ -25,7 +25,7 @@ from moot.core.waiting import Conversation
 #: controls that only a person may use; the others are open to every participant
 HUMAN_ONLY = frozenset(
     {"mute", "unmute", "pause", "prod", "ttl_seconds", "discussion", "invited_auto"}
-    | {"continue", "admit", "drop", "allow", "deny", "participation"}
+    | {"continue", "admit", "drop", "allow", "deny", "participation", "vote"}
 )
 KNOWN = HUMAN_ONLY | {"done", "invite", "uninvite"}
 

@@ -20,7 +20,7 @@ from moot.core.waiting import Conversation
 
 ANSWERED, HELD = "moot.participation.answered", "moot.turn.held"
 SPOKEN = "conversation.exchanged"
-CONTROL = "moot.thread.control"
+CONTROL, VOTE = "moot.thread.control", "moot.vote.called"
 
 ORDER = ("invite", "uninvite", *LEADING)
 
@@ -100,8 +100,12 @@ def _at_once(seen: Seen) -> list[Event]:
     until, last, admits = 1, -1, False
     for event in seen.rest:
         words = _words(event)
+        if event.type == ANSWERED and not found:
+            continue  # a vote takes away what was asked before
         if admits and event.type in (SPOKEN, "channel.written"):
             continue  # what was admitted is said with it
+        if event.type == ANSWERED and event.payload.get("outcome") == "superseded":
+            continue  # a vote takes away what was asked before it
         if words is None or (rank := _rank(event, words)) <= last:
             break
         found, last, admits = [*found, event], rank, admits or "admit" in words
@@ -129,6 +133,8 @@ def _words(event: Event) -> dict[str, Any] | None:
             return {"uninvite": said["participantId"]}
         case "moot.participation.continued":
             return {"continue": {"rounds": said["rounds"]} if "rounds" in said else True}
+        case "moot.vote.called":
+            return {"vote": {"decision": said["decision"], "close": said["close"]}}
         case "moot.participation.set":
             return {"participation": said["policy"]}
         case "moot.turn.admitted":
@@ -151,6 +157,8 @@ def answered(seen: Seen) -> list[NewEvent]:
     said = seen.event.payload
     wake = _open(seen, str(said["wakeId"]))
     turn = _spoken_then(seen)
+    if said["outcome"] == "superseded" and _after_ends(seen) == VOTE:
+        return steered(seen)
     outside = said["outcome"] == "spoke" and "usage" not in said and _is_own(turn, wake)
     if said["outcome"] == "superseded" or outside:
         return exchanged(seen)
@@ -203,6 +211,11 @@ def _open(seen: Seen, wake_id: str) -> Wake:
     if wake is None:
         raise Impossible("impossible", "a member that has the floor", seen.event.payload)
     return wake
+
+
+def _after_ends(seen: Seen) -> str:
+    """What follows the ends of wakes."""
+    return next((event.type for event in seen.rest if event.type != ANSWERED), "")
 
 
 def _spoken_then(seen: Seen) -> dict[str, Any]:
@@ -320,6 +333,7 @@ TALKS = {
     "moot.participant.left": steered,
     "moot.participation.continued": steered,
     "moot.participation.set": steered,
+    VOTE: steered,
     "moot.turn.admitted": steered,
     "moot.turn.dropped": steered,
     "moot.tool.answered": steered,

@@ -40,6 +40,11 @@ class Interrupt(Struct, omit_defaults=True):
     #: what those who accept an edit have made of the artifact, the newest last
     edits: dict[str, Any] = {}
 
+    @property
+    def holds_work(self) -> bool:
+        """Whether a node that is at work waits for it: that time is not the node's."""
+        return self.kind == "low-confidence" or self.data.get("artifactType") == agency.TOOL_CALL
+
 
 class Answered(Struct, omit_defaults=True):
     """Who ended a wait, for whoever comes too late."""
@@ -120,7 +125,7 @@ def _resolved(run: "Run", event: Event, at: int) -> None:
     said = event.payload
     node_id = _node(event)
     found = run.interrupts.pop(node_id, None)
-    if found is not None and found.kind == "low-confidence" and node_id in run.nodes:
+    if found is not None and found.holds_work and node_id in run.nodes:
         run.nodes[node_id].paused_ms += max(0, at - found.requested_at)
     value = said.get("resumeValue")
     action = value.get("action") if isinstance(value, dict) else None
@@ -137,8 +142,9 @@ def _resumed(run: "Run", event: Event, at: int) -> None:
     run.unsuspend(_node(event))
     node = run.nodes.get(_node(event))
     if node is not None:
-        node.answer = [event.payload.get("resumeValue")]
-        agency.ruled(node, node.answer[0])
+        value = event.payload.get("resumeValue")
+        if not agency.ruled(node, value):
+            node.answer = [value]
 
 
 def _opened(run: "Run", event: Event, at: int) -> None:
@@ -204,6 +210,9 @@ def _joined(run: "Run", event: Event, at: int) -> None:
     if found is not None:
         thread.joined(found.state, event.payload, at)
         found.last_seq = event.sequence
+        name = thread.full_name(str(event.payload.get("participantId", "")))
+        if found.floor is not None:
+            participation.joined(found.floor, name, found.state.members[name].profile)
 
 
 def _left(run: "Run", event: Event, at: int) -> None:
@@ -211,12 +220,17 @@ def _left(run: "Run", event: Event, at: int) -> None:
     if found is not None:
         thread.left(found.state, event.payload)
         found.last_seq = event.sequence
+        if found.floor is not None:
+            name = thread.full_name(str(event.payload.get("participantId", "")))
+            participation.left(found.floor, name)
 
 
 def _led(run: "Run", event: Event, at: int) -> None:
     """Who is given the floor, and what comes of it."""
     found = run.conversations.get(_node(event))
     if found is None:
+        if event.type == agency.ASKED:
+            agency.asked(run, event)
         return
     found.last_seq = event.sequence
     said, floor = event.payload, found.floor
@@ -238,6 +252,9 @@ LED: dict[str, Callable[[participation.Floor, Event, int], None]] = {
         floor, event.payload
     ),
     "moot.participation.continued": lambda floor, event, at: participation.continued(
+        floor, event.payload, at
+    ),
+    "moot.vote.called": lambda floor, event, at: participation.put_to_vote(
         floor, event.payload, at
     ),
     "moot.turn.held": lambda floor, event, at: participation.held(

@@ -29,6 +29,7 @@ from moot.core.outcomes import (
     raised,
     recordable,
 )
+from moot.core.trace import Trace, of_run
 from moot.core.turn_inputs import TurnInputs, inputs
 from moot.engine.agent_voice import AgentVoice
 from moot.engine.head import Head
@@ -232,6 +233,10 @@ class Context:
     @property
     def parent_run(self) -> str | None:
         return self._head.run.parent_run
+
+    @property
+    def trace(self) -> Trace:
+        return of_run(self.run_id, self._head.run.trace)
 
     @property
     def pin(self) -> dict[str, Any]:

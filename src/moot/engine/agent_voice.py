@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moot.core import agent_events
-from moot.core.agency import NOTED
+from moot.core.agency import NOTED, tool_ruling
 from moot.core.errors import BadRequest
 from moot.core.escalations import DecisionRejected
 from moot.core.events import NewEvent
@@ -105,6 +105,16 @@ class AgentVoice:
             raise DecisionRejected
         ratified = ruling.get("decision")  # of the decision as the log shows it
         return decision if ratified == context.redacted(decision) else copied(ratified)
+
+    async def permission(self, tool: str, arguments: dict[str, Any]) -> bool:
+        nth = self._next("asked")
+        context = self._context
+        given = context.redacted(arguments)
+        await context.recorded(agent_events.asked(context.node_id, self.agent_id, tool, given, nth))
+        if context.standing.status is NodeStatus.SUSPENDED:
+            await asyncio.get_running_loop().create_future()  # lived again when a person has spoken
+        ruling = context.standing.rulings.get(tool_ruling(nth))
+        return isinstance(ruling, dict) and ruling.get("action") == "accept"
 
     async def noted(self, type_: str, payload: dict[str, Any]) -> None:
         if type_ not in NOTED:

@@ -5,8 +5,8 @@ from typing import Any
 
 from moot.agents.desk import Thought, ToolCall
 from moot.core import model_errors, notes
-from moot.core.escalations import DecisionRejected
 from moot.core.model_errors import ModelError
+from moot.core.trace import Trace, within
 from moot.engine.ledger import EffectFailed
 from moot.engine.nodes.context import NodeContext
 
@@ -84,6 +84,9 @@ class NodeDesk:
         except EffectFailed as failed:
             raise as_it_was(failed) from None
 
+    def trace(self, name: str) -> Trace:
+        return within(self._ctx.trace, name)
+
     async def noted(self, type_: str, payload: dict[str, Any]) -> None:
         await self._ctx.agent.noted(type_, payload)
 
@@ -99,17 +102,11 @@ class NodeDesk:
         return await self._ctx.agent.decided(decision, confidence, threshold=threshold)
 
     async def agreed(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
-        """The node waits as it does for a decision nobody is sure of. A run that wants no such
-        questions gets no such tools."""
+        """The node waits for a person. A run that wants no questions gets no such tools."""
         asked = self._ctx.configurable.get("escalationThreshold", 1)
         if not isinstance(asked, (int, float)) or asked <= 0:
             return False
-        wish = {"kind": "use-tool", "toolName": tool, "inputs": arguments}
-        try:
-            await self._ctx.agent.decided(wish, 0.0, threshold=1.0)
-        except DecisionRejected:
-            return False
-        return True
+        return await self._ctx.agent.permission(tool, arguments)
 
     async def say(self, delta: str) -> None:
         if told := self._words.add(delta):

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -32,6 +34,33 @@ TURNS = {
     "conversation.exchanged": "turn",
     "conversation.closed": "finalTurn",
 }
+
+
+class Slot:
+    """One of the places at which members work. Who waits for a person leaves it meanwhile."""
+
+    def __init__(self, slots: asyncio.Semaphore) -> None:
+        self._slots, self._held = slots, False
+
+    async def __aenter__(self) -> "Slot":
+        await self._slots.acquire()
+        self._held = True
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._held:
+            self._held = False
+            self._slots.release()
+
+    @asynccontextmanager
+    async def aside(self) -> AsyncIterator[None]:
+        self._leave()
+        yield
+        await self._slots.acquire()
+        self._held = True
 
 
 class Speakers:
@@ -98,8 +127,8 @@ class Speakers:
         """A task that knows no agent stays here as long as the wake does: it is not asked twice."""
         run = head.run
         try:
-            async with self._slots:
-                ending = await self._outcome(head, node_id, wake_id)
+            async with Slot(self._slots) as slot:
+                ending = await self._outcome(head, node_id, wake_id, slot)
             if ending is not None:
                 await self._host.handle(run.tenant, run.run_id, ending)
             else:
@@ -121,12 +150,14 @@ class Speakers:
             if not mine:
                 del self._running[run_id]
 
-    async def _outcome(self, head: Head, node_id: str, wake_id: str) -> WakeEnded | None:
+    async def _outcome(
+        self, head: Head, node_id: str, wake_id: str, slot: Slot
+    ) -> WakeEnded | None:
         talk = self._host.runs.current(head).run.conversations[node_id]
         if talk.floor is None or wake_id not in talk.floor.wakes:
             return None
         wake = talk.floor.wakes[wake_id]
-        desk = WakeDesk(self._host, head, node_id, wake_id, wake)
+        desk = WakeDesk(self._host, head, node_id, wake_id, wake, slot.aside)
         try:
             assignment = await self._assignment(head, node_id, talk, wake_id)
             done = await self._invoke(assignment, desk)

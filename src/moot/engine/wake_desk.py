@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from moot.agents.desk import ToolCall
-from moot.core.agency import DECIDED
+from moot.core import canonical
+from moot.core.agency import ASKED, DECIDED
 from moot.core.errors import Conflict, NotFound
 from moot.core.events import NewEvent
 from moot.core.masking import redacted, secrets_in
@@ -13,6 +15,7 @@ from moot.core.node_state import NodeState
 from moot.core.outcomes import copied
 from moot.core.participating import HOST, WakeReport
 from moot.core.participation import SPOKEN, Wake
+from moot.core.trace import Trace, of_run, within
 from moot.engine.agent_voice import AgentVoice, Thought
 from moot.engine.desks import as_it_was
 from moot.engine.head import Head
@@ -45,7 +48,16 @@ class WakeDesk:
     Facts wait for the next thing that must be on disk, and go there with it.
     """
 
-    def __init__(self, host: "Host", head: Head, node_id: str, wake_id: str, wake: Wake) -> None:
+    def __init__(
+        self,
+        host: "Host",
+        head: Head,
+        node_id: str,
+        wake_id: str,
+        wake: Wake,
+        aside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+    ) -> None:
+        self._aside = aside
         self._host, self._head, self._wake_id, self._wake = host, head, wake_id, wake
         self.run_id, self.tenant, self.node_id = head.run.run_id, head.run.tenant, node_id
         self.configurable = head.run.configurable
@@ -96,6 +108,9 @@ class WakeDesk:
         except EffectFailed as failed:
             raise as_it_was(failed) from None
 
+    def trace(self, name: str) -> Trace:
+        return within(of_run(self.run_id, self._head.run.trace), name)
+
     async def noted(self, type_: str, payload: dict[str, Any]) -> None:
         await self._voice.noted(type_, payload)
 
@@ -134,15 +149,18 @@ class WakeDesk:
     async def agreed(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
         self._asks += 1
         name = f"{self._wake_id}.{self._asks}"
+        given = self.redacted(arguments)
         asked = {
             "wakeId": self._wake_id,
             "askId": name,
             "agentId": agent,
             "toolName": tool,
-            "inputs": arguments,
+            "inputs": given,
+            "argsHash": canonical.digest(given),
         }
-        await self.recorded(NewEvent("moot.tool.asked", asked))
-        return await self._host.speakers.answer_to(self._head, self.node_id, name)
+        await self.recorded(NewEvent(ASKED, asked))
+        async with self._aside():
+            return await self._host.speakers.answer_to(self._head, self.node_id, name)
 
     async def say(self, delta: str) -> None:
         """Words reach who listens now; the whole turn is kept."""

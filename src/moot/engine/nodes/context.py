@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from moot.core.notes import Entry
+from moot.core.trace import Trace
 from moot.core.turn_inputs import TurnInputs
 
 
@@ -61,6 +62,9 @@ class Agent(Protocol):
     async def decided(self, decision: Any, confidence: float | None = None, **more: Any) -> Any:
         """The decision to go on with: this one, or what a person has made of it when the agent
         is less sure than the run wants. Rejected, it fails the node."""
+
+    async def permission(self, tool: str, arguments: dict[str, Any]) -> bool:
+        """Whether a person lets the agent use a dangerous tool so; the node waits for the word."""
 
 
 class NodeMemory(Protocol):
@@ -121,6 +125,10 @@ class NodeContext(Protocol):
 
     @property
     def parent_run(self) -> str | None: ...
+
+    @property
+    def trace(self) -> Trace:
+        """The run's own place in a trace."""
 
     @property
     def pin(self) -> dict[str, Any]:

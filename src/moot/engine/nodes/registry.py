@@ -1,8 +1,5 @@
 """The table of node types a host knows: built in, from installed packages, from a user's file."""
 
-import hashlib
-import importlib.util
-import sys
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -11,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from moot import user_files
 from moot.agents.desk import Invoke, nobody
 from moot.core.outcomes import NodeType
 from moot.engine.nodes import (
@@ -114,7 +112,7 @@ def from_entry_points() -> dict[str, NodeType]:
 def from_file(path: Path | str) -> dict[str, NodeType]:
     """The types of a user's file of @node functions. Raises ValueError naming the file."""
     found: dict[str, NodeType] = {}
-    _add(found, _types_in(_module(Path(path))), str(path))
+    _add(found, _types_in(user_files.module(Path(path))), str(path))
     return found
 
 
@@ -128,37 +126,16 @@ def _loaded(entry: EntryPoint) -> list[NodeType]:
         ) from error
 
 
-def _module(path: Path) -> ModuleType:
-    name = "moot_user_nodes_" + hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ValueError(f"There is no Python file {path} to read nodes from.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # annotations are looked up there
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
-    return module
-
-
 def _types_in(found: Any) -> list[NodeType]:
     if isinstance(found, NodeType):
         return [found]
     if isinstance(found, ModuleType):
-        return _types_among(_own(found))
+        return _types_among(user_files.own(found))
     if isinstance(found, (list, tuple)):
         return [type_ for each in found for type_ in _types_in(each)]
     if isinstance(marked := getattr(found, "node_type", None), NodeType):
         return [marked]
     raise TypeError(f"{found!r} is no node type, no list of them and no module")
-
-
-def _own(module: ModuleType) -> list[Any]:
-    """Nodes imported from another module belong to that module."""
-    name = module.__name__
-    return [value for value in vars(module).values() if getattr(value, "__module__", "") == name]
 
 
 def _types_among(values: list[Any]) -> list[NodeType]:

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from moot.blocking import in_thread
 from moot.core.definition import TYPE_ID
 from moot.core.outcomes import Call, Completed, Failed, Kind, NodeType, Outcome, copied, recordable
 from moot.engine.nodes.context import NodeContext
 from moot.engine.nodes.reading import refused
-from moot.engine.nodes.threads import in_thread
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -13,7 +13,7 @@ MOST_THREADS = 512
 
 
 class TooManyThreads(Exception):
-    """Blocking nodes that never return have used up the threads there may be."""
+    """Blocking calls that never return have used up the threads there may be."""
 
 
 _alive = threading.BoundedSemaphore(MOST_THREADS)
@@ -47,5 +47,5 @@ async def in_thread(function: Callable[..., Any], arguments: dict[str, Any]) -> 
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, value, failure)
 
-    threading.Thread(target=work, name="moot-node", daemon=True).start()
+    threading.Thread(target=work, name="moot-blocking", daemon=True).start()
     return await done

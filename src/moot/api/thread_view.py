@@ -1,0 +1,94 @@
+"""A thread as it is shown: who takes part, how it is steered, and where a led one stands."""
+
+from typing import Any
+
+import msgspec
+
+from moot.core.events import iso
+from moot.core.floor import step
+from moot.core.participation import Floor
+from moot.core.run import Run
+from moot.core.thread import ThreadState
+from moot.core.waiting import Conversation, thread_id
+
+
+def shown(run: Run, talk: Conversation) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "threadId": thread_id(run, talk),
+        "runId": run.run_id,
+        "nodeId": talk.node_id,
+        "title": run.inputs.get("title") or run.inputs.get("question"),
+        "open": talk.open,
+        "turns": talk.turns,
+        "lastSequence": talk.last_seq,
+        "createdAt": iso(talk.opened_at * 1000),
+        "updatedAt": iso(run.updated_at * 1000),
+        "state": state_of(talk.state),
+    }
+    if talk.roster is not None:
+        body["participants"] = [{"agentId": name} for name in talk.roster]
+    if talk.floor is not None:
+        at_rest = not talk.floor.wakes and step(talk, run.updated_at) is None
+        body["floor"] = {**floor_of(talk.floor), "atRest": at_rest}
+    return body
+
+
+def floor_of(floor: Floor) -> dict[str, Any]:
+    """Who is next, how far it is, what it has cost."""
+    return {
+        "mode": floor.policy.mode,
+        "phase": floor.phase,
+        "round": min(floor.round, floor.policy.rounds),
+        "rounds": floor.policy.rounds,
+        "moderator": floor.policy.moderator,
+        "members": {name: member.profile for name, member in floor.members.items()},
+        "speaking": [
+            {
+                "wakeId": wake_id,
+                "agentId": wake.agent,
+                "task": wake.task,
+                "since": iso(wake.since * 1000),
+            }
+            for wake_id, wake in floor.wakes.items()
+        ],
+        "stopped": floor.stopped,
+        "spent": msgspec.to_builtins(floor.spent),
+        "limits": msgspec.to_builtins(floor.policy.limits),
+        "proposal": floor.proposal,
+        "votes": floor.votes,
+        "held": [{"held": name, "turn": turn} for name, turn in floor.held.items()],
+        "asks": [
+            {"askId": name, "agentId": ask.agent, "toolName": ask.tool}
+            for name, ask in floor.asks.items()
+            if ask.allowed is None
+        ],
+    }
+
+
+def state_of(state: ThreadState) -> dict[str, Any]:
+    """The folded controls, as Agent Bridge writes them."""
+    return {
+        "paused": state.paused,
+        "muted": sorted(state.muted),
+        "mutedUntil": {
+            name: iso(until * 1000) for name, until in sorted(state.muted.items()) if until
+        },
+        "prodded": state.prodded,
+        "done": state.done,
+        "ttl_until": iso(state.ttl_until * 1000) if state.ttl_until is not None else None,
+        "discussion": state.discussion,
+        "allow_agent_mentions": state.allow_agent_mentions,
+        "invited_auto": state.invited_auto,
+        "participants": {
+            "invited": [
+                {
+                    "id": name,
+                    "profile": member.profile,
+                    "invited_by": member.invited_by,
+                    "invited_at": iso(member.invited_at * 1000),
+                    "from_turn": member.from_turn,
+                }
+                for name, member in state.members.items()
+            ]
+        },
+    }

@@ -1,0 +1,175 @@
+"""``moot convene``: put a question to a council, and be there."""
+
+import sys
+from typing import Any, NamedTuple
+
+import click
+
+from moot.cli import output, quantities
+from moot.cli.client import Api, Client, to_write
+from moot.cli.options import Options, place, talks
+from moot.cli.trouble import Exit
+
+MODES = ("round-robin", "declared", "addressed", "raise-hand", "moderated", "small", "large")
+
+
+def _bounds(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for word in given:
+        try:
+            found |= quantities.budget(word)
+        except ValueError as error:
+            raise click.BadParameter(f"{error}.") from None
+    return found
+
+
+def _names(ctx: click.Context, param: click.Parameter, given: str) -> list[str]:
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    if not names:
+        raise click.BadParameter("name the agents that take part: --with ada,bo.")
+    return list(dict.fromkeys(names))
+
+
+OPTIONS = (
+    click.option("--with", "members", required=True, metavar="A,B,C", callback=_names,
+                 help="The agents that take part, in the order they speak."),
+    click.option("--moderator", metavar="NAME", help="Who sums up and proposes a decision."),
+    click.option("--rounds", type=click.IntRange(1, 100), default=2, show_default=True,
+                 help="How often everybody has the floor."),
+    click.option("--budget", multiple=True, metavar="N-WHAT", callback=_bounds,
+                 help="Where it stops: 20k-tokens, 30-turns, 5-minutes, 2-usd."),
+    click.option("--policy", "mode", type=click.Choice(MODES), default="round-robin",
+                 show_default=True, help="How the floor is given."),
+    click.option("--blind", is_flag=True, help="In the first round nobody hears the others."),
+    click.option("--vote", is_flag=True, help="Members vote on what the moderator proposes."),
+    click.option("--close", "closes", type=click.Choice(("person", "moderator")),
+                 default="person", show_default=True, help="Who ends it when all is said."),
+    click.option("--open", "open_", is_flag=True, help="More may be invited while it lasts."),
+    click.option("--title", metavar="TEXT", help="How it is called in lists [the question]."),
+    click.option("--no-prompt", is_flag=True, help="Only follow; type nothing."),
+    click.option("-d", "--detach", is_flag=True, help="Print its id and go."),
+)  # fmt: skip
+
+
+def _options(command: Any) -> Any:
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("question")
+@_options
+@talks
+def convene(options: Options, question: str, **given: Any) -> Exit:
+    """Put a question to a council of agents and follow it as they speak.
+
+    At the prompt plain text is a turn, @NAME addresses one member, /help lists what else can be
+    done. The server leads the council: it goes on when you leave. In a pipe there is no prompt,
+    and exit code 4 says that the council waits for a person.
+
+    \b
+    moot convene "Do we raise prices in Q1?" --with ada,bo,cy --moderator mo \\
+        --rounds 2 --budget 20k-tokens --vote
+    """
+    api, client = to_write(options), Client(place(options))
+    warn_of_strangers(api, [*given["members"], *filter(None, [given["moderator"]])])
+    thread_id = str(api.post("/v1/host/moot/councils", asked(question, **given))["threadId"])
+    if given["detach"]:
+        _show_id(options, thread_id)
+        return Exit.OK
+    how = Attending(prompt=not given["no_prompt"], as_json=options.json, mine=True)
+    return attend(api, client, thread_id, how)
+
+
+def asked(question: str, **given: Any) -> dict[str, Any]:
+    """What the API is told."""
+    names, moderator = list(given["members"]), given["moderator"]
+    if moderator is not None and moderator not in names:
+        names.append(moderator)
+    policy = {
+        "mode": given["mode"], "rounds": given["rounds"], "blind": given["blind"],
+        "vote": given["vote"], "close": given["closes"],
+    }  # fmt: skip
+    body: dict[str, Any] = {"question": question, "participants": names, "policy": policy}
+    more = {"moderator": moderator, "title": given["title"], "budget": given["budget"] or None}
+    body |= {key: value for key, value in more.items() if value is not None}
+    if given["open_"]:
+        body["open"] = True
+    return body
+
+
+def warn_of_strangers(api: Api, names: list[str]) -> None:
+    """An agent nobody knows here is waited for: it may speak with a key of its own."""
+    from moot.core.definition import nearest
+
+    known = [agent["name"] for agent in api.get("/v1/host/moot/agents")["agents"]]
+    for name in names:
+        short = name.removeprefix("host:")
+        if short not in known:
+            meant = nearest(short, known)
+            hint = f" Did you mean '{meant}'?" if meant else " See: moot agent list"
+            said = f"'{name}' is no agent of this server; it must speak with a key of its own."
+            output.complain(f"warning: {said}{hint}")
+
+
+def _show_id(options: Options, thread_id: str) -> None:
+    if options.json:
+        output.show_json({"threadId": thread_id})
+    else:
+        click.echo(thread_id)
+
+
+class Attending(NamedTuple):
+    """How a thread is followed."""
+
+    prompt: bool = True
+    as_json: bool = False
+    #: the newest event that is not to be shown
+    after: int = -1
+    #: also while it waits for a person
+    stay: bool = False
+    #: whoever put the question is who watches
+    mine: bool = False
+
+
+def attend(api: Api, client: Client, thread_id: str, how: Attending) -> Exit:
+    """Follow a thread until it ends or is left, and say how to come back."""
+    from moot.cli.council import Council, Left, threads, waits_for
+
+    thread = api.get(threads(thread_id))
+    shown = Council(api, client, thread, how.prompt and sys.stdin.isatty(), how.as_json, how.mine)
+    shown.tell(header(thread))
+    try:
+        end = shown.follow(how.after, how.stay)
+    except Left:
+        name = output.short(thread_id)
+        output.complain(f"You left; the council goes on. Come back: moot watch {name}")
+        return Exit.OK
+    if end is Exit.WAITING:
+        now = api.get(threads(thread_id))
+        name = output.short(thread_id)
+        output.complain(
+            f"The council waits for a person: {waits_for(now)}."
+            f" Take part: moot watch {name}, or end it: moot thread close {name} --decision TEXT"
+        )
+    return end
+
+
+def header(thread: dict[str, Any]) -> str:
+    """``Thread th_9f3a · 3 agents + you · order: round-robin · moderator: Mo``"""
+    floor = thread.get("floor")
+    name = f"Thread {output.short(str(thread['threadId']))}"
+    if floor is None:
+        members = len(thread.get("participants", thread["state"]["participants"]["invited"]))
+        return f"{name} · {quantities.counted(members, 'agent')} + you"
+    moderator, members = floor["moderator"], floor["members"]
+    others = [one for one in members if one != moderator] or list(members)
+    parts = [name, f"{quantities.counted(len(others), 'agent')} + you", f"order: {floor['mode']}"]
+    if moderator:
+        called = members.get(moderator, {}).get("name") or moderator.rpartition(":")[2]
+        parts.append(f"moderator: {output.one_line(str(called))}")
+    limits = floor["limits"]
+    parts.append(f"{quantities.counted(floor['rounds'], 'round')}")
+    parts.append(f"at most {quantities.grouped(limits['tokens'])} tokens")
+    return " · ".join(parts)

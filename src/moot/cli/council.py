@@ -1,0 +1,310 @@
+"""A council on the screen: what is said as it is said, and what a person types into it."""
+
+import json
+import select
+import sys
+import time
+from typing import Any
+
+import click
+
+from moot.cli import output, typed
+from moot.cli.client import Api, Client, path_of
+from moot.cli.editor import Editor, Keys
+from moot.cli.feed import Feed, Frame
+from moot.cli.live import Live
+from moot.cli.room import Room
+from moot.cli.screen import Keyboard, Pipe, Screen, Terminal
+from moot.cli.told import Teller, Told, note, turn_of
+from moot.cli.trouble import Exit, Trouble
+
+ENDS = {"conversation.closed": Exit.OK, "run.failed": Exit.FAILED, "run.cancelled": Exit.FAILED}
+TICK = 1.0
+#: how often the words of a quick speaker are drawn
+FRAME = 0.04
+
+
+def threads(thread_id: str, *more: str) -> str:
+    return path_of("v1", "host", "moot", "threads", thread_id, *more)
+
+
+class Left(KeyboardInterrupt):
+    """The person has gone, by a word or by Ctrl-C; the council has not."""
+
+
+class Council:
+    """One thread, followed until it is closed, or until only a person can help it on."""
+
+    def __init__(
+        self,
+        api: Api,
+        client: Client,
+        thread: dict[str, Any],
+        prompt: bool,
+        as_json: bool = False,
+        mine: bool = False,
+    ) -> None:
+        """``mine``: whoever put the question is who watches."""
+        self._api, self._client, self._as_json, self._mine = api, client, as_json, mine
+        self.thread_id = str(thread["threadId"])
+        self._thread = thread
+        self._conversation: str | None = None
+        self._room = Room()
+        self._room.read(thread)
+        self._teller = Teller(self._room, output.short(self.thread_id))
+        self._live = Live(self._room)
+        self._screen = screen(prompt and not as_json)
+        self._editor = self._keys = None
+        if prompt and isinstance(self._screen, Terminal) and not as_json:
+            self._editor = Editor(lambda before: typed.completions(before, self._room.seats))
+            self._keys = Keys()
+        self._keyboard = Keyboard() if self._editor else None
+        self._ended: Exit | None = None
+        self._stay, self._looked = False, True
+        #: turns that have been shown, and the newest event that came
+        self.turns, self._seen = 0, -1
+
+    @property
+    def interactive(self) -> bool:
+        return self._editor is not None
+
+    def tell(self, text: str) -> None:
+        """Something to begin with."""
+        if not self._as_json:
+            self._screen.tell([Told(text)])
+
+    def follow(self, after: int, stay: bool = False) -> Exit:
+        """Raises Left when the person leaves, also by Ctrl-C."""
+        self._stay, self._seen = stay, after
+        self._live.read(self._thread, time.monotonic())
+        feed = Feed(self._client, self.thread_id, after)
+        with self._screen:
+            if self.interactive:
+                self._say("type to take part; @NAME addresses one, /help lists the rest")
+            try:
+                while self._ended is None:
+                    self._draw()
+                    self._wait(feed)
+            except KeyboardInterrupt:
+                raise Left from None
+        return self._ended
+
+    def _wait(self, feed: Feed) -> None:
+        files = [feed.file, *([self._keyboard.file] if self._keyboard else [])]
+        ready, _, _ = select.select(files, [], [], TICK)
+        if self._keyboard and self._keyboard.file in ready:
+            self._type(self._keyboard.read())
+        if feed.file in ready:
+            time.sleep(FRAME if isinstance(self._screen, Terminal) else 0)
+            for frame in feed.take():
+                self._take(frame)
+                if self._ended is not None:
+                    return
+        if self._looked and self._live.quiet and self._ended is None:
+            self._look()
+
+    def _draw(self) -> None:
+        columns = shown_columns()
+        rows = self._live.rows(columns, time.monotonic())
+        if self._editor is None:
+            self._screen.below(rows)
+            return
+        if self._editor.choices:
+            rows.append(click.style("   " + "  ".join(self._editor.choices), dim=True))
+        self._screen.below(rows, self._editor.text, self._editor.at)
+
+    # -- what comes from the server ------------------------------------------------------------
+
+    def _take(self, frame: Frame) -> None:
+        match frame.kind:
+            case "event":
+                self._event(frame.data)
+            case "trouble":
+                raise frame.data
+            case "lost":
+                self._live.interrupted()
+                self._say("the server is away; waiting for it")
+            case "back":
+                self._say("the server is back")
+            case "open":
+                pass
+            case kind:
+                self._live.heard(kind, frame.data)
+
+    def _event(self, event: dict[str, Any]) -> None:
+        """Of this conversation only: a run may have several."""
+        self._seen = event["sequence"]
+        told_of = event["payload"].get("conversationId")
+        self._conversation = self._conversation or self._named(event)
+        if told_of is not None and self._conversation not in (None, told_of):
+            return
+        if self._as_json:
+            output.json_line(event)
+        if self._mine and event["type"] == "conversation.opened":
+            self._room.me = str(turn_of(event).get("from"))
+        self._live.follow(event, time.monotonic())
+        if not self._as_json:
+            self._screen.tell(self._teller.tell(event))
+        self.turns += event["type"] == "conversation.exchanged"
+        self._ended = ENDS.get(event["type"])
+        self._looked = True
+
+    def _named(self, event: dict[str, Any]) -> str | None:
+        named = event["payload"].get("conversationId")
+        return named if event.get("nodeId") == self._thread["nodeId"] else None
+
+    def _look(self) -> None:
+        """Nobody has the floor: is it at rest, and what helps it on?"""
+        self._looked = False
+        try:
+            self._thread = self._api.get(threads(self.thread_id))
+        except Trouble:
+            return
+        floor = self._thread.get("floor")
+        if floor is None or not floor["atRest"] or not self._thread["open"]:
+            return
+        if self._seen < self._thread["lastSequence"]:
+            return  # more is on its way
+        if self.interactive:
+            self._say(waits_for(self._thread))
+        elif not self._stay:
+            self._ended = Exit.WAITING
+
+    def _say(self, text: str) -> None:
+        if not self._as_json:
+            self._screen.tell([note(text)])
+
+    # -- what a person types -------------------------------------------------------------------
+
+    def _type(self, data: bytes) -> None:
+        if not data:
+            raise Left
+        assert self._keys is not None
+        assert self._editor is not None
+        for key in self._keys.read(data):
+            line = self._editor.take(key)
+            if line is not None:
+                self._act(line)
+
+    def _act(self, line: str) -> None:
+        try:
+            said = typed.read(line, self._room.seats)
+            if said is not None:
+                self._do(said)
+        except typed.Mistake as mistake:
+            self._complain(str(mistake))
+        except Trouble as trouble:
+            self._complain(self._way_out(trouble))
+
+    def _complain(self, text: str) -> None:
+        self._screen.tell([Told(output.lines(text), click.style("   !", fg="red"))])
+
+    def _way_out(self, trouble: Trouble) -> str:
+        """A closed roster stays closed; another council can begin where this one did."""
+        said, roster = trouble.details, trouble.details.get("roster")
+        if not isinstance(roster, list) or "participant" not in said:
+            return str(trouble)
+        members = [{"agentId": str(name)} for name in [*roster, said["participant"]]]
+        given = json.dumps(members, separators=(",", ":"))
+        return f"{trouble} moot fork {self.thread_id}@0 --set 'input.participants={given}'"
+
+    def _do(self, said: typed.Typed) -> None:
+        match said:
+            case typed.Say(text, to):
+                turn = {"content": text, **({"to": to} if to else {})}
+                node = str(self._thread["nodeId"])
+                path = path_of("v1", "runs", self._thread["runId"], "interrupts", node)
+                self._api.post(path, {"resumeValue": {"turn": turn}})
+            case typed.Steer(content):
+                self._steer(content)
+                self._remark(content)
+            case typed.Choose(word, which):
+                self._steer({word: which or self._only(word)})
+            case typed.Close(decision, vote):
+                self._close(decision, vote)
+            case typed.Ask("help"):
+                self._screen.tell([Told(line) for line in typed.help_lines()])
+            case typed.Ask():
+                raise Left
+
+    def _steer(self, content: dict[str, Any]) -> None:
+        self._api.post(threads(self.thread_id, "controls"), {"content": content})
+
+    def _remark(self, content: dict[str, Any]) -> None:
+        """Who is invited and not known here must speak by itself."""
+        name = str(content.get("invite", {}).get("participant_id", ""))
+        if not name or ":" in name:
+            return
+        try:
+            self._api.get(path_of("v1", "host", "moot", "agents", name))
+        except Trouble as trouble:
+            self._complain(f"{trouble} It is waited for, and speaks with a key of its own.")
+
+    def _only(self, word: str) -> str:
+        """What waits for this word, when it is one thing."""
+        kind, key = ("held", "held") if word in ("admit", "drop") else ("asks", "askId")
+        floor = self._api.get(threads(self.thread_id)).get("floor", {})
+        found = [str(one[key]) for one in floor.get(kind, [])]
+        if len(found) != 1:
+            waiting = f"which: {', '.join(found)}" if found else "nothing waits for that"
+            raise typed.Mistake(f"Say {waiting}." if found else "Nothing waits for that.")
+        return found[0]
+
+    def _close(self, decision: str | None, vote: bool) -> None:
+        """Without a decision the moderator's is offered, to be looked over and sent."""
+        floor = self._api.get(threads(self.thread_id)).get("floor", {})
+        proposal = floor.get("proposal")
+        if decision is None and proposal and self._editor is not None:
+            words = json.dumps(output.one_line(proposal), ensure_ascii=False)
+            self._editor.offer(f"/close --decision {words}{' --vote' if vote else ''}")
+            self._say("the moderator proposes this; change it or press Enter")
+            return
+        body: dict[str, Any] = {} if decision is None else {"decision": decision}
+        if vote:
+            body["vote"] = True
+        elif decision is not None and floor.get("votes") and decision == proposal:
+            body["decision"] = decided(decision, floor["votes"])
+        self._api.post(f"{threads(self.thread_id)}:close", body)
+
+
+def decided(text: str, votes: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """A decision with the votes there were, and who was against it."""
+    rows = [
+        {"by": name, "vote": str(vote.get("vote", "abstain")),
+         **({"reason": vote["reason"]} if vote.get("reason") else {})}
+        for name, vote in votes.items()
+    ]  # fmt: skip
+    against = [row for row in rows if row["vote"] == "no"]
+    dissent = [{"by": row["by"], "text": row.get("reason", "votes no")} for row in against]
+    return {"text": text, "votes": rows, "dissent": dissent}
+
+
+def waits_for(thread: dict[str, Any]) -> str:
+    """What a council at rest waits for, and the words that help it on."""
+    floor = thread["floor"]
+    if thread["state"]["paused"]:
+        return "paused; /resume to go on"
+    if floor["stopped"]:
+        return f"stopped at its limit ({floor['stopped']}); /continue to go on, /close to end it"
+    if floor["phase"] == "over" and floor["proposal"]:
+        return "all is said; /close ends it with the decision, /continue goes on"
+    if floor["phase"] == "over":
+        return "all is said; /close --decision TEXT ends it, /continue goes on"
+    return "nobody has anything to answer; say something, or /close"
+
+
+def screen(prompt: bool) -> Screen:
+    """A terminal that can move its cursor, or a pipe."""
+    from moot.config import client_environment
+
+    environ = client_environment()
+    if not output.on_terminal() or environ.get("TERM") == "dumb":
+        return Pipe()
+    keys = prompt and sys.stdin.isatty()
+    return Terminal(keys, coloured=not environ.get("NO_COLOR"))
+
+
+def shown_columns() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns

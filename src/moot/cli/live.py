@@ -1,0 +1,125 @@
+"""What is happening in a council right now: who has the floor, and the words so far."""
+
+from typing import Any
+
+import click
+
+from moot.cli import output
+from moot.cli.room import Room
+from moot.cli.screen import wrapped
+from moot.cli.told import listed, turn_of
+
+#: rows for the words of all who speak
+MOST_ROWS = 8
+LONGEST = 20_000
+
+DOES = {
+    "speak": "is next",
+    "hand": "may raise a hand",
+    "choose": "chooses who is next",
+    "synthesise": "sums up",
+    "vote": "votes",
+}
+
+
+class Speech:
+    """A turn under way."""
+
+    def __init__(self, speaker: str) -> None:
+        self.speaker, self.words = speaker, ""
+
+
+class Live:
+    """Nothing of it is kept: the turn itself comes when it is whole."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._speeches: dict[str, Speech] = {}
+        #: wake -> who, for what, since when (monotonic seconds)
+        self._wakes: dict[str, tuple[str, str, float]] = {}
+
+    @property
+    def quiet(self) -> bool:
+        """Nobody has the floor, as far as is known."""
+        return not self._wakes
+
+    def read(self, thread: dict[str, Any], now: float) -> None:
+        """Who has the floor already."""
+        for wake in thread.get("floor", {}).get("speaking", []):
+            self._wakes[wake["wakeId"]] = (wake["agentId"], wake["task"], now)
+
+    def heard(self, kind: str, said: dict[str, Any]) -> None:
+        """A frame that is not of the log."""
+        name = str(said.get("speechId"))
+        if kind == "speech.started":
+            self._speeches[name] = Speech(str(said.get("speakerId") or said.get("from", "")))
+        elif kind == "speech.delta" and name in self._speeches:
+            speech = self._speeches[name]
+            speech.words = (speech.words + str(said.get("delta", "")))[-LONGEST:]
+        elif kind == "speech.ended" and name in self._speeches:
+            # the words stay until the turn has come, unless none is to come
+            speaker = self._speeches[name].speaker
+            if all(agent != speaker for agent, _, _ in self._wakes.values()):
+                del self._speeches[name]
+
+    def follow(self, event: dict[str, Any], now: float) -> None:
+        said = event["payload"]
+        match event["type"]:
+            case "moot.participation.decided":
+                for wake in listed(said.get("wakes")):
+                    task = (str(wake.get("agentId")), str(wake.get("task")), now)
+                    self._wakes[str(wake.get("wakeId"))] = task
+            case "moot.participation.answered":
+                self._wakes.pop(str(said.get("wakeId")), None)
+                self._hush(str(said.get("agentId")))
+            case "conversation.exchanged":
+                self._hush(str(turn_of(event).get("from")))
+            case "moot.participant.left":
+                gone = said.get("participantId")
+                self._wakes = {key: one for key, one in self._wakes.items() if one[0] != gone}
+            case "conversation.closed" | "run.failed" | "run.cancelled":
+                self._wakes.clear()
+                self._speeches.clear()
+            case _:
+                pass
+
+    def _hush(self, speaker: str) -> None:
+        self._speeches = {
+            key: speech for key, speech in self._speeches.items() if speech.speaker != speaker
+        }
+
+    def interrupted(self) -> None:
+        """The stream broke off: what was being said is not known any more."""
+        self._speeches.clear()
+
+    def rows(self, columns: int, now: float) -> list[str]:
+        """The newest words of everybody who speaks, and who is next."""
+        rows: list[str] = []
+        speaking = [speech for speech in self._speeches.values() if speech.words.strip()]
+        share = max(1, MOST_ROWS // max(1, len(speaking)))
+        for speech in speaking[:MOST_ROWS]:
+            rows += self._words(speech, columns, share)
+        said = {speech.speaker for speech in speaking}
+        waiting = [wake for wake in self._wakes.values() if wake[0] not in said]
+        if waiting:
+            rows.append(self._next(waiting, now))
+        return rows
+
+    def _words(self, speech: Speech, columns: int, most: int) -> list[str]:
+        name = self._room.called(speech.speaker)
+        indent = len(name) + 5
+        lines = wrapped(output.lines(speech.words.strip()), max(10, columns - indent - 1))
+        head = f" · {self._room.styled(speech.speaker)}  "
+        shown = lines[-most:]
+        return [head + shown[0], *(" " * indent + line for line in shown[1:])]
+
+    def _next(self, waiting: list[tuple[str, str, float]], now: float) -> str:
+        """``Cy is next · thinking 3 s``; several at once in one row."""
+        names = ", ".join(self._room.called(agent) for agent, _, _ in waiting)
+        _, task, since = waiting[0]
+        does = DOES.get(task, "is next")
+        if len(waiting) > 1:
+            does = {"vote": "vote", "hand": "may raise a hand"}.get(task, "are next")
+        spent = int(now - since)
+        thinking = f" · thinking {spent} s" if spent >= 1 else ""
+        return click.style(f"   {names} {does}{thinking}", dim=True)

@@ -1,0 +1,58 @@
+"""Who is in a council: how they are called, coloured and found by what is typed."""
+
+from typing import Any
+
+import click
+
+from moot.cli import output
+from moot.cli.typed import Seat
+
+#: one for each seat, in their order, so that a speaker keeps its colour for ever
+COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "bright_cyan",
+           "bright_yellow", "bright_green", "bright_magenta")  # fmt: skip
+
+
+class Room:
+    """Filled from the thread as it is read, and by the events that come."""
+
+    def __init__(self, me: str = "user") -> None:
+        self.me = me
+        self._seats: dict[str, Seat] = {}
+
+    @property
+    def seats(self) -> list[Seat]:
+        return list(self._seats.values())
+
+    def learn(self, agent_id: str, profile: Any = None) -> None:
+        """Somebody takes part. A place once given stays."""
+        said = profile if isinstance(profile, dict) else {}
+        short = agent_id.rpartition(":")[2]
+        known = self._seats.get(agent_id)
+        name = said.get("name") or (known.name if known else short[:1].upper() + short[1:])
+        role = said.get("role") or (known.role if known else "")
+        self._seats[agent_id] = Seat(agent_id, output.one_line(str(name)), str(role))
+
+    def read(self, thread: dict[str, Any]) -> None:
+        """Everybody a thread names."""
+        for member in thread.get("participants", []):
+            self.learn(str(member.get("agentId")), member)
+        for member in thread["state"]["participants"]["invited"]:
+            self.learn(str(member["id"]), member["profile"])
+        for name, profile in thread.get("floor", {}).get("members", {}).items():
+            self.learn(name, profile)
+
+    def called(self, name: str) -> str:
+        if name in (self.me, "user"):
+            return "you"
+        if name == "system":
+            return "moot"
+        seat = self._seats.get(name)
+        return seat.name if seat else output.one_line(name.rpartition(":")[2])
+
+    def styled(self, name: str) -> str:
+        """In the speaker's own colour."""
+        names = list(self._seats)
+        if name in self._seats:
+            colour = COLOURS[names.index(name) % len(COLOURS)]
+            return click.style(self.called(name), fg=colour, bold=True)
+        return click.style(self.called(name), bold=True, dim=name == "system")

@@ -1,0 +1,273 @@
+"""The events of a council as what a person reads: numbered turns, and sentences between them."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import click
+
+from moot.cli import output
+from moot.cli.quantities import counted, in_words
+from moot.cli.room import Room
+
+Event = dict[str, Any]
+
+NATURAL = {
+    "consensus": "Nobody has anything to add.",
+    "moderator": "The moderator has heard enough.",
+}
+
+
+class Told(NamedTuple):
+    """Something to be read: who, what, and what it took."""
+
+    text: str
+    head: str = ""
+    tail: str = ""
+    #: said about the talk, not in it
+    quiet: bool = False
+
+
+def note(text: str) -> Told:
+    return Told(output.one_line(text), click.style("   —", dim=True), quiet=True)
+
+
+def words_of(content: Any) -> str:
+    return output.lines(content) if isinstance(content, str) else output.brief(content, 2000)
+
+
+def turn_of(event: Event) -> dict[str, Any]:
+    said = event["payload"]
+    return _object(said.get("turn") or said.get("initialTurn") or said.get("finalTurn"))
+
+
+class Teller:
+    """Knows what was said before, where a sentence depends on it."""
+
+    def __init__(self, room: Room, thread_id: str) -> None:
+        self._room, self._thread_id = room, thread_id
+        #: votes that have come in, and whether they have been told
+        self._votes: dict[str, dict[str, Any]] = {}
+        self._tallied = False
+
+    def tell(self, event: Event) -> list[Told]:
+        """Nothing for what says nothing to a person."""
+        said = TELLS.get(event["type"])
+        return said(self, event) if said else []
+
+    def _turn(self, event: Event) -> list[Told]:
+        turn, room = turn_of(event), self._room
+        speaker = str(turn.get("speakerId") or turn.get("from", ""))
+        to = f" → {room.called(str(turn['to']))}" if turn.get("to") else ""
+        number = str(turn.get("turnIndex", "?"))
+        head = f"{number:>2} {room.styled(speaker)}{to}"
+        return [Told(words_of(turn.get("content", "")), head, _cost(turn))]
+
+    def _opened(self, event: Event) -> list[Told]:
+        for member in listed(event["payload"].get("participants")):
+            self._room.learn(str(member.get("agentId")), member)
+        return self._turn(event)
+
+    def _closed(self, event: Event) -> list[Told]:
+        said, final = event["payload"], turn_of(event)
+        told = self._turn(event) if final.get("role") != "system" else []
+        outcome = said.get("outcome")
+        decision = outcome if isinstance(outcome, dict) and outcome.get("text") else None
+        way = f"Minutes: moot thread export {self._thread_id} -f md"
+        if decision is None:
+            return [*told, Told(f"Closed without a decision. {way}")]
+        if not self._tallied:
+            votes = listed(decision.get("votes"))
+            told += self._tally({str(vote.get("by")): vote for vote in votes})
+        if str(decision["text"]) not in str(final.get("content")):
+            told.append(note(f"decision: {decision['text']}"))
+        for each in listed(decision.get("dissent")):
+            told.append(note(f"dissent: {self._name(each)}: {each.get('text', '')}"))
+        return [*told, Told(f"Closed. Decision recorded (turn {said.get('turnIndex')}). {way}")]
+
+    def _tally(self, votes: dict[str, dict[str, Any]]) -> list[Told]:
+        if not votes:
+            return []
+        rows, seats = [], [seat.agent_id for seat in self._room.seats]
+        for name in sorted(votes, key=[*seats, *votes].index):
+            vote = votes[name]
+            why = f" ({output.one_line(str(vote['reason']))})" if vote.get("reason") else ""
+            word = output.one_line(str(vote.get("vote", "abstain")))
+            rows.append(f"{self._room.called(name)} {word}{why}")
+        return [note(f"vote: {' · '.join(rows)}")]
+
+    def _name(self, said: dict[str, Any], key: str = "by") -> str:
+        return self._room.called(str(said.get(key, "")))
+
+    def _controlled(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        content = said.get("content")
+        who = self._name(said, "from")
+        found = content.items() if isinstance(content, dict) else ()
+        return [note(text) for word, value in found if (text := self._control(who, word, value))]
+
+    def _control(self, who: str, word: str, value: Any) -> str:
+        names = ", ".join(map(self._room.called, _targets(value)))
+        on = value.get("on", True) if isinstance(value, dict) else value
+        match word:
+            case "mute":
+                timed = isinstance(value, dict) and isinstance(value.get("seconds"), int | float)
+                return f"{who} muted {names}" + (
+                    f" for {in_words(value['seconds'])}" if timed else ""
+                )
+            case "unmute":
+                return f"{who} unmuted {names}"
+            case "pause" if on:
+                return "paused; agents hold. /resume to go on"
+            case "pause":
+                return f"{who} let it go on"
+            case "prod":
+                return f"{names} was asked to speak once"
+            case "done":
+                return f"{who} has nothing more to say"
+            case _:
+                return f"{who} set {word}: {output.brief(value, 100)}"
+
+    def _joined(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        name = str(said.get("participantId", ""))
+        self._room.learn(name, said.get("profile"))
+        first = said.get("fromTurn", 0)
+        if not isinstance(first, int) or first <= 1:
+            return []  # from the beginning
+        return [note(f"{self._room.called(name)} joined (sees turns 0 to {first - 1})")]
+
+    def _left(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        return [note(f"{self._name(said, 'participantId')} left, by {self._name(said)}")]
+
+    def _set(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        for member in listed(said.get("members")):
+            self._room.learn(str(member.get("agentId")), member.get("profile"))
+        mode = _object(said.get("policy")).get("mode", "round-robin")
+        return [note(f"{self._name(said)} set the order: {mode}")] if said.get("by") else []
+
+    def _decided(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        told = [
+            note(f"{self._name(one, 'agentId')} is {one.get('reason')} and passed by")
+            for one in listed(said.get("skipped"))
+        ]
+        if said.get("phase") == "over" and self._votes:
+            told += self._tally(self._votes)
+            self._votes, self._tallied = {}, True
+        return told
+
+    def _answered(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        outcome, who = said.get("outcome"), str(said.get("agentId", ""))
+        if said.get("task") == "vote" and outcome != "superseded":
+            self._votes[who] = _object(said.get("answer"))
+            self._tallied = False
+        elif said.get("task") == "speak" and outcome == "passed":
+            return [note(f"{self._room.called(who)} has nothing to add")]
+        elif said.get("task") == "speak" and outcome == "superseded":
+            return [note(f"{self._room.called(who)} was interrupted")]
+        return []
+
+    def _stopped(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        reason = said.get("reason")
+        if reason == "rounds":
+            limit = said.get("limit")
+            rounds = counted(limit, "round") if isinstance(limit, int) else "The rounds"
+            return [note(f"{rounds} done")]
+        told = NATURAL.get(str(reason))
+        return [note(told)] if told else []  # of a limit a turn of the host tells
+
+    def _continued(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        rounds = said.get("rounds")
+        more = f", {counted(rounds, 'more round')}" if isinstance(rounds, int) else ""
+        return [note(f"{self._name(said)} let it go on{more}")]
+
+    def _called_vote(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        self._votes, self._tallied = {}, False
+        return [note(f"{self._name(said)} put to the vote: {said.get('decision', '')}")]
+
+    def _tool_asked(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        what = f"{said.get('toolName')}({output.brief(said.get('inputs', {}), 200)})"
+        return [note(f"{self._name(said, 'agentId')} wants to use {what} · /allow or /deny")]
+
+    def _tool_answered(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        word = "allowed it" if said.get("allowed") else "did not allow it"
+        return [note(f"{self._name(said)} {word}")]
+
+    def _held(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        speaker = self._name(_object(said.get("turn")), "speakerId")
+        state = "muted" if said.get("reason") == "participant_muted" else "paused"
+        number = event["sequence"]
+        text = f"{speaker} tried to speak while {state} (1 turn held)"
+        return [note(f"{text} · /admit {number} lets it in, /drop {number} does not")]
+
+    def _settled(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        word = "let a held turn in" if event["type"] == "moot.turn.admitted" else "dropped it"
+        return [note(f"{self._name(said)} {word}")]
+
+    def _ended_badly(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        why = _object(said.get("error")).get("message", said.get("reason"))
+        return [note(f"the run {event['type'].removeprefix('run.')}{f': {why}' if why else ''}")]
+
+
+def _cost(turn: dict[str, Any]) -> str:
+    """``[18 s · demo · 212 tok]``"""
+    meta = _object(turn.get("meta"))
+    if not meta.get("model"):
+        return ""
+    tokens = sum(meta[key] for key in ("inputTokens", "outputTokens")
+                 if isinstance(meta.get(key), int))  # fmt: skip
+    took = meta.get("milliseconds")
+    span = f"{output.span(took / 1000)} · " if isinstance(took, int) else ""
+    cut = " · cut off" if meta.get("truncated") else ""
+    return click.style(
+        f"[{span}{output.one_line(str(meta['model']))} · {tokens} tok{cut}]", dim=True
+    )
+
+
+def _targets(value: Any) -> list[str]:
+    found = value.get("targets") if isinstance(value, dict) else value
+    found = [found] if isinstance(found, str) else found
+    names = [str(name) for name in found] if isinstance(found, list) else []
+    return [name if ":" in name else f"host:{name}" for name in names]
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def listed(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+TELLS: dict[str, Callable[[Teller, Event], list[Told]]] = {
+    "conversation.opened": Teller._opened,
+    "conversation.exchanged": Teller._turn,
+    "conversation.closed": Teller._closed,
+    "moot.thread.control": Teller._controlled,
+    "moot.participant.joined": Teller._joined,
+    "moot.participant.left": Teller._left,
+    "moot.participation.set": Teller._set,
+    "moot.participation.decided": Teller._decided,
+    "moot.participation.answered": Teller._answered,
+    "moot.participation.stopped": Teller._stopped,
+    "moot.participation.continued": Teller._continued,
+    "moot.vote.called": Teller._called_vote,
+    "moot.tool.asked": Teller._tool_asked,
+    "moot.tool.answered": Teller._tool_answered,
+    "moot.turn.held": Teller._held,
+    "moot.turn.admitted": Teller._settled,
+    "moot.turn.dropped": Teller._settled,
+    "run.failed": Teller._ended_badly,
+    "run.cancelled": Teller._ended_badly,
+}

@@ -1,0 +1,145 @@
+"""Which addresses may be called. Pure: names are looked up elsewhere, and judged here.
+
+Whoever fills in a part of an address must not reach what only this machine and its neighbours
+can. So a host is either a plain name with a dot in it or an address written the one usual way,
+and every address a name stands for must be one of the public internet.
+"""
+
+import ipaddress
+import re
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+#: of IPv4, everything that is not the public internet
+_CLOSED_4 = [
+    ipaddress.IPv4Network(block)
+    for block in (
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32",
+        "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
+        "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4",
+        "240.0.0.0/4",
+    )
+]  # fmt: skip
+#: of IPv6, the part that is the public internet, and what of it is not: protocols that carry an
+#: IPv4 address inside (Teredo, 6to4), benchmarks, documentation
+_OPEN_6 = ipaddress.IPv6Network("2000::/3")
+_CLOSED_6 = [
+    ipaddress.IPv6Network(block)
+    for block in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+]
+
+#: names that never lead outside
+_INSIDE = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "home.arpa")
+#: below these every port belongs to some other service
+_ORDINARY = 1024
+_KNOWN = {"https": 443, "http": 80}
+#: above it, those of databases, caches and daemons that answer whoever knocks
+_SERVICES = frozenset({
+    1433, 1521, 2375, 2376, 2379, 2380, 3306, 3389, 5432, 5672, 5984, 5985, 6379, 6443, 8500,
+    9042, 9200, 9300, 10250, 11211, 27017,
+})  # fmt: skip
+
+_NAME = re.compile(
+    r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*"
+)
+_NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+
+class TargetRefused(Exception):
+    """The address may not be called; the message says why, and the way out."""
+
+
+class Target(Struct, frozen=True):
+    """An address that may be looked up."""
+
+    scheme: str
+    host: str
+    port: int
+    #: path and query, as they go over the wire
+    rest: str
+
+    @property
+    def origin(self) -> str:
+        """As a Host header names it."""
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return name if self.port == _KNOWN[self.scheme] else f"{name}:{self.port}"
+
+
+def target(url: str, private: bool = False) -> Target:
+    """What a URL names. Raises TargetRefused. ``private``: addresses inside are wanted, plain
+    HTTP and any port with them."""
+    if len(url) > 8192 or re.search(r"[^\x21-\x7e]|\\", url):
+        raise TargetRefused("The address holds characters that no address has; encode them.")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise TargetRefused(f"This is no address: {error}.") from None
+    if parts.scheme not in (("https", "http") if private else ("https",)):
+        raise TargetRefused("The address must begin with https://.")
+    if "@" in parts.netloc:
+        raise TargetRefused("The address holds a name or password; leave it out.")
+    if port == 0 or parts.netloc.endswith(":"):
+        raise TargetRefused("The address has no port after its colon.")
+    port = port or _KNOWN[parts.scheme]
+    if not private and port != _KNOWN[parts.scheme] and (port < _ORDINARY or port in _SERVICES):
+        raise TargetRefused(f"Port {port} is not one that is called from here.")
+    host = _host(parts.netloc, parts.hostname or "", private)
+    rest = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target(parts.scheme, host, port, rest)
+
+
+def _host(netloc: str, host: str, private: bool) -> str:
+    if netloc.startswith("["):
+        try:
+            found = ipaddress.IPv6Address(host)
+        except ValueError:
+            raise TargetRefused(f"'{host}' is no IPv6 address.") from None
+        check(found, private)
+        return str(found)
+    name = host.removesuffix(".")
+    if not _NAME.fullmatch(name) or len(name) > 253:
+        raise TargetRefused("The host is no name: letters, digits, '-' and '.' only.")
+    labels = name.split(".")
+    if _NUMERIC.fullmatch(labels[-1]):  # programs read such names as numbers, each in its own way
+        try:
+            check(ipaddress.IPv4Address(name), private)
+        except ValueError:
+            raise TargetRefused(f"'{host}' is an odd way to write an address.") from None
+        return name
+    if not private and (len(labels) == 1 or name.endswith(tuple(f".{end}" for end in _INSIDE))):
+        raise TargetRefused(f"'{host}' is a name inside; {OPT_IN}")
+    return name
+
+
+OPT_IN = "set MOOT_ALLOW_PRIVATE_TARGETS=1 to allow such addresses."
+
+
+def check(address: Address, private: bool) -> None:
+    """Raises TargetRefused for an address that must not be called."""
+    closed = address.is_multicast or address.is_unspecified
+    if closed or not (private or is_public(address)):
+        hint = "" if closed else f" {OPT_IN}"
+        raise TargetRefused(f"{address} is not an address of the public internet.{hint}")
+
+
+def is_public(address: Address) -> bool:
+    if isinstance(address, ipaddress.IPv4Address):
+        return not any(address in block for block in _CLOSED_4)
+    return address in _OPEN_6 and not any(address in block for block in _CLOSED_6)
+
+
+def checked(found: list[str], target: Target, private: bool) -> list[str]:
+    """The addresses a name stands for, every one of them judged. Raises TargetRefused."""
+    if not found:
+        raise TargetRefused(f"'{target.host}' leads nowhere.")
+    for text in found:
+        try:
+            address = ipaddress.ip_address(text.partition("%")[0])
+        except ValueError:
+            raise TargetRefused(f"'{target.host}' leads to {text!r}, no address.") from None
+        check(address, private)
+    return found

@@ -1,0 +1,175 @@
+"""What a council's events say to a person; and that no log, however odd, stops the telling."""
+
+from typing import Any
+
+import click
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from moot.cli.council import decided, waits_for
+from moot.cli.live import Live
+from moot.cli.room import Room
+from moot.cli.told import TELLS, Teller
+
+PROFILES = {"host:ada": {"name": "Ada"}, "host:bo": {"name": "Bob", "role": "legal"}}
+
+
+def room() -> Room:
+    found = Room()
+    for name, profile in PROFILES.items():
+        found.learn(name, profile)
+    return found
+
+
+def event(kind: str, **payload: Any) -> dict[str, Any]:
+    return {"type": kind, "sequence": 31, "nodeId": "talk", "payload": payload}
+
+
+def turn(**said: Any) -> dict[str, Any]:
+    return {"turnIndex": 4, "from": "host:ada", "role": "agent", "content": "Hm.", **said}
+
+
+def said(*found: dict[str, Any]) -> list[str]:
+    teller = Teller(room(), "th_1")
+    told = [one for each in found for one in teller.tell(each)]
+    parts = [filter(None, (one.head, one.text, one.tail)) for one in told]
+    return [click.unstyle(" ".join(each)).strip() for each in parts]
+
+
+VOTED = event("moot.participation.answered", task="vote", outcome="answered", agentId="host:ada",
+              answer={"vote": "yes", "reason": "Why not."})  # fmt: skip
+OVER = event("moot.participation.decided", phase="over", wakes=[])
+
+
+@pytest.mark.parametrize(
+    ("happened", "reads"),
+    [
+        ([event("conversation.exchanged", turn=turn())], ["4 Ada Hm."]),
+        (
+            [event("conversation.exchanged", turn=turn(
+                to="host:bo", meta={"model": "demo", "inputTokens": 200, "outputTokens": 12,
+                                    "milliseconds": 18_000, "truncated": True}))],
+            ["4 Ada → Bob Hm. [18 s · demo · 212 tok · cut off]"],
+        ),
+        (
+            [event("conversation.exchanged", turn=turn(role="system", **{"from": "system"}))],
+            ["4 moot Hm."],
+        ),
+        (
+            [event("moot.thread.control", **{"from": "user:eve"},
+                   content={"mute": {"targets": ["bo"], "seconds": 600}, "unmute": ["host:ada"]})],
+            ["— eve muted Bob for 10 minutes", "— eve unmuted Ada"],
+        ),
+        (
+            [event("moot.thread.control", **{"from": "user"}, content={"pause": {"on": False}})],
+            ["— you let it go on"],
+        ),
+        ([event("moot.participant.joined", participantId="host:dee", fromTurn=10)],
+         ["— Dee joined (sees turns 0 to 9)"]),
+        ([event("moot.participant.joined", participantId="host:dee", fromTurn=1)], []),
+        ([event("moot.participant.left", participantId="host:bo", by="user")],
+         ["— Bob left, by you"]),
+        ([event("moot.participation.set", by="user", policy={"mode": "addressed"}, members=[])],
+         ["— you set the order: addressed"]),
+        ([event("moot.participation.decided", skipped=[{"agentId": "host:bo", "reason": "muted"}])],
+         ["— Bob is muted and passed by"]),
+        ([event("moot.participation.answered", task="speak", outcome="passed", agentId="host:bo")],
+         ["— Bob has nothing to add"]),
+        ([event("moot.participation.stopped", reason="rounds", limit=2)], ["— 2 rounds done"]),
+        ([event("moot.participation.stopped", reason="consensus")],
+         ["— Nobody has anything to add."]),
+        ([event("moot.participation.stopped", reason="tokens", limit=9)], []),
+        ([event("moot.participation.continued", by="user", rounds=1)],
+         ["— you let it go on, 1 more round"]),
+        ([event("moot.vote.called", by="user", decision="Pilot.")],
+         ["— you put to the vote: Pilot."]),
+        ([VOTED, OVER], ["— vote: Ada yes (Why not.)"]),
+        ([event("moot.tool.asked", agentId="host:ada", toolName="mail", inputs={"to": "x"})],
+         ['— Ada wants to use mail({"to": "x"}) · /allow or /deny']),
+        ([event("moot.tool.answered", by="user", allowed=False)], ["— you did not allow it"]),
+        ([event("moot.turn.held", turn=turn(speakerId="host:ada"), reason="participant_muted")],
+         ["— Ada tried to speak while muted (1 turn held) · /admit 31 lets it in, /drop 31 does"
+          " not"]),
+        ([event("moot.turn.admitted", by="user", held="31")], ["— you let a held turn in"]),
+        ([event("moot.turn.dropped", by="user", held="31")], ["— you dropped it"]),
+        ([event("run.cancelled", reason="enough")], ["— the run cancelled: enough"]),
+        ([event("node.completed")], []),
+    ],
+)  # fmt: skip
+def test_events_are_sentences(happened: list[dict[str, Any]], reads: list[str]) -> None:
+    assert said(*happened) == reads
+
+
+def test_a_close_tells_votes_once_and_the_decision_unless_it_was_just_said() -> None:
+    outcome = {
+        "text": "Pilot.", "votes": [{"by": "host:ada", "vote": "no", "reason": "Too early."}],
+        "dissent": [{"by": "host:ada", "text": "Too early."}],
+    }  # fmt: skip
+    end = "Closed. Decision recorded (turn 5). Minutes: moot thread export th_1 -f md"
+    final = turn(role="system", **{"from": "system"})
+    closed = event("conversation.closed", turnIndex=5, finalTurn=final, outcome=outcome)
+    votes, rest = "— vote: Ada no (Too early.)", "— dissent: Ada: Too early."
+    assert said(closed) == [votes, "— decision: Pilot.", rest, end]
+    no = event("moot.participation.answered", task="vote", outcome="answered", agentId="host:ada",
+               answer={"vote": "no", "reason": "Too early."})  # fmt: skip
+    final = turn(content="Decided: Pilot.")
+    closed = event("conversation.closed", turnIndex=5, finalTurn=final, outcome=outcome)
+    assert said(no, OVER, closed) == [votes, "4 Ada Decided: Pilot.", rest, end]
+
+
+def test_what_a_council_at_rest_waits_for() -> None:
+    floor = {"stopped": None, "phase": "over", "proposal": "Pilot."}
+    thread = {"floor": floor, "state": {"paused": False}}
+    assert "/close ends it" in waits_for(thread)
+    assert "--decision TEXT" in waits_for({**thread, "floor": {**floor, "proposal": None}})
+    assert "/continue" in waits_for({**thread, "floor": {**floor, "stopped": "tokens"}})
+    assert "/resume" in waits_for({**thread, "state": {"paused": True}})
+    assert "say something" in waits_for({**thread, "floor": {**floor, "phase": "talk"}})
+
+
+def test_a_decision_carries_votes_and_who_was_against_it() -> None:
+    votes = {"host:ada": {"vote": "no"}, "host:bo": {"vote": "yes", "reason": "Now."}}
+    assert decided("Pilot.", votes) == {
+        "text": "Pilot.",
+        "votes": [{"by": "host:ada", "vote": "no"},
+                  {"by": "host:bo", "vote": "yes", "reason": "Now."}],
+        "dissent": [{"by": "host:ada", "text": "votes no"}],
+    }  # fmt: skip
+
+
+def test_who_is_next_and_what_is_being_said_is_below_what_is_settled() -> None:
+    live = Live(room())
+    wakes = [{"wakeId": "6.0", "agentId": "host:ada", "task": "speak"}]
+    live.follow(event("moot.participation.decided", wakes=wakes), 0.0)
+    assert [click.unstyle(row) for row in live.rows(80, 0.5)] == ["   Ada is next"]
+    assert click.unstyle(live.rows(80, 3.2)[0]) == "   Ada is next · thinking 3 s"
+    live.heard("speech.started", {"speechId": "s", "speakerId": "host:ada"})
+    live.heard("speech.delta", {"speechId": "s", "delta": "Not bef"})
+    live.heard("speech.ended", {"speechId": "s"})
+    assert [click.unstyle(row) for row in live.rows(80, 4.0)] == [" · Ada  Not bef"]
+    live.follow(event("moot.participation.answered", wakeId="6.0", agentId="host:ada"), 5.0)
+    assert live.rows(80, 5.0) == []
+    assert live.quiet
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 99) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=6,
+)
+KEYS = st.sampled_from([
+    "turn", "initialTurn", "finalTurn", "outcome", "content", "from", "to", "members", "policy",
+    "skipped", "wakes", "answer", "agentId", "wakeId", "task", "limit", "rounds", "reason",
+    "participantId", "profile", "fromTurn", "by", "votes", "text", "meta", "role", "turnIndex",
+])  # fmt: skip
+ODD = st.recursive(VALUES, lambda inner: st.dictionaries(KEYS, inner, max_size=5), max_leaves=8)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(TELLS)), st.dictionaries(KEYS, ODD, max_size=6))
+def test_no_event_stops_the_telling(kind: str, payload: dict[str, Any]) -> None:
+    Teller(room(), "th_1").tell(event(kind, **payload))
+    live = Live(room())
+    live.follow(event(kind, **payload), 0.0)
+    live.rows(40, 1.0)
