@@ -180,7 +180,15 @@ def test_a_broken_stream_goes_on_after_the_last_event() -> None:
 
 
 def test_a_stream_that_only_ends_is_over_and_one_that_never_opens_is_given_up() -> None:
-    assert list(Server(stream(), stream()).client().runs.events("r", 7)) == []
+    end = {"runId": "r", "lastEventSeq": 7, "isComplete": True}
+    over = Server(stream(), stream(), httpx2.Response(200, json=end))
+    assert list(over.client().runs.events("r", 7)) == []
+    assert over.asked[-1].url.params["lastSequence"] == "7"
+    going_on = Server(
+        stream(), stream(), httpx2.Response(200, json={**end, "isComplete": False}),
+        stream(frame(8, "run.completed")),
+    )  # fmt: skip
+    assert [event.seq for event in going_on.client().runs.events("r", 7)] == [8]
     lost = Server(*(httpx2.ConnectError("no") for _ in range(20)))
     with pytest.raises(Unreachable):
         list(lost.client().runs.events("r"))

@@ -83,17 +83,17 @@ def check(options: Options, files: tuple[str, ...], nodes: str | None) -> Exit:
             types.update(registry.from_file(nodes))
     except ValueError as error:
         raise Trouble(str(error)) from error
-    checked = [(name, checked(name, types)) for name in flows.expanded(files)]
-    fine = [found for _, found in checked if not isinstance(found, Trouble)]
+    found_in = [(name, checked(name, types)) for name in flows.expanded(files)]
+    fine = [found for _, found in found_in if not isinstance(found, Trouble)]
     children = {child for found in fine for child in found.references}
     elsewhere = children - {found.definition.id for found in fine}
     missing = flows.unknown(to_write(options), elsewhere) if elsewhere else set()
-    for name, found in checked:
+    for name, found in found_in:
         if isinstance(found, Trouble):
             say_problem(options, name, found)
         else:
             say_fine(options, name, found, sorted(missing & set(found.references)))
-    return Exit.OK if len(fine) == len(checked) else Exit.FAILED
+    return Exit.OK if len(fine) == len(found_in) else Exit.FAILED
 
 
 def checked(name: str, types: Any) -> "Flow | Trouble":

@@ -4,12 +4,13 @@ Every route is described once, in ``calls_*``; ``sending`` carries calls out, ``
 methods of them. Nothing here imports the server.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from moot.client import calls_host, host
 from moot.client.answers import Question, RunRow, Snapshot
 from moot.client.bound import awaits, waits
 from moot.client.calls_runs import Edit, Options
+from moot.client.calls_threads import Led
 from moot.client.errors import (
     AlreadyAnswered,
     ApiError,
@@ -93,7 +94,7 @@ class Client:
     def url(self) -> str:
         return self.sender.outlook.place.url
 
-    def convene(self, question: str, *participants: str, **how: Any) -> Thread:
+    def convene(self, question: str, *participants: str, **how: Unpack[Led]) -> Thread:
         """A council: ``convene("Do we?", "ada", "bo", moderator="mo")``."""
         return self.threads.convene(question, participants, **how)
 
@@ -141,7 +142,7 @@ class AsyncClient:
     def url(self) -> str:
         return self.sender.outlook.place.url
 
-    async def convene(self, question: str, *participants: str, **how: Any) -> AsyncThread:
+    async def convene(self, question: str, *participants: str, **how: Unpack[Led]) -> AsyncThread:
         """A council: ``await convene("Do we?", "ada", "bo", moderator="mo")``."""
         return await self.threads.convene(question, participants, **how)
 

@@ -1,7 +1,7 @@
 """Runs and what waits in them: every call there is."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypedDict
 
 from msgspec import Struct
 
@@ -49,6 +49,17 @@ class Edit(Struct, frozen=True, kw_only=True):
             inputs=self.inputs, turn=turn, decision=self.decision, answer=self.answer,
             variables=self.variables, models=self.models,
         )  # fmt: skip
+
+
+class Where(TypedDict, total=False):
+    """Which runs are listed."""
+
+    status: str | Sequence[str] | None
+    workflow: str | None
+    agent: str | None
+    parent: str | None
+    fork_of: str | None
+    prefix: str | None
 
 
 class Created(answers.Answer, frozen=True):

@@ -1,7 +1,7 @@
 """Councils and threads: every call there is."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from moot.client import thread_answers as answers
 from moot.client.answers import Data
@@ -10,6 +10,16 @@ from moot.client.calls_runs import SSE
 
 Format = Literal["md", "html", "json", "bundle"]
 CONTROLS = "POST /v1/host/moot/threads/{thread_id}/controls"
+
+
+class Led(TypedDict, total=False):
+    """How a council is led; with a moderator, a policy or a budget the host gives the floor."""
+
+    title: str | None
+    moderator: str | None
+    policy: Mapping[str, Any] | None
+    budget: Mapping[str, Any] | None
+    open: bool
 
 
 @operation("POST /v1/host/moot/councils", answers.Convened)

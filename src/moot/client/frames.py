@@ -75,6 +75,8 @@ class Frames:
 
     def __init__(self) -> None:
         self.retry_s: float | None = None
+        #: comments, by which a server says that it is still there
+        self.comments = 0
         self._rest = b""
         self._size = 0
         self._event, self._id = "", ""
@@ -107,6 +109,10 @@ class Frames:
                 self._id = value.decode("ascii", "replace")
             case b"retry" if value.isdigit():
                 self.retry_s = int(value[:9]) / 1000
+            case b"":
+                self.comments += 1
+            case _:
+                pass  # a field nobody has heard of
         return None
 
     def _whole(self) -> Frame | None:

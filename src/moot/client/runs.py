@@ -3,15 +3,15 @@
 import math
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from moot.client import calls_runs as calls
 from moot.client.answers import Forked, Question, RunRow, Snapshot
 from moot.client.bound import AsyncOf, Of, async_its, awaits, its, waits
-from moot.client.calls_runs import Edit, Mode, Options
+from moot.client.calls_runs import Edit, Mode, Options, Where
 from moot.client.errors import TimedOut
 from moot.client.frames import Event
-from moot.client.sending import AsyncSender, Sender
+from moot.client.sending import AsyncSender, Proof, Sender
 
 #: seconds that are waited for a run unless somebody says otherwise
 USUAL_WAIT_S = 600.0
@@ -109,7 +109,9 @@ class Run(RunState):
         self, after: int = -1, *, mode: Mode = "debug", timeout: float | None = None
     ) -> Iterator[Event]:
         """Every event after ``after`` once, as it happens, until the run has ended."""
-        for read in self.sender.follow(calls.stream(self.id, mode), after, timeout):
+        for read in self.sender.follow(
+            calls.stream(self.id, mode), proof_of(self.id), after, timeout
+        ):
             if isinstance(read, Event):
                 yield read
 
@@ -167,7 +169,9 @@ class AsyncRun(RunState):
         self, after: int = -1, *, mode: Mode = "debug", timeout: float | None = None
     ) -> AsyncIterator[Event]:
         """Every event after ``after`` once, as it happens, until the run has ended."""
-        async for read in self.sender.follow(calls.stream(self.id, mode), after, timeout):
+        async for read in self.sender.follow(
+            calls.stream(self.id, mode), proof_of(self.id), after, timeout
+        ):
             if isinstance(read, Event):
                 yield read
 
@@ -191,6 +195,10 @@ class AsyncRun(RunState):
         """The same run said again from its record; nothing is called."""
         made = await self.sender.send(calls.replay(self.id, from_seq=from_seq))
         return _forked(AsyncRun, self, made)
+
+
+def proof_of(run_id: str) -> Proof:
+    return lambda last: calls.poll(run_id, after=last)
 
 
 R = TypeVar("R", Run, AsyncRun)
@@ -254,7 +262,7 @@ class Runs(Of):
     def get(self, run_id: str) -> Run:
         return Run(self.sender, self.sender.send(calls.get(run_id)))
 
-    def list(self, *, limit: int = 1000, **where: Any) -> Iterator[RunRow]:
+    def list(self, *, limit: int = 1000, **where: Unpack[Where]) -> Iterator[RunRow]:
         """At most so many, newest first, over all pages; ``where`` is what ``page`` takes."""
         cursor: str | None = None
         while limit > 0:
@@ -264,9 +272,12 @@ class Runs(Of):
             if cursor is None:
                 return
 
-    def events(self, run_id: str, after: int = -1, **how: Any) -> Iterator[Event]:
+    def events(
+        self, run_id: str, after: int = -1, *, mode: Mode = "debug", timeout: float | None = None
+    ) -> Iterator[Event]:
         """As ``Run.events``."""
-        return Run(self.sender, Snapshot(run_id=run_id, status="")).events(after, **how)
+        run = Run(self.sender, Snapshot(run_id=run_id, status=""))
+        return run.events(after, mode=mode, timeout=timeout)
 
 
 class AsyncRuns(AsyncOf):
@@ -316,7 +327,7 @@ class AsyncRuns(AsyncOf):
     async def get(self, run_id: str) -> AsyncRun:
         return AsyncRun(self.sender, await self.sender.send(calls.get(run_id)))
 
-    async def list(self, *, limit: int = 1000, **where: Any) -> AsyncIterator[RunRow]:
+    async def list(self, *, limit: int = 1000, **where: Unpack[Where]) -> AsyncIterator[RunRow]:
         """At most so many, newest first, over all pages; ``where`` is what ``page`` takes."""
         cursor: str | None = None
         while limit > 0:
@@ -328,6 +339,9 @@ class AsyncRuns(AsyncOf):
             if cursor is None:
                 return
 
-    def events(self, run_id: str, after: int = -1, **how: Any) -> AsyncIterator[Event]:
+    def events(
+        self, run_id: str, after: int = -1, *, mode: Mode = "debug", timeout: float | None = None
+    ) -> AsyncIterator[Event]:
         """As ``AsyncRun.events``."""
-        return AsyncRun(self.sender, Snapshot(run_id=run_id, status="")).events(after, **how)
+        run = AsyncRun(self.sender, Snapshot(run_id=run_id, status=""))
+        return run.events(after, mode=mode, timeout=timeout)

@@ -5,15 +5,16 @@ The rules stand here once, without I/O; the two senders at the end only wait in 
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from moot.client.answers import Page
 from moot.client.call import Again, Call
-from moot.client.errors import BadAnswer, TimedOut, Unreachable, refusal
+from moot.client.errors import BadAnswer, Forbidden, TimedOut, Unreachable, refusal
 from moot.client.frames import Event, Frames, Spoken
 from moot.clock import SystemClock
 from moot.place import Place
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     import httpx2
 
 T = TypeVar("T")
+#: the last event that was seen -> the question whether it is the last there is
+Proof = Callable[[int], Call[Page]]
 
 #: answers after which another attempt may help: the first two say that nothing was done
 REFUSED_FOR_NOW = (429, 503)
@@ -135,21 +138,24 @@ class Following:
 
     def __init__(self, outlook: Outlook, call: Call[Any], after: int, timeout: float | None):
         self.over = False
-        self._outlook, self._call, self._after = outlook, call, after
+        #: the server closes it without a word: perhaps there is nothing more
+        self.doubtful = False
+        self.after = after
+        self._outlook, self._call = outlook, call
         self._until = None if timeout is None else time.monotonic() + timeout
         self._frames = Frames()
         self._fruitless = self._silent_ends = 0
-        self._heard = False
 
     def request(self) -> dict[str, Any]:
         """The next connection, from the last event on."""
         self._frames, self._heard = Frames(), False
+        self.doubtful = False
         left = STREAM_SILENCE_S
         if self._until is not None:
             left = min(left, max(0.001, self._until - time.monotonic()))
         request = self._outlook.request(self._call, left)
-        if self._after >= 0:
-            request["headers"]["Last-Event-ID"] = str(self._after)
+        if self.after >= 0:
+            request["headers"]["Last-Event-ID"] = str(self.after)
         return request
 
     def take(self, piece: bytes) -> list[Event | Spoken]:
@@ -157,21 +163,21 @@ class Following:
         found: list[Event | Spoken] = []
         for frame in self._frames.take(piece):
             if frame.id is not None:
-                if frame.id <= self._after:
+                if frame.id <= self.after:
                     continue  # a state that is told once more to who comes back
-                self._after = frame.id
+                self.after = frame.id
             read = frame.read()
             self.over = self.over or (isinstance(read, Event) and read.terminal)
             found.append(read)
-        if found:
+        if found or self._frames.comments:
             self._heard, self._fruitless = True, 0
         return found
 
     def ended(self) -> float:
-        """The server closed it. Twice in a row without a word means there is nothing more."""
+        """The server closed it."""
         self._silent_ends = 0 if self._heard else self._silent_ends + 1
-        self.over = self.over or self._silent_ends > 1
-        return self._wait(None)
+        self.doubtful = self._silent_ends > 1
+        return self._wait(ConnectionError("the stream is closed again and again"))
 
     def lost(self, error: Exception) -> float:
         self._silent_ends = 0
@@ -182,12 +188,12 @@ class Following:
             raise refusal(status, body)
         return self._wait(refusal(status, body))
 
-    def _wait(self, error: Exception | None) -> float:
-        self._in_time()
+    def _wait(self, error: Exception) -> float:
         if self.over:
             return 0.0
+        self._in_time()
         self._fruitless += 1
-        if error is not None and self._fruitless > MOST_FRUITLESS:
+        if self._fruitless > MOST_FRUITLESS:
             raise unreachable(self._outlook.place, error) from error
         usual = FIRST_WAIT_S * 2.0 ** (self._fruitless - 1)
         return min(usual, self._frames.retry_s or LONGEST_WAIT_S, LONGEST_WAIT_S)
@@ -267,9 +273,10 @@ class Sender:
             yield answer
 
     def follow(
-        self, call: Call[Any], after: int = -1, timeout: float | None = None
+        self, call: Call[Any], proof: Proof, after: int = -1, timeout: float | None = None
     ) -> Iterator[Event | Spoken]:
-        """Every frame once, over any number of connections, until the run has ended."""
+        """Every frame once, over any number of connections, until the run has ended; ``proof``
+        asks whether it has, with nothing after the last frame."""
         following = Following(self.outlook, call, after, timeout)
         while not following.over:
             try:
@@ -282,8 +289,16 @@ class Sender:
                         wait = following.refused(answer.status_code, answer.read())
             except self._lost as error:
                 wait = following.lost(error)
+            if following.doubtful:
+                following.over = self._complete(proof(following.after))
             if not following.over:
                 time.sleep(wait)
+
+    def _complete(self, question: Call[Page]) -> bool:
+        try:
+            return self.send(question).is_complete
+        except Forbidden:  # a key for one thread, which is all it may know
+            return True
 
     def close(self) -> None:
         self._http.close()
@@ -332,9 +347,10 @@ class AsyncSender:
             yield answer
 
     async def follow(
-        self, call: Call[Any], after: int = -1, timeout: float | None = None
+        self, call: Call[Any], proof: Proof, after: int = -1, timeout: float | None = None
     ) -> AsyncIterator[Event | Spoken]:
-        """Every frame once, over any number of connections, until the run has ended."""
+        """Every frame once, over any number of connections, until the run has ended; ``proof``
+        asks whether it has, with nothing after the last frame."""
         following = Following(self.outlook, call, after, timeout)
         while not following.over:
             try:
@@ -348,8 +364,16 @@ class AsyncSender:
                         wait = following.refused(answer.status_code, await answer.aread())
             except self._lost as error:
                 wait = following.lost(error)
+            if following.doubtful:
+                following.over = await self._complete(proof(following.after))
             if not following.over:
                 await asyncio.sleep(wait)
+
+    async def _complete(self, question: Call[Page]) -> bool:
+        try:
+            return (await self.send(question)).is_complete
+        except Forbidden:  # a key for one thread, which is all it may know
+            return True
 
     async def aclose(self) -> None:
         await self._http.aclose()

@@ -2,15 +2,16 @@
 
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from moot.client import calls_runs
 from moot.client import calls_threads as calls
 from moot.client.answers import Taken
 from moot.client.bound import AsyncOf, Of, async_its, awaits, its, waits
+from moot.client.calls_threads import Led
 from moot.client.errors import TimedOut
 from moot.client.frames import Event, Spoken
-from moot.client.runs import LONGEST_POLL_S, USUAL_WAIT_S
+from moot.client.runs import LONGEST_POLL_S, USUAL_WAIT_S, proof_of
 from moot.client.sending import AsyncSender, Sender
 from moot.client.thread_answers import Line, ThreadView
 
@@ -104,7 +105,7 @@ class Thread(ThreadState):
 
     def stream(self, after: int = -1, *, timeout: float | None = None) -> Iterator[Event | Spoken]:
         """Events, each once, and between them the words that are just being spoken."""
-        return self.sender.follow(calls.stream(self.id), after, timeout)
+        return self.sender.follow(calls.stream(self.id), proof_of(self.run_id), after, timeout)
 
 
 class AsyncThread(ThreadState):
@@ -159,7 +160,7 @@ class AsyncThread(ThreadState):
         self, after: int = -1, *, timeout: float | None = None
     ) -> AsyncIterator[Event | Spoken]:
         """Events, each once, and between them the words that are just being spoken."""
-        return self.sender.follow(calls.stream(self.id), after, timeout)
+        return self.sender.follow(calls.stream(self.id), proof_of(self.run_id), after, timeout)
 
 
 class Threads(Of):
@@ -172,7 +173,10 @@ class Threads(Of):
         return Thread(self.sender, self.sender.send(calls.get(thread_id)))
 
     def convene(
-        self, question: str, participants: Sequence[str | Mapping[str, Any]] = (), **how: Any
+        self,
+        question: str,
+        participants: Sequence[str | Mapping[str, Any]] = (),
+        **how: Unpack[Led],
     ) -> Thread:
         """``title``, ``moderator``, ``policy``, ``budget`` and ``open`` say how it is led."""
         made = self.sender.send(calls.convene(question, participants, **how))
@@ -193,7 +197,10 @@ class AsyncThreads(AsyncOf):
         return AsyncThread(self.sender, await self.sender.send(calls.get(thread_id)))
 
     async def convene(
-        self, question: str, participants: Sequence[str | Mapping[str, Any]] = (), **how: Any
+        self,
+        question: str,
+        participants: Sequence[str | Mapping[str, Any]] = (),
+        **how: Unpack[Led],
     ) -> AsyncThread:
         """``title``, ``moderator``, ``policy``, ``budget`` and ``open`` say how it is led."""
         made = await self.sender.send(calls.convene(question, participants, **how))
