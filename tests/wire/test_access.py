@@ -55,10 +55,7 @@ def things(api: Api) -> dict[str, str]:
     council = {"question": "Tea?", "participants": ["ada", "bo"]}
     thread = api.post("/v1/host/moot/councils", council).json()["threadId"]
     speech = api.post(f"/v1/host/moot/threads/{thread}/speech", {"speakerId": "host:ada"}).json()
-    agent = api.post("/v1/host/moot/agents", {"name": "accessed"}).json()
     return {
-        "agent_id": agent["agentId"],
-        "name": agent["name"],
         "thread_id": thread,
         "speech_id": speech["speechId"],
         "run_id": run_id,
