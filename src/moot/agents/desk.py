@@ -92,11 +92,17 @@ class Desk(Protocol):
     async def report(self, *events: NewEvent) -> None:
         """Facts about the work."""
 
+    def tell(self, fact: NewEvent) -> None:
+        """A fact that people are to see at once, and on which nothing relies."""
+
     async def agreed(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
         """Whether a person lets this agent use a dangerous tool so. Waits for the answer."""
 
     def say(self, delta: str) -> None:
         """Words as they come, for whoever listens now; they are not kept."""
+
+    def take_back(self) -> None:
+        """What was said so far is void: the call broke and is made again."""
 
 
 #: None: no agent of this name is known here, somebody else will answer

@@ -22,6 +22,7 @@ from moot.agents.models.protocol import (
     Text,
     structured,
 )
+from moot.agents.models.retrying import Attempt
 from moot.agents.prompting import PASS, Prompt, prompt_of, told
 from moot.agents.tools import Toolbox
 from moot.core.events import NewEvent
@@ -63,7 +64,7 @@ class _Work:
         others = assignment.configurable.get("models")
         models = others if isinstance(others, dict) else {}
         reference = models.get(agent.name) or models.get(agent.agent_id) or agent.model
-        self._model: Chosen = book.choose(str(reference))
+        self._model: Chosen = book.choose(str(reference), self._tried)
         self._usage = Usage(model=self._model.reference.text)
         self._began = desk.now()
         self._invocation = assignment.invocation
@@ -88,6 +89,7 @@ class _Work:
                 return self._refused(answer)
             if not answer.tool_calls or last:
                 return await self._said(prompt, messages, answer, spare=most - number)
+            self._desk.take_back()  # what is said before a tool is used is not the turn
             messages.append(
                 Message(role="assistant", content=answer.text, tool_calls=answer.tool_calls)
             )
@@ -126,8 +128,23 @@ class _Work:
                 if aloud and isinstance(piece, Text):
                     self._desk.say(piece.text)
                 elif aloud and isinstance(piece, Restarted):
-                    self._desk.say("\n")
+                    self._desk.take_back()
         return folding.answer()
+
+    def _tried(self, attempt: Attempt) -> None:
+        """Calls are made again in the open: what failed, and when it is tried once more."""
+        if attempt.wait_s is None:
+            return
+        payload = {
+            "invocationId": self._invocation,
+            "agentId": self._assignment.agent,
+            "model": self._model.reference.text,
+            "attempt": attempt.number,
+            "of": attempt.of,
+            "error": {"code": attempt.code, "message": attempt.message},
+            "waitMs": round(attempt.wait_s * 1000),
+        }
+        self._desk.tell(NewEvent("moot.model.retried", payload))
 
     def _count(self, answer: Answer) -> None:
         usage = answer.usage

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -124,9 +125,11 @@ class Speakers:
             return None
         wake = talk.floor.wakes[wake_id]
         desk = WakeDesk(self._host, head, node_id, wake_id, wake)
+        done = None
         try:
             assignment = await self._assignment(head, node_id, talk, wake_id)
-            return await self._invoke(assignment, desk)
+            done = await self._invoke(assignment, desk)
+            return done
         except (Unavailable, Conflict):
             raise
         except MootError as refusal:
@@ -135,7 +138,7 @@ class Speakers:
             log.warning("An agent failed", exc_info=error, extra={"run_id": head.run.run_id})
             return Done(outcome="failed", error=raised(error).as_payload())
         finally:
-            desk.fall_silent()
+            desk.fall_silent(void=done is None or done.outcome != "spoke")
 
     async def _assignment(
         self, head: Head, node_id: str, talk: Conversation, wake_id: str
@@ -232,6 +235,8 @@ class WakeDesk:
         self._first = int(seq) * 10_000 + int(index or 0) * 100
         self._calls = self._asks = 0
         self._speech: Speech | None = None
+        #: each run has a voice of its own: many councils do not talk one another down
+        self._voice = f"{HOST}:{self.run_id}"
 
     @property
     def inherited(self) -> int:
@@ -263,6 +268,13 @@ class WakeDesk:
         task = self._host.tasks.start(self._host.handle(self.tenant, self.run_id, command))
         await asyncio.shield(task)
 
+    def tell(self, fact: NewEvent) -> None:
+        self._host.tasks.start(self._tell(fact))
+
+    async def _tell(self, fact: NewEvent) -> None:
+        with suppress(MootError):  # it is told, or nobody misses it
+            await self._send((fact,), required=False)
+
     async def agreed(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
         self._asks += 1
         name = f"{self._wake_id}.{self._asks}"
@@ -282,14 +294,19 @@ class WakeDesk:
         if self._speech is None:
             talk = self._host.runs.current(self._head).run.conversations[self.node_id]
             who = {"role": "agent", "from": self._wake.agent, "speakerId": self._wake.agent}
-            self._speech = self._host.speeches.begin(self.run_id, talk.conversation_id, HOST, who)
+            self._speech = self._host.speeches.begin(
+                self.run_id, talk.conversation_id, self._voice, who
+            )
         try:
             speech = self._speech.speech_id
-            self._host.speeches.say(self.run_id, speech, HOST, delta)
+            self._host.speeches.say(self.run_id, speech, self._voice, delta)
         except NotFound:  # others have crowded it out; the whole turn is still to come
             self._speech = None
 
-    def fall_silent(self) -> None:
+    def take_back(self) -> None:
+        self.fall_silent(void=True)
+
+    def fall_silent(self, void: bool = False) -> None:
         if self._speech is not None:
-            self._host.speeches.over(self.run_id, self._speech.speech_id, HOST)
+            self._host.speeches.over(self.run_id, self._speech.speech_id, self._voice, void)
             self._speech = None
