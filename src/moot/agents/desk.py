@@ -45,6 +45,9 @@ class Assignment(Struct, frozen=True, kw_only=True):
     proposal: str | None = None
     #: model calls that are left before a limit is reached
     calls_left: int = 8
+    #: tokens and money that are left; None where there is no bound
+    tokens_left: int | None = None
+    money_left: float | None = None
     #: run options that concern agents: other models, other thresholds
     configurable: dict[str, Any] = {}
 

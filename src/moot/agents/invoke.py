@@ -26,7 +26,7 @@ from moot.agents.models.retrying import Attempt
 from moot.agents.prompting import PASS, Prompt, prompt_of, told
 from moot.agents.tools import Toolbox
 from moot.core.events import NewEvent
-from moot.core.model_errors import ModelAnswerInvalid, ModelError
+from moot.core.model_errors import BudgetUsedUp, ModelAnswerInvalid, ModelError
 from moot.core.participation import SPOKEN
 
 #: tenant, handle -> the agent, or None
@@ -64,7 +64,10 @@ class _Work:
         others = assignment.configurable.get("models")
         models = others if isinstance(others, dict) else {}
         reference = models.get(agent.name) or models.get(agent.agent_id) or agent.model
-        self._model: Chosen = book.choose(str(reference), self._tried)
+        self._book, self._reference = book, str(reference)
+        self._model: Chosen = book.choose(self._reference)
+        #: how often the call under way has been tried
+        self._attempts = 0
         self._usage = Usage(model=self._model.reference.text)
         self._began = desk.now()
         self._invocation = assignment.invocation
@@ -81,14 +84,14 @@ class _Work:
 
     async def _answered(self, prompt: Prompt) -> Done:
         messages = list(prompt.messages)
-        most = min(self._agent.tool_rounds + 1, self._assignment.calls_left)
-        for number in range(1, most + 1):
-            last = number == most
+        for number in range(self._agent.tool_rounds + 1):
+            last = number == self._agent.tool_rounds or self._calls_left <= 1
             answer = await self._ask(prompt, messages, without_tools=last)
             if answer.finish == "refusal":
                 return self._refused(answer)
             if not answer.tool_calls or last:
-                return await self._said(prompt, messages, answer, spare=most - number)
+                return await self._said(prompt, messages, answer)
+            self._refuse_over_budget()
             self._desk.take_back()  # what is said before a tool is used is not the turn
             messages.append(
                 Message(role="assistant", content=answer.text, tool_calls=answer.tool_calls)
@@ -97,6 +100,23 @@ class _Work:
                 await self._toolbox.use(call, self._agent, self._desk) for call in answer.tool_calls
             ]
         raise AssertionError("the last round has no tools")
+
+    @property
+    def _calls_left(self) -> int:
+        return self._assignment.calls_left - self._usage.calls
+
+    def _refuse_over_budget(self) -> None:
+        """Before another call: what is used up stays used up."""
+        tokens, money = self._assignment.tokens_left, self._assignment.money_left
+        spent = self._usage.input_tokens + self._usage.output_tokens
+        over = {
+            "calls": self._calls_left < 1,
+            "tokens": tokens is not None and spent >= tokens,
+            "money": money is not None and (self._usage.cost or 0.0) >= money,
+        }
+        for name, used_up in over.items():
+            if used_up:
+                raise BudgetUsedUp(f"The {name} for this conversation are used up.", limit=name)
 
     async def _ask(self, prompt: Prompt, messages: list[Message], without_tools: bool) -> Answer:
         request = ModelRequest(
@@ -110,11 +130,18 @@ class _Work:
         )
 
         async def call(_: str) -> Any:
-            return msgspec.to_builtins(await self._listen(request))
+            answer = await self._listen(request)
+            often = max(answer.attempts, self._attempts)
+            return msgspec.to_builtins(msgspec.structs.replace(answer, attempts=often))
 
-        self._usage.calls += 1
-        found = await self._desk.effect(f"model:{self._agent.name}", call)
+        self._attempts = 0
+        try:
+            found = await self._desk.effect(f"model:{self._agent.name}", call)
+        except ModelError:
+            self._usage.calls += max(1, self._attempts)
+            raise
         answer = msgspec.convert(found, Answer)
+        self._usage.calls += answer.attempts
         self._count(answer)
         return answer
 
@@ -122,7 +149,8 @@ class _Work:
         """Words go out as they come; a form that is filled in is not read aloud."""
         folding = Folding(request.model)
         aloud = request.response_format is None
-        async with aclosing(self._model.stream(request)) as pieces:
+        model = self._book.choose(self._reference, self._tried, most=self._calls_left)
+        async with aclosing(model.stream(request)) as pieces:
             async for piece in pieces:
                 folding.take(piece)
                 if aloud and isinstance(piece, Text):
@@ -133,6 +161,7 @@ class _Work:
 
     def _tried(self, attempt: Attempt) -> None:
         """Calls are made again in the open: what failed, and when it is tried once more."""
+        self._attempts = attempt.number
         if attempt.wait_s is None:
             return
         payload = {
@@ -173,11 +202,9 @@ class _Work:
             usage=self._spent(),
         )
 
-    async def _said(
-        self, prompt: Prompt, messages: list[Message], answer: Answer, spare: int
-    ) -> Done:
+    async def _said(self, prompt: Prompt, messages: list[Message], answer: Answer) -> Done:
         if prompt.format is not None:
-            value = await self._form(prompt, messages, answer, spare)
+            value = await self._form(prompt, messages, answer)
             spoken = self._assignment.task in SPOKEN
             return Done(
                 outcome="spoke" if spoken else "answered",
@@ -199,7 +226,7 @@ class _Work:
         )
 
     async def _form(
-        self, prompt: Prompt, messages: list[Message], answer: Answer, spare: int
+        self, prompt: Prompt, messages: list[Message], answer: Answer
     ) -> dict[str, Any]:
         """The form that was asked for. One that is not filled in right is sent back once."""
         request = ModelRequest(
@@ -208,7 +235,7 @@ class _Work:
         try:
             return dict(structured(request, answer))
         except ModelAnswerInvalid as problem:
-            if spare < 1:
+            if self._calls_left < 1:
                 raise
             again = [
                 *messages,

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.core import participation, thread
-from moot.core.participation import Floor, Task
+from moot.core.participation import Floor, Spent, Task
 from moot.core.waiting import Conversation
 
 
@@ -96,6 +96,26 @@ def _breach(floor: Floor, wanted: Step, at: int) -> Step | None:
             return Step(stop=name, limit=limit, observed=seen)
     left = min(limits.calls - spent.calls, limits.consecutive - floor.streak)
     return replace(wanted, wakes=wanted.wakes[:left]) if left < len(wanted.wakes) else None
+
+
+class Left(Struct, frozen=True, kw_only=True):
+    """What one member may still use before a limit is reached."""
+
+    calls: int
+    tokens: int
+    money: float | None = None
+
+
+def left(floor: Floor, agent: str) -> Left:
+    """Calls are shared out among those who have the floor at the same time."""
+    limits, spent = floor.policy.limits, floor.spent
+    own = floor.by_agent.get(agent, Spent())
+    share = (limits.calls - spent.calls) // max(1, len(floor.wakes))
+    return Left(
+        calls=max(1, min(share, limits.agent_calls - own.calls)),
+        tokens=max(1, min(limits.tokens - spent.tokens, limits.agent_tokens - own.tokens)),
+        money=None if limits.money is None else max(0.0, limits.money - spent.money),
+    )
 
 
 def _give(

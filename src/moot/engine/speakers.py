@@ -12,6 +12,7 @@ from moot.agents.desk import Assignment, Done, Heard, Invoke
 from moot.core import events
 from moot.core.errors import Conflict, MootError, NotFound, Unavailable
 from moot.core.events import NewEvent
+from moot.core.floor import left
 from moot.core.outcomes import copied, raised
 from moot.core.participating import HOST, WakeEnded, WakeReport
 from moot.core.participation import SPOKEN, Wake
@@ -147,8 +148,7 @@ class Speakers:
         assert floor is not None
         wake = floor.wakes[wake_id]
         heard = await self._transcript(head, node_id, wake)
-        limits = floor.policy.limits
-        left = max(1, (limits.calls - floor.spent.calls) // max(1, len(floor.wakes)))
+        may = left(floor, wake.agent)
         return Assignment(
             tenant=run.tenant,
             run_id=run.run_id,
@@ -164,7 +164,9 @@ class Speakers:
             members={name: dict(member.profile) for name, member in floor.members.items()},
             policy=floor.policy,
             proposal=floor.proposal,
-            calls_left=min(left, MOST_CALLS),
+            calls_left=min(may.calls, MOST_CALLS),
+            tokens_left=may.tokens,
+            money_left=may.money,
             configurable=run.configurable,
         )
 
