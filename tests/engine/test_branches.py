@@ -23,12 +23,15 @@ from hosting import (
 from said_again import answer, call, calls, council, flaky, hang, put, quickly, steer, waits
 
 from moot.core.commands import CancelRun
-from moot.core.errors import InterruptAlreadyResolved, Unprocessable
+from moot.core.errors import EngineVersionMismatch, InterruptAlreadyResolved, Unprocessable
+from moot.core.events import ENGINE_VERSION
 from moot.core.ids import logical_invocation_id
 from moot.core.run import Run
 from moot.core.status import Status
 from moot.engine.host import Host
 from moot.engine.rebuild import rebuild
+from moot.engine.replaying import replay
+from moot.engine.verifying import verified
 
 
 @pytest.fixture(autouse=True)
@@ -104,6 +107,7 @@ async def test_an_open_question_is_put_again_and_may_be_answered_otherwise(place
     await until(host, source, waits)
     length = len(await log(host, source))
     run = await forked(host, source, length)
+    assert await host.store.work(2**62, 10) == [], "nothing is owed to who waits for an answer"
     rows, _ = await host.store.inbox(TENANT, 10)
     assert {row.run_id for row in rows} == {source, run.run_id}
     assert len({row.item_id for row in rows}) == 2
@@ -216,6 +220,16 @@ async def test_there_is_nothing_to_fork_past_the_end(place: Place) -> None:
     assert done.status is Status.COMPLETED
     with pytest.raises(Unprocessable):
         await forked(host, source, length + 1)
+
+
+async def test_what_a_newer_engine_wrote_is_not_forked(place: Place) -> None:
+    host = place.host()
+    source = await begun(host, chain(put("x", 1)), engine_version=ENGINE_VERSION + 1)
+    place_ = host, TENANT, source
+    for fork in (forked(host, source, 1), replay(*place_, 0), verified(*place_)):
+        with pytest.raises(EngineVersionMismatch):
+            await fork
+    assert len(await host.store.runs()) == 1
 
 
 async def test_a_branch_lives_through_a_restart_and_a_rebuild(sqlite: Place) -> None:

@@ -276,6 +276,10 @@ def test_others_and_half_keys_fork_nothing(api: Api, foreign: Api) -> None:
             key = api.with_key(api.new_key("half", scopes=scopes))
             refused(edited(key, source, fromSeq=1), 403, "forbidden")
         refused(edited(joined(api, source, A), source, fromSeq=1), 403, "forbidden")
+    mute = api.with_key(api.new_key("mute", scopes=["runs:create", "runs:read"]))
+    edit = {"turn": {"content": "x"}}
+    details = refused(edited(mute, source, fromSeq=1, edit=edit), 403, "forbidden")
+    assert details == {"scopeRequired": "approvals:respond"}
 
 
 # -- diffs -----------------------------------------------------------------------------------------

@@ -21,11 +21,11 @@ Pair = tuple[bytes | None, bytes | None]
 
 
 async def diff(request: Request) -> Reply:
+    host, tenant = request.services.host, request.caller.tenant
+    a = await host.whole(tenant, request.params["run_id"])
     against = request.query.get("against")
     if not against:
         raise BadRequest("Say which run to compare with: ?against=<runId>.", field="against")
-    host, tenant = request.services.host, request.caller.tenant
-    a = await host.whole(tenant, request.params["run_id"])
     b = await host.whole(tenant, against)
     listed, cut = await _listed(request, a, b)
     body: dict[str, Any] = {

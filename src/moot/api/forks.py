@@ -17,6 +17,7 @@ from moot.engine.head import Head
 from moot.engine.replaying import replay
 
 MODES = ("replay", "branch")
+ANSWERING = "approvals:respond"
 Note = Annotated[str, Meta(min_length=1, max_length=500)]
 
 
@@ -67,6 +68,7 @@ async def edited_fork(request: Request) -> Reply:
     source = await host.view(tenant, request.params["run_id"])
     asked = await request.read(EditedFork)
     _check_place(request, source.run, asked.from_seq)
+    _check_may_answer(request, asked.edit)
     wanted = _wanted(request, source, asked.from_seq, Overlay())
     wanted.edit, wanted.note = asked.edit, asked.note
     if asked.edit.inputs is not UNSET:
@@ -141,6 +143,13 @@ def _check_place(request: Request, source: Run, from_seq: int) -> None:
         raise BadRequest("fromSeq must be a whole number from 0.", field="fromSeq")
     if from_seq > source.next_sequence:
         raise past_the_end(source, from_seq)
+
+
+def _check_may_answer(request: Request, edit: Edit) -> None:
+    """What needs a right in a living run needs the same in a fork, which goes on for real."""
+    speaks = edit.answer is not UNSET or edit.turn is not UNSET or edit.decision is not UNSET
+    if speaks and not request.caller.admin and ANSWERING not in request.caller.scopes:
+        raise Forbidden(f"This edit answers: {ANSWERING} is needed.", scopeRequired=ANSWERING)
 
 
 ENDPOINTS = (

@@ -26,8 +26,9 @@ class Carried(Struct):
     lost: list[str]
 
 
-def carried(run: Run, flow: Flow, log: list[Event], held: dict[str, Any]) -> Carried:
-    """``run`` is the source after its first events, ``log`` all of them."""
+def carried(run: Run, flow: Flow, log: list[Event], held: dict[str, Any], ended: bool) -> Carried:
+    """``run`` is the source after its first events, ``log`` all of them; a source that has
+    ``ended`` holds nothing any more."""
     found = Carried({}, [])
     if not _guarded(flow, log[0]) and not held:
         return found
@@ -38,6 +39,8 @@ def carried(run: Run, flow: Flow, log: list[Event], held: dict[str, Any]) -> Car
             found.sealed[name] = held[name]
         elif (default := _default(flow, log[0], name, sequence)) is not UNSET:
             found.sealed[name] = default
+        elif not ended and name not in changed and name not in held:
+            continue  # it has never been set
         elif flow.masking != "passthrough" and _needed(run, flow, name):
             found.lost.append(name)
     return found

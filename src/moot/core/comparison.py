@@ -18,10 +18,10 @@ TURNS = ("turn", "initialTurn", "finalTurn")
 
 #: what the host calls things, each run in its own way
 NAMES = frozenset({
-    "artifactId", "childRunId", "conversationId", "forkRunId", "interruptId", "invocationId", "key",
-    "mergeOrder", "messageId", "parentRunId", "runId",
+    "artifactId", "askId", "childRunId", "conversationId", "forkRunId", "interruptId",
+    "invocationId", "key", "mergeOrder", "messageId", "parentRunId", "runId", "unsure",
 })  # fmt: skip
-MADE = re.compile(r"(int|art|run|th)_[a-z2-7]{20}(:.+)?|[\w-]{43}", re.ASCII)
+MADE = re.compile(r"(int|art|ask|run|th)_[a-z2-7]{20}(:.+)?|[\w-]{43}", re.ASCII)
 
 #: what a fork says of itself at its beginning
 OWN = frozenset({*PLACE, "forkedFrom"})

@@ -153,6 +153,8 @@ CATALOGUE = (
     EventType("agent.toolReturned", "what the tool gave, caused by its call"),
     EventType("agent.handoff", "the work passed from one agent to another"),
     EventType("agent.decided", "an agent decided, and how sure it is"),
+    EventType("agent.invocation.started", "an agent begins to work on its turn, with which model"),
+    EventType("agent.invocation.completed", "an agent is done with its turn, and how"),
     EventType("conversation.opened", "a conversation began; carries its roster", True),
     EventType("conversation.exchanged", "somebody took a turn", True),
     EventType("conversation.closed", "a conversation ended; carries its outcome", True),

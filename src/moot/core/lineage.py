@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from moot.core import abroad
 from moot.core.events import Event, NewEvent, event_id, iso
 from moot.core.ids import derived_id
 from moot.core.status import NodeStatus
@@ -42,14 +43,15 @@ def started(
 
 
 def living(run: "Run") -> list[tuple[str, str]]:
-    """(node, child run) of every child that is waited for."""
+    """(node, child run) of every child here that is waited for."""
     if run.terminal:
         return []
+    away = abroad.names(run)
     return [
         (node_id, child)
         for node_id in run.active
         for child in (run.nodes[node_id].child, *run.nodes[node_id].living)
-        if child is not None and run.children.get(child) is None
+        if child is not None and child not in away and run.children.get(child) is None
     ]
 
 
@@ -105,6 +107,8 @@ def _child_forked(run: "Run", event: Event, at: int) -> None:
     if node is not None:
         node.child = new if node.child == old else node.child
         node.living = _renamed(node.living, old, new)
+        node.lent = _renamed(node.lent, old, new)
+        node.waits = _renamed(node.waits, old, new)
 
 
 def _renamed(found: dict[str, Any], old: str, new: str) -> dict[str, Any]:

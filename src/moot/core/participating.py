@@ -64,7 +64,7 @@ class WakeReport(Struct, frozen=True):
 
 def participate(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
     talk = run.conversations.get(node_id)
-    found = step(talk, at) if talk is not None and run.going and not run.replayed else None
+    found = step(talk, at) if talk is not None and run.going else None
     if talk is None or talk.floor is None or found is None:
         return []
     if found.stop is not None:
@@ -148,7 +148,21 @@ def _close(
     turn = {"role": "agent", "speakerId": moderator, "content": f"Decided: {floor.proposal}"}
     who = Speaker(HOST, (moderator, *floor.votes), admin=True)
     value = {"operation": "close", "decision": decision, "turn": turn}
-    return take_turn(run, flow, node, Answer(node_id=node.id, value=value, who=who, at=at))
+    try:
+        return take_turn(run, flow, node, Answer(node_id=node.id, value=value, who=who, at=at))
+    except MootError as refusal:  # the moderator is muted, or the outcome must be another one
+        return _not_closed(node, talk, refusal, at)
+
+
+def _not_closed(node: FlowNode, talk: Conversation, refusal: MootError, at: int) -> list[NewEvent]:
+    """It rests until a person closes it, or lets it go on."""
+    error = {"code": refusal.code, "message": refusal.message}
+    payload = {"conversationId": talk.conversation_id, "reason": "close", "error": error}
+    text = f"It could not be closed: {refusal.message} A person can close it, or /continue."
+    return [
+        NewEvent("moot.participation.stopped", payload, node.id, cause=talk.turn_seq),
+        _said_by_host(node, talk, text, at),
+    ]
 
 
 def wake_ended(run: Run, flow: Flow, given: WakeEnded) -> list[NewEvent]:
@@ -179,7 +193,9 @@ def _ending(
     try:
         turns = take_turn(run, flow, node, answer)
     except (ParticipantMuted, ThreadPaused) as refusal:
-        return _held(node, talk, wake, given, said, refusal)
+        place = str(run.next_sequence + len(given.facts))
+        held = {"held": place, "turn": said, "reason": refusal.code}
+        return _held(node, talk, wake, given, held)
     except MootError as refusal:
         error = {"code": refusal.code, "message": refusal.message}
         return _without_turn(node, talk, wake, _failed(given, error))
@@ -242,20 +258,10 @@ def called(talk: Conversation, name: str) -> str:
 
 
 def _held(
-    node: FlowNode,
-    talk: Conversation,
-    wake: Wake,
-    given: WakeEnded,
-    said: dict[str, Any],
-    refusal: MootError,
+    node: FlowNode, talk: Conversation, wake: Wake, given: WakeEnded, held: dict[str, Any]
 ) -> list[NewEvent]:
     """It was finished when its speaker might not speak any more: a person lets it in or not."""
-    payload = {
-        "conversationId": talk.conversation_id,
-        "wakeId": given.wake_id,
-        "turn": said,
-        "reason": refusal.code,
-    }
+    payload = {"conversationId": talk.conversation_id, "wakeId": given.wake_id, **held}
     return [
         NewEvent("moot.turn.held", payload, node.id, cause=wake.seq),
         _answered(node, talk, wake, given, "held"),
@@ -297,9 +303,17 @@ def silent(node: FlowNode, talk: Conversation, at: int) -> list[NewEvent]:
     floor = talk.floor
     if floor is None or not talk.open:
         return []
+    late = [name for name, wake in floor.wakes.items() if at >= wake.due]
+    return passed_over(node, talk, late, at)
+
+
+def passed_over(node: FlowNode, talk: Conversation, late: list[str], at: int) -> list[NewEvent]:
+    """The floor is taken from these wakes."""
     events: list[NewEvent] = []
-    late = [(name, wake) for name, wake in floor.wakes.items() if at >= wake.due]
-    for ahead, (wake_id, wake) in enumerate(late, start=1):
+    floor = talk.floor
+    for ahead, wake_id in enumerate(late, start=1):
+        assert floor is not None
+        wake = floor.wakes[wake_id]
         given = WakeEnded(node_id=node.id, wake_id=wake_id, at=at, outcome="silent")
         events.append(_answered(node, talk, wake, given, "silent"))
         seconds = floor.policy.limits.silence

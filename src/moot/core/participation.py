@@ -141,7 +141,7 @@ class Floor(Struct, omit_defaults=True):
     opened_turn: int = 0
     #: dangerous tools that members want to use: number -> what, and whether a person agrees
     asks: dict[str, ToolAsk] = {}
-    #: turns that were finished while their speaker might not speak: place in the log -> turn
+    #: turns that were finished while their speaker might not speak: name -> turn
     held: dict[str, dict[str, Any]] = {}
 
     @property
@@ -318,7 +318,7 @@ def tool_answered(floor: Floor, said: dict[str, Any], at: int) -> None:
 def held(floor: Floor, said: dict[str, Any], sequence: int) -> None:
     """``moot.turn.held``: a person says later whether it is heard."""
     if len(floor.held) < MOST_HELD:
-        floor.held[str(sequence)] = said.get("turn", {})
+        floor.held[str(said.get("held", sequence))] = said.get("turn", {})
 
 
 def settled(floor: Floor, said: dict[str, Any]) -> None:

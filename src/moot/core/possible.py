@@ -10,11 +10,13 @@ from typing import Any
 
 from msgspec import UNSET
 
-from moot.core import agency, agent_work, refusals, told
+from moot.core import agency, agent_work, refusals, told, told_children, told_talks
 from moot.core import wake as waking
+from moot.core.answered import ANSWERS, asked_back
 from moot.core.channels import Rule, check
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake, decide
 from moot.core.comparison import CLOCKS, alike
+from moot.core.definition import SUPERVISOR
 from moot.core.events import ENGINE_VERSION, Event, NewEvent, iso, millis
 from moot.core.flow import Flow, FlowNode
 from moot.core.ids import logical_invocation_id
@@ -33,6 +35,9 @@ TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 
 Problem = tuple[str, Any, Any]
 
+TRANSPORTS = ("rest", "mcp", "a2a", "ui")
+LIMITS = {"nodeExecutions", "durationMs", "parallel", "depth", "tree"}
+
 #: what time may bring about without changing the state
 TIMELY = ("cap.breached",)
 
@@ -48,6 +53,11 @@ def start(flow: Flow, run: Run, event: Event) -> Problem | None:
     for key, value in expected.items():
         if said.get(key) != value:
             return "payload", {key: value}, {key: said.get(key)}
+    if said.get("transport") not in TRANSPORTS:
+        return "payload", {"transport": TRANSPORTS}, {"transport": said.get("transport")}
+    limits = said.get("limits", {})
+    if not limits.keys() >= LIMITS or any(type(most) is not int for most in limits.values()):
+        return "payload", {"limits": sorted(LIMITS)}, {"limits": limits}
     version = said.get("engineVersion", "")
     if not version.isdigit() or int(version) > ENGINE_VERSION:
         return "engineVersion", f"at most {ENGINE_VERSION}", version
@@ -83,6 +93,15 @@ def _seeded(flow: Flow, said: dict[str, Any]) -> Problem | None:
     return None
 
 
+def is_turn(flow: Flow, event: Event) -> bool:
+    """Whether a turn of the supervisor begins."""
+    node = flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
+    if node is None or node.type.type_id != SUPERVISOR or event.type != "node.started":
+        return False
+    again = event.hints is not UNSET and "again" in event.hints
+    return again or event.payload.get("attempt") == 1
+
+
 def caused(
     run: Run, flow: Flow, log: Sequence[Event], first: int, veiled: bool, kept: Kept
 ) -> list[NewEvent]:
@@ -99,6 +118,8 @@ def caused(
     woken = _woken(seen) if event.type in HANDLERS or event.type in TIMELY else []
     if woken:
         return woken
+    if run.replayed and event.type in ("run.failed", "cap.breached"):
+        return [seen.as_told()]  # a limit of the source: part of it may have become history
     if node is None:
         raise Impossible("type", "something that nobody's node says", event.type)
     found = _of_node(seen, node, event)
@@ -112,12 +133,16 @@ def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
     state = seen.run.nodes.get(node.id)
     if state is None or node.id not in seen.run.active:
         raise Impossible("impossible", "a node at work", event.type)
-    if event.type in told.ANSWERS:
-        return told.ANSWERS[event.type](seen)
+    answers = ANSWERS.get(event.type) or told_talks.TALKS.get(event.type)
+    if answers is not None:
+        return answers(seen)
     if event.type == "channel.written" and state.status is NodeStatus.SUSPENDED:
-        return told.asked_back(seen)
+        return asked_back(seen)
+    talk = seen.run.conversations.get(node.id)
+    if state.status is NodeStatus.SUSPENDED and talk is not None and talk.floor is not None:
+        return told_talks.report(seen)
     if node.type.kind is Kind.CHILD:
-        return told.child(seen, state)
+        return told_children.child(seen, state)
     if event.type == "node.started" and seen.run.replayed:
         return [seen.as_told()]  # what a pause had cut short begins again, the pause is not told
     if state.status is not NodeStatus.RUNNING:
@@ -217,12 +242,13 @@ def _woken(seen: Seen) -> list[NewEvent]:
     """What time alone brings about: at the time it is told, or when something fell due before."""
     run, flow, event = seen.run, seen.flow, seen.event
     for at in sorted(_moments(seen), reverse=True):
-        events = decide(run, flow, Wake(at))
+        events = decide(run, flow, Wake(at, told_children.lost(seen)))
         if events and seen.fits(events):
             return _later(_observed(events, event), seen.at - at)
     if seen.timeless and event.node_id in run.active:  # no time passes there: each on its own
         late = max(seen.at, *(run.nodes[key].due or 0 for key in run.active))
-        events = waking.wake_node(run, flow, str(event.node_id), late, [], {})
+        given_up = told_children.lost(seen)
+        events = waking.wake_node(run, flow, str(event.node_id), late, [], given_up)
         if events and seen.fits(events):
             return events
     return []
@@ -250,6 +276,9 @@ def _moments(seen: Seen) -> set[int]:
             found.add(due)
         if limit:
             found.add(min(seen.at, run.nodes[node_id].started_at + limit))
+        talk = run.conversations.get(node_id)
+        wakes = talk.floor.wakes if talk is not None and talk.floor is not None else {}
+        found |= {wake.due for wake in wakes.values() if wake.due <= seen.at}
     if seen.timeless:
         found.add(deadline(run) or seen.at)
     return found
@@ -309,6 +338,15 @@ def _variable(seen: Seen) -> list[NewEvent]:
     return woken or _of_node(seen, seen.node, seen.event)
 
 
+def _answered(seen: Seen) -> list[NewEvent]:
+    """Silence is what time brings about; everything else a member does."""
+    if seen.node is None or seen.its.id not in seen.run.active:
+        raise Impossible("impossible", "a conversation that goes on", seen.event.type)
+    if seen.event.payload.get("outcome") != "silent":
+        return told_talks.answered(seen)
+    return told_talks.silent(seen) if seen.timeless else _woken(seen)
+
+
 def _child_forked(seen: Seen) -> list[NewEvent]:
     """Only at the fork, only of a child that lives."""
     run, said = seen.run, seen.event.payload
@@ -340,6 +378,8 @@ OPERATORS: dict[str, Callable[[Seen], list[NewEvent]]] = {
     "moot.pause.requested": _paused,
     "run.resumed": _resumed,
     "variable.changed": _variable,
+    told_talks.ANSWERED: _answered,
+    "moot.peer.stopped": told_children.stopped,
     CHILD_FORKED: _child_forked,
     "replay.diverged": _diverged,
     "replay.divergedAtRefusal": _refused,

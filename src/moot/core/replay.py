@@ -60,6 +60,8 @@ def is_fact(flow: Flow, event: Event) -> bool:
     match event.type:
         case "run.started" | "run.completed" | "node.skipped" | "workflow.loopback-limit":
             return False
+        case "moot.participation.decided" | "moot.participation.stopped":
+            return False
         case "run.failed":
             return bool(said.get("error", {}).get("code") in LIMITS)
         case "cap.breached" | "node.cancelled" | "interrupt.resolved" | "node.resumed":

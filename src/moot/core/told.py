@@ -1,28 +1,23 @@
-"""What the log tells of nodes: their ends, their children, the answers they got.
+"""What the log tells of nodes: their ends.
 
 Each is taken as the command it must have been, and decided once more.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct, field
 
-from moot.core import approvals, conversation, orchestration, schemas, talking
+from moot.core import orchestration
 from moot.core.advance import failed
-from moot.core.children import ChildEnded, ChildWaits, next_child
-from moot.core.commands import decide
 from moot.core.conversation import Speaker
 from moot.core.events import Event, NewEvent
 from moot.core.flow import Flow, FlowNode
-from moot.core.graph import PortProblem
 from moot.core.node_state import NodeState
 from moot.core.nodework import failure
-from moot.core.orchestration import WorkerRefused
 from moot.core.outcomes import Decided, Failed, Kind, NodeError
-from moot.core.resolving import Answer, completed, ended
+from moot.core.resolving import Answer
 from moot.core.run import Run
-from moot.core.waiting import Conversation, Interrupt
 
 
 class Impossible(Exception):
@@ -77,9 +72,10 @@ class Seen(Struct):
         return self.node
 
     def fits(self, events: list[NewEvent]) -> bool:
-        """Whether the log goes on with events of these types and nodes."""
+        """Whether the log goes on with events of these types, nodes and failures."""
         return len(self.rest) >= len(events) and all(
             (new.type, new.node_id) == (was.type, None if was.node_id is UNSET else was.node_id)
+            and _code(new.payload) == _code(was.payload)
             for new, was in zip(events, self.rest, strict=False)
         )
 
@@ -112,6 +108,11 @@ class Seen(Struct):
     def by(self, principal: Any) -> Answer:
         who = Speaker(str(principal), admin=True)
         return Answer(node_id=self.its.id, value=None, who=who, at=self.at)
+
+
+def _code(payload: dict[str, Any]) -> Any:
+    error = payload.get("error", payload.get("lastError"))
+    return error.get("code") if isinstance(error, dict) else None
 
 
 # -- ends of nodes ---------------------------------------------------------------------------------
@@ -165,232 +166,3 @@ def error_of(said: Any) -> NodeError:
         details=said.get("details", {}),
         retryable=said.get("retryable", True),
     )
-
-
-# -- children --------------------------------------------------------------------------------------
-
-
-def child(seen: Seen, state: NodeState) -> list[NewEvent]:
-    event = seen.event
-    if event.type == "node.dispatched" and "childStatus" in event.payload and not _is_end(event):
-        said = event.payload
-        told = ChildWaits(
-            node_id=seen.its.id,
-            child_run=said["childRunId"],
-            workflow_id=said["childWorkflowId"],
-            status=said["childStatus"],
-        )
-        return decide(seen.run, seen.flow, told)
-    if seen.its.type.dispatches:
-        return _worker(seen, state)
-    if state.child is None:
-        return outcome(seen, state)
-    return _ended(seen, state)
-
-
-def _is_end(event: Event) -> bool:
-    return event.payload.get("childStatus") in ("completed", "failed", "cancelled")
-
-
-def _ended(seen: Seen, state: NodeState) -> list[NewEvent]:
-    """The child of a node that waits for one; what it gave back is a fact."""
-    node = seen.its
-    last = next(e for e in seen.rest if e.type != "variable.changed" or e.node_id != node.id)
-    hints = {} if last.hints is UNSET else last.hints
-    status = hints.get("childStatus") or last.payload.get("childStatus")
-    if status is None or "childRunId" in hints:
-        return outcome(seen, state)  # it failed for a reason of its own
-    given = {e.payload["name"]: e.payload.get("next") for e in seen.log[seen.first : last.sequence]}
-    try:
-        spec = next_child(seen.run, node, seen.at, {}, state.children - 1)
-    except PortProblem:
-        spec = None
-    collect = spec.collect if spec is not None else {}
-    outputs = last.payload.get("outputs", {})
-    error = last.payload.get("error") or last.payload.get("lastError") or {}
-    told = ChildEnded(
-        node_id=node.id,
-        child_run=str(state.child),
-        status=status,
-        at=seen.at,
-        variables={collect[mine]: value for mine, value in given.items() if mine in collect},
-        outputs=hints.get("result", outputs.get("childOutputs", {})),
-        error=error.get("details", {}).get("childError"),
-    )
-    found = decide(seen.run, seen.flow, told)
-    if not seen.fits(found) and last.type in ("node.failed", "node.retried"):
-        return outcome(seen, state)
-    return found
-
-
-def _worker(seen: Seen, state: NodeState) -> list[NewEvent]:
-    event, said = seen.event, seen.event.payload
-    phase = said.get("phase", "")
-    if event.type == "core.workflowChain.event" and phase == "dispatch.began":
-        end = next(e for e in seen.rest if e.type == "node.failed")
-        error = error_of(end.payload["error"])
-        return decide(
-            seen.run, seen.flow, WorkerRefused(seen.its.id, said["workerId"], error, seen.at)
-        )
-    if event.type != "core.workflowChain.event" or not phase.startswith("child."):
-        return outcome(seen, state)
-    result = (seen.hints or {})["result"]
-    config, worker = seen.its.definition.config, said["workerId"]
-    wanted = config.get("perWorkerOutputMappings", {}).get(worker, config.get("outputMapping", {}))
-    told = ChildEnded(
-        node_id=seen.its.id,
-        child_run=said["childRunId"],
-        status=phase.removeprefix("child."),
-        at=seen.at,
-        variables={wanted[mine]: value for mine, value in (result.get("harvest") or {}).items()},
-        error=result.get("error"),
-    )
-    return decide(seen.run, seen.flow, told)
-
-
-# -- answers ---------------------------------------------------------------------------------------
-
-
-def _asked(seen: Seen) -> Interrupt:
-    found = seen.run.interrupts.get(seen.its.id)
-    if found is None:
-        raise Impossible("impossible", "an open question", seen.event.type)
-    return found
-
-
-def _resolved(seen: Seen) -> list[NewEvent]:
-    """Who answered what is a fact; what the answer means is not."""
-    found, said = _asked(seen), seen.event.payload
-    value = said.get("resumeValue")
-    if "resumeValue" not in said or "resolvedBy" not in said:
-        raise Impossible("payload", "an answer and whose it is", said)
-    if found.resume_schema is not None and (wrong := schemas.problems(found.resume_schema, value)):
-        raise Impossible("payload", wrong[0], value)
-    meant, after = _meaning(seen, found, value)
-    return [*ended(seen.its, found, seen.by(said["resolvedBy"]), value, meant), *after]
-
-
-def _meaning(seen: Seen, found: Interrupt, value: Any) -> tuple[list[NewEvent], list[NewEvent]]:
-    """What each kind of question says when it is answered, and how its node goes on."""
-    run, node, at = seen.run, seen.its, seen.at
-    match found.kind:
-        case "approval":
-            after = [approvals.approved(run, seen.flow, node, value, at)]
-            gate = node.type.kind is Kind.GATE
-            return [_received(seen, found, value)], after if gate else []
-        case "clarification":
-            answers = value["answers"]
-            by = seen.event.payload["resolvedBy"]
-            payload = {"nodeId": node.id, "answers": answers, "answeredBy": by}
-            said = [NewEvent("clarification.resolved", payload, node.id)]
-            return said, [completed(run, node, {"answers": answers, **answers}, at)]
-        case "low-confidence":
-            return [], []
-        case "external-event":
-            return [], [completed(run, node, {"event": value, **value}, at)]
-        case kind if kind.startswith("conversation."):
-            raise Impossible("impossible", "a conversation that is closed first", kind)
-        case _:
-            outputs = value if isinstance(value, dict) else {"value": value}
-            return [], [completed(run, node, outputs, at)]
-
-
-def _received(seen: Seen, found: Interrupt, value: Any) -> NewEvent:
-    """A quorum must have come to it, unless somebody set that aside."""
-    action = value["action"]
-    reached = approvals.outcome_of(found.data, found.votes)
-    free = int(found.data.get("requiredApprovals", 1)) <= 1 or action == "refine"
-    overridden = seen.its.id in seen.kept.overridden
-    accepted = "accept" if action in ("accept", "edit-accept") else action
-    if not free and not overridden and reached != accepted:
-        raise Impossible("impossible", {"action": reached}, {"action": action})
-    if action not in found.data["actions"]:
-        raise Impossible("payload", found.data["actions"], action)
-    by = next((e.payload.get("decidedBy") for e in seen.rest if e.type == "approval.received"), "")
-    return approvals.received(seen.its.id, value, str(by), seen.at)
-
-
-def _voted(seen: Seen) -> list[NewEvent]:
-    found, event = _asked(seen), seen.event
-    said = event.payload
-    if said.get("gateId") != seen.its.id:
-        raise Impossible("payload", {"gateId": seen.its.id}, said)
-    if event.type == "moot.approval.granted":
-        votes = {**found.votes, said["principal"]: "accept"}
-        granted = sum(action in ("accept", "edit-accept") for action in votes.values())
-        if said["quorumProgress"]["granted"] != granted:
-            raise Impossible("payload", {"granted": granted}, said["quorumProgress"])
-    return [NewEvent(event.type, said, seen.its.id, cause=found.seq)]
-
-
-def asked_back(seen: Seen) -> list[NewEvent]:
-    """A question that somebody asks instead of answering is kept beside the gate."""
-    found, said = seen.run.interrupts.get(seen.its.id), seen.event.payload
-    if found is None or said.get("channel") != f"_askExchanges:{seen.its.id}":
-        raise Impossible("impossible", "a channel that the node may write to", said)
-    return [NewEvent("channel.written", said, seen.its.id, cause=found.seq, hints=seen.hints)]
-
-
-def _talk(seen: Seen) -> Conversation:
-    talk = seen.run.conversations.get(seen.its.id)
-    said = seen.event.payload
-    if talk is None or not talk.open:
-        raise Impossible("impossible", "an open conversation", seen.event.type)
-    if said.get("conversationId") != talk.conversation_id:
-        raise Impossible("payload", {"conversationId": talk.conversation_id}, said)
-    return talk
-
-
-def _turn(seen: Seen, talk: Conversation, key: str) -> dict[str, Any]:
-    """A turn that could be said: the next one, in a name that has a seat."""
-    said = seen.event.payload
-    turn: dict[str, Any] = said[key]
-    if not said["turnIndex"] == turn["turnIndex"] == talk.turns + 1:
-        raise Impossible("payload", {"turnIndex": talk.turns + 1}, said)
-    speaker = turn.get("speakerId")
-    if turn["role"] == "agent" and (
-        turn["from"] != speaker or (talk.roster is not None and speaker not in talk.roster)
-    ):
-        raise Impossible("payload", {"roster": talk.roster}, turn)
-    schema = talk.schema if turn["role"] != "system" else None
-    if schema is not None and (wrong := schemas.problems(schema, turn["content"])):
-        raise Impossible("payload", wrong[0], turn["content"])
-    return turn
-
-
-def _exchanged(seen: Seen) -> list[NewEvent]:
-    talk = _talk(seen)
-    turn = _turn(seen, talk, "turn")
-    return talking.taken(seen.run, seen.flow, seen.its, talk, turn, seen.by(turn.get("via")))
-
-
-def _closed(seen: Seen) -> list[NewEvent]:
-    talk = _talk(seen)
-    turn = _turn(seen, talk, "finalTurn")
-    closed = conversation.closed(talk, seen.its, turn, seen.event.payload.get("outcome"))
-    given = seen.by(turn.get("via"))
-    return talking.closing(seen.run, seen.flow, seen.its, talk, closed, given)
-
-
-def _steered(seen: Seen) -> list[NewEvent]:
-    talk, event = _talk(seen), seen.event
-    counted = {"moot.participant.joined": ("fromTurn", talk.turns + 1),
-               "moot.participant.left": ("afterTurn", talk.turns)}  # fmt: skip
-    if event.type in counted:
-        key, expected = counted[event.type]
-        if event.payload.get(key) != expected:
-            raise Impossible("payload", {key: expected}, event.payload)
-    return [NewEvent(event.type, event.payload, seen.its.id, cause=talk.last_seq)]
-
-
-ANSWERS: dict[str, Callable[[Seen], list[NewEvent]]] = {
-    "interrupt.resolved": _resolved,
-    "approval.overridden": _voted,
-    "moot.approval.granted": _voted,
-    "moot.approval.rejected": _voted,
-    "conversation.exchanged": _exchanged,
-    "conversation.closed": _closed,
-    "moot.thread.control": _steered,
-    "moot.participant.joined": _steered,
-    "moot.participant.left": _steered,
-}

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import possible
+from moot.core import led, possible
 from moot.core.carrying import is_masked
 from moot.core.commands import Advance, Compute, Dispatch, decide
 from moot.core.comparison import CLOCKS, alike, said
@@ -17,11 +17,20 @@ from moot.core.errors import MootError
 from moot.core.events import CATALOGUE, Event, NewEvent, event_id, millis
 from moot.core.flow import Flow
 from moot.core.node_state import NODE_ENDS
+from moot.core.participating import Participate
 from moot.core.pending import pending
+from moot.core.remembering import MARK
+from moot.core.replay import LIMITS
 from moot.core.run import HANDLERS, Run, apply
 from moot.core.told import Kept
 
 KNOWN = frozenset(row.name for row in CATALOGUE)
+
+#: what working with a payload of no known form may come to
+SENSELESS = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, StopIteration, TypeError,
+    ValueError,
+)  # fmt: skip
 
 #: hints that only a fork writes
 OWN_HINTS = ("dueAt", "editedBy")
@@ -45,10 +54,14 @@ class _Differs(Exception):
 def verify(flow: Flow, tenant: str, run_id: str, log: Sequence[Event]) -> Difference | None:
     """The first difference between the log and what it must be, given its facts; None if there is
     none."""
+    walk = _Walk(flow, tenant, run_id, log)
     try:
-        _Walk(flow, tenant, run_id, log).go()
+        walk.go()
     except _Differs as differs:
         return differs.difference
+    except SENSELESS as error:
+        place = min(walk.run.next_sequence, len(log) - 1)
+        return Difference(place, "impossible", repr(error), log[place].payload)
     return None
 
 
@@ -79,18 +92,16 @@ class _Walk:
         event = self.log[first]
         self._envelope(event)
         edited = first == self.run.inherited and "edit" in (self.run.forked_from or {})
-        followed = [] if edited else self._follows(event)
-        if followed:
-            self._group(first, followed)
-            return
         try:
-            found = possible.caused(self.run, self.flow, self.log, first, self._veiled, self._kept)
+            found = [] if edited else self._follows(event)
+            if not found:
+                found = possible.caused(
+                    self.run, self.flow, self.log, first, self._veiled, self._kept
+                )
         except possible.Impossible as problem:
             raise _Differs(first, problem.kind, problem.expected, problem.found) from None
         except MootError as refusal:
             raise _Differs(first, "impossible", refusal.message, event.type) from None
-        except (AttributeError, KeyError, TypeError, ValueError, IndexError, AssertionError):
-            raise _Differs(first, "impossible", None, event.type) from None
         self._group(first, found)
 
     # -- what follows from the state
@@ -116,6 +127,16 @@ class _Walk:
                 events = decide(run, flow, Dispatch(name, at))
                 if events and _named(events[0], event) and self._goes_on(events):
                     return events
+        return self._step(event)
+
+    def _step(self, event: Event) -> list[NewEvent]:
+        """What a led conversation goes on with."""
+        run = self.run
+        for name in led.owed(run):
+            if event.node_id == name and led.is_step(event):
+                if event.sequence < run.inherited:
+                    return led.worked_out(run, self.flow, name, event)
+                return decide(run, self.flow, Participate(name, millis(event.timestamp)))
         return []
 
     def _meant(self, events: list[NewEvent], event: Event, name: str) -> bool:
@@ -163,10 +184,22 @@ class _Walk:
             raise _Differs(place, "payload", new.payload, event.payload)
         self._clocks(event, new)
         hints = {k: v for k, v in (_plain(event.hints) or {}).items() if k not in OWN_HINTS}
+        self._remembers(event, hints.pop(MARK, None))
         wanted = {k: v for k, v in (new.hints or {}).items() if k not in OWN_HINTS}
         if not self._veiled and not alike(wanted, hints, runs):
             raise _Differs(place, "hints", wanted, hints)
         self._cause(event, new)
+
+    def _remembers(self, event: Event, revision: Any) -> None:
+        """How far memory had come is told where a turn of the supervisor begins, and only there;
+        it never goes back."""
+        known = self.run.memory.revision if self.run.memory is not None else None
+        begins = possible.is_turn(self.flow, event)
+        if revision is None:
+            if begins and known is not None and not self.run.replayed:
+                raise _Differs(event.sequence, "hints", {MARK: f"at least {known}"}, {})
+        elif not begins or type(revision) is not int or revision < (known or 0):
+            raise _Differs(event.sequence, "hints", {MARK: known}, {MARK: revision})
 
     def _clocks(self, event: Event, new: NewEvent) -> None:
         """A decision is written a little later than it was made, never sooner. What a fork has
@@ -258,7 +291,9 @@ CONSEQUENCES = frozenset({"node.skipped", "run.completed", "workflow.loopback-li
 
 def _is_fact(run: Run, flow: Flow, event: Event) -> bool:
     """Whether the world may have said it just now, whatever the engine would decide next."""
-    if event.type in CONSEQUENCES or (event.type == "run.failed"):
+    if event.type == "run.failed":
+        return run.replayed and event.payload.get("error", {}).get("code") in LIMITS
+    if event.type in CONSEQUENCES:
         return False
     if event.type == "node.started":
         return bool(event.payload.get("attempt", 1) > 1)

@@ -14,10 +14,11 @@ from msgspec.structs import replace
 from moot.clock import Clock
 from moot.core import edits, lineage
 from moot.core.carrying import Carried, carried
+from moot.core.commands import Advance, decide
 from moot.core.conversation import Speaker
 from moot.core.edits import Edit
 from moot.core.errors import SecretGone, Unprocessable
-from moot.core.events import Event, NewEvent, millis
+from moot.core.events import TERMINAL_TYPES, Event, NewEvent, millis
 from moot.core.replay import retold
 from moot.core.resolving import Answer
 from moot.core.run import Run, apply
@@ -127,7 +128,7 @@ def _folded(source: Head, log: list[Event], cut: int, held: dict[str, bytes]) ->
     for event in log[:cut]:
         apply(run, event)
     plain = {name: msgspec.json.decode(value) for name, value in held.items()}
-    secrets = carried(run, source.flow, log, plain)
+    secrets = carried(run, source.flow, log, plain, log[-1].type in TERMINAL_TYPES)
     return Plan(source, log, cut, run, secrets, [])
 
 
@@ -154,6 +155,9 @@ class Branch(Turn):
         self._refuse_masks()
         self._fork(head, plan, self._fork_mark(), changes, None)
         self._edit(head, at)
+        for each in self.born:
+            each.unfinished = bool(decide(each.run, each.flow, Advance(self._now // 1000)))
+        self.unfinished = {each.run.run_id for each in self.born if each.unfinished}
 
     def _options(self, plan: Plan) -> dict[str, Any]:
         """What of the beginning is not as it was."""
@@ -214,9 +218,6 @@ class Branch(Turn):
         self._copy(head, plan, mark, changes, parent)
         for node_id, child in plan.children:
             self._fork_child(head, node_id, child)
-        if not head.run.terminal:
-            head.unfinished = True
-            self.unfinished.add(head.run.run_id)
 
     def _fork_child(self, head: Head, node_id: str, plan: Plan) -> None:
         source = plan.source.run.run_id

@@ -7,6 +7,7 @@ import asyncio
 
 import msgspec
 
+from moot.core import led
 from moot.core import replay as record
 from moot.core.commands import Advance, Compute, Wake, decide
 from moot.core.events import Event, NewEvent, millis
@@ -127,7 +128,15 @@ class Replay(Turn):
         for name in pending(run, flow).instant:
             if flow.nodes[name].type.kind is Kind.INSTANT:
                 return decide(run, flow, Compute(name, at, head.sealed))
+        for name in led.owed(run):
+            return led.worked_out(run, flow, name, self._told())
         return []
+
+    def _told(self) -> Event | None:
+        """What the record says next, for as long as both go the same way."""
+        if self._differs or self._next >= len(self._source):
+            return None
+        return self._source[self._next]
 
     def _think(self, head: Head) -> bool:
         events = self._next_decision(head)

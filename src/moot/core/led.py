@@ -1,0 +1,87 @@
+"""Steps of led conversations, for whoever works a record out anew.
+
+The times of a record that is said again are not those it was lived in, so what time has done is
+read from what came of it. Names that were given stay as they were given.
+"""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from moot.core.events import Event, NewEvent
+from moot.core.floor import step
+from moot.core.flow import Flow
+from moot.core.participating import HOST, participate
+from moot.core.run import Run
+from moot.core.status import NodeStatus
+from moot.core.waiting import Conversation
+
+DECIDED, STOPPED = "moot.participation.decided", "moot.participation.stopped"
+
+#: what only the host says, by itself
+STEPS = frozenset({DECIDED, STOPPED})
+
+MINUTES = "minutes"
+
+
+def owed(run: Run) -> list[str]:
+    """Gates whose conversation goes on by itself, whoever may be woken by that."""
+    return [
+        node_id
+        for node_id in run.active
+        if run.going
+        and run.nodes[node_id].status is NodeStatus.SUSPENDED
+        and (talk := run.conversations.get(node_id)) is not None
+        and step(talk, run.updated_at) is not None
+    ]
+
+
+def is_step(event: Event) -> bool:
+    """Whether the host has said this by itself: the floor given, a stop, the moderator's close."""
+    final = event.payload.get("finalTurn")
+    closes = event.type == "conversation.closed" and isinstance(final, dict)
+    return event.type in STEPS or (closes and final is not None and final.get("via") == HOST)
+
+
+def worked_out(run: Run, flow: Flow, node_id: str, was: Event | None) -> list[NewEvent]:
+    """The next step, at the time at which the record has it."""
+    talk = run.conversations[node_id]
+    if was is None or talk.floor is None:
+        return participate(run, flow, node_id, run.updated_at)
+    said = was.payload
+    late = was.type == STOPPED and said.get("reason") == MINUTES
+    at = talk.floor.since + (talk.floor.policy.limits.minutes * 60_000 if late else 0)
+    skipped = said.get("skipped", []) if was.type == DECIDED else []
+    muted = {str(each.get("agentId")) for each in skipped if each.get("reason") == "muted"}
+    events = participate(without_mutes(run, talk, muted), flow, node_id, at)
+    if events:
+        _keep(events[0], was)
+    return events
+
+
+def without_mutes(run: Run, talk: Conversation, but: set[str]) -> Run:
+    """The run where mutes that end by themselves have ended, except for these members."""
+    muted = {
+        name: 0 if until and name in but else until
+        for name, until in talk.state.muted.items()
+        if not until or name in but
+    }
+    if muted == talk.state.muted:
+        return run
+    talk = replace(talk, state=replace(talk.state, muted=muted))
+    return replace(run, conversations={**run.conversations, talk.node_id: talk})
+
+
+def _keep(new: NewEvent, was: Event) -> None:
+    """Wakes go by the names they were given; how late it was is not known again."""
+    if new.type != was.type:
+        return
+    if new.type == STOPPED and new.payload["reason"] == MINUTES == was.payload.get("reason"):
+        new.payload = {**new.payload, "observed": was.payload.get("observed")}
+    given: list[Any] = was.payload.get("wakes", [])
+    if new.type == DECIDED and len(given) == len(new.payload["wakes"]):
+        wakes = [
+            {**wake, "wakeId": str(then.get("wakeId"))}
+            for wake, then in zip(new.payload["wakes"], given, strict=True)
+        ]
+        new.payload = {**new.payload, "wakes": wakes}

@@ -1,0 +1,286 @@
+"""What the log tells of conversations: turns, controls, and what members do with the floor.
+
+A word that somebody said is a fact; who may say it, and what it leads to, is not.
+"""
+
+from typing import Any
+
+from moot.core import agency, conversation, led, participating, schemas, talking
+from moot.core.commands import decide
+from moot.core.conversation import Speaker
+from moot.core.events import Event, NewEvent, event_id
+from moot.core.ids import logical_invocation_id
+from moot.core.participating import HOST, WakeEnded
+from moot.core.participation import Wake
+from moot.core.run import HANDLERS, Run
+from moot.core.threads import Control
+from moot.core.told import Impossible, Seen
+from moot.core.waiting import Conversation
+
+ANSWERED, HELD = "moot.participation.answered", "moot.turn.held"
+SPOKEN = "conversation.exchanged"
+CONTROL = "moot.thread.control"
+
+#: what a member may have done with the floor by itself
+OUTCOMES = ("spoke", "answered", "passed", "failed", "refused")
+
+#: calls of one wake, and of all wakes of one decision: their numbers follow from its name
+OF_WAKE, OF_DECISION = 100, 10_000
+
+
+def talk_of(seen: Seen) -> Conversation:
+    talk = seen.run.conversations.get(seen.its.id)
+    said = seen.event.payload
+    if talk is None or not talk.open:
+        raise Impossible("impossible", "an open conversation", seen.event.type)
+    if said.get("conversationId", talk.conversation_id) != talk.conversation_id:
+        raise Impossible("payload", {"conversationId": talk.conversation_id}, said)
+    return talk
+
+
+def _turn(event: Event, talk: Conversation, key: str) -> dict[str, Any]:
+    """A turn that could be said: the next one, in a name that has a seat."""
+    said = event.payload
+    turn: dict[str, Any] = said[key]
+    if not said["turnIndex"] == turn["turnIndex"] == talk.turns + 1:
+        raise Impossible("payload", {"turnIndex": talk.turns + 1}, said)
+    speaker = turn.get("speakerId")
+    if turn["role"] == "agent" and (
+        turn["from"] != speaker or (talk.roster is not None and speaker not in talk.roster)
+    ):
+        raise Impossible("payload", {"roster": talk.roster}, turn)
+    schema = talk.schema if turn["role"] != "system" else None
+    if schema is not None and (wrong := schemas.problems(schema, turn["content"])):
+        raise Impossible("payload", wrong[0], turn["content"])
+    return turn
+
+
+def exchanged(seen: Seen) -> list[NewEvent]:
+    """A turn from outside, after the wakes that it ends."""
+    talk = talk_of(seen)
+    spoken = next(event for event in seen.rest if event.type != ANSWERED)
+    turn = _turn(spoken, talk, "turn")
+    given = seen.by(turn.get("via"))
+    said = talking.taken(seen.run, seen.flow, seen.its, talk, turn, given)
+    return [*participating.taken(seen.run, seen.its, said, seen.at), *said]
+
+
+def closed(seen: Seen) -> list[NewEvent]:
+    talk = talk_of(seen)
+    turn = _turn(seen.event, talk, "finalTurn")
+    end = conversation.closed(talk, seen.its, turn, seen.event.payload.get("outcome"))
+    given = seen.by(turn.get("via"))
+    return talking.closing(seen.run, seen.flow, seen.its, talk, end, given)
+
+
+# -- controls --------------------------------------------------------------------------------------
+
+
+def steered(seen: Seen) -> list[NewEvent]:
+    """Everything that one person said at once, as the control it was."""
+    talk = talk_of(seen)
+    before = event_id(seen.run.run_id, talk.last_seq)
+    content: dict[str, Any] = {}
+    sender = via = ""
+    for event in seen.rest:
+        if event.type in (SPOKEN, "channel.written") and "admit" in content:
+            continue  # what was admitted is said with it
+        words = _words(event, talk)
+        together = event.causation_id == before or event.type == "moot.tool.answered"
+        if words is None or (content and not together) or words.keys() & content.keys():
+            break
+        content |= words
+        sender = str(event.payload.get("from", event.payload.get("by")))
+        via = str(event.payload.get("via", via))
+    who = Speaker(via, admin=True)
+    given = Control(node_id=seen.its.id, content=content, who=who, at=seen.at, sender=sender)
+    return decide(seen.run, seen.flow, given)
+
+
+def _words(event: Event, talk: Conversation) -> dict[str, Any] | None:
+    """The words of a control that an event tells of."""
+    said = event.payload
+    match event.type:
+        case "moot.participant.joined":
+            asked = {"participant_id": said["participantId"], "profile": said["profile"]}
+            return {"invite": asked}
+        case "moot.participant.left":
+            return {"uninvite": said["participantId"]}
+        case "moot.participation.continued":
+            return {"continue": {"rounds": said["rounds"]} if "rounds" in said else True}
+        case "moot.participation.set":
+            return {"participation": said["policy"]}
+        case "moot.turn.admitted":
+            return {"admit": said["held"]}
+        case "moot.turn.dropped":
+            return {"drop": said["held"]}
+        case "moot.tool.answered":
+            return {"allow" if said["allowed"] else "deny": said["askId"]}
+        case "moot.thread.control":
+            return dict(said["content"])
+        case _:
+            return None
+
+
+# -- members that have the floor -------------------------------------------------------------------
+
+
+def answered(seen: Seen) -> list[NewEvent]:
+    """What a member did with the floor; or somebody else's turn took it away."""
+    said = seen.event.payload
+    wake = _open(seen, str(said["wakeId"]))
+    turn = _spoken_then(seen)
+    if said["outcome"] == "superseded" or (said["outcome"] == "spoke" and _from_outside(turn)):
+        return exchanged(seen)
+    if said["outcome"] not in OUTCOMES:
+        raise Impossible("payload", f"one of {', '.join(OUTCOMES)}", said["outcome"])
+    if said.get("agentId") != wake.agent:
+        raise Impossible("payload", {"agentId": wake.agent}, said)
+    spoken = turn if said["outcome"] == "spoke" else None
+    return _done(seen, said, said["outcome"], spoken or {})
+
+
+def held(seen: Seen) -> list[NewEvent]:
+    """A turn that came when its speaker might not speak any more."""
+    said = seen.event.payload
+    _open(seen, str(said["wakeId"]))
+    end = next(event for event in seen.rest if event.type == ANSWERED)
+    return _done(seen, {**end.payload, "wakeId": said["wakeId"]}, "spoke", said["turn"])
+
+
+def _done(seen: Seen, said: dict[str, Any], outcome: str, turn: dict[str, Any]) -> list[NewEvent]:
+    given = WakeEnded(
+        node_id=seen.its.id,
+        wake_id=str(said["wakeId"]),
+        at=seen.at,
+        outcome=outcome,
+        content=turn.get("content"),
+        to=turn.get("to"),
+        answer=said.get("answer"),
+        usage=said.get("usage"),
+        error=said.get("error"),
+        meta=turn.get("meta"),
+        agent=turn.get("agent"),
+    )
+    found = decide(seen.run, seen.flow, given)
+    return found if seen.fits(found) else decide(_some_time(seen), seen.flow, given)
+
+
+def _some_time(seen: Seen) -> Run:
+    """A mute may have ended just when the turn was taken, or in a time that is not told."""
+    talk = talk_of(seen)
+    return led.without_mutes(seen.run, talk, set())
+
+
+def _open(seen: Seen, wake_id: str) -> Wake:
+    talk = talk_of(seen)
+    wake = talk.floor.wakes.get(wake_id) if talk.floor is not None else None
+    if wake is None:
+        raise Impossible("impossible", "a member that has the floor", seen.event.payload)
+    return wake
+
+
+def _spoken_then(seen: Seen) -> dict[str, Any]:
+    """The turn that follows the ends of wakes."""
+    after = next((event for event in seen.rest if event.type != ANSWERED), None)
+    if after is None or after.type != SPOKEN:
+        return {}
+    turn = after.payload.get("turn")
+    return turn if isinstance(turn, dict) else {}
+
+
+def _from_outside(turn: dict[str, Any]) -> bool:
+    return "editedBy" not in turn and turn.get("via") != HOST
+
+
+def silent(seen: Seen) -> list[NewEvent]:
+    """Members that were passed over, where the time it took is not told."""
+    talk = talk_of(seen)
+    names: list[str] = []
+    for event in seen.rest:
+        if event.type == ANSWERED and event.payload.get("outcome") == "silent":
+            names.append(str(event.payload["wakeId"]))
+        elif event.type != SPOKEN or len(names) == 0:
+            break
+    for name in names:
+        _open(seen, name)
+    for count in range(len(names), 0, -1):
+        found = participating.passed_over(seen.its, talk, names[:count], seen.at)
+        if seen.fits(found):
+            return found
+    return []
+
+
+# -- members at work -------------------------------------------------------------------------------
+
+
+def report(seen: Seen) -> list[NewEvent]:
+    """What is recorded while a member works on its answer."""
+    event, said = seen.event, seen.event.payload
+    talk = talk_of(seen)
+    if event.type in HANDLERS and event.type not in _REPORTS and event.type not in agency.HANDLERS:
+        raise Impossible("impossible", "what a member at work tells", event.type)
+    wakes = talk.floor.wakes if talk.floor is not None else {}
+    found = [
+        (name, wake)
+        for name, wake in wakes.items()
+        if event.causation_id == event_id(seen.run.run_id, wake.seq)
+        and said.get("agentId", wake.agent) == wake.agent
+    ]
+    check = _REPORTS.get(event.type)
+    for name, wake in found:
+        if check is None or check(seen, talk, name, wake):
+            return [NewEvent(event.type, said, seen.its.id, cause=wake.seq, hints=seen.hints)]
+    raise Impossible("impossible", "a member that has the floor", said)
+
+
+def _begins(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
+    """Once, for the wake it names."""
+    place = f":{seen.its.id}:{name}"
+    named = str(seen.event.payload.get("invocationId")).endswith(place)
+    return not wake.begun and seen.hints == {"wake": name} and named
+
+
+def _asks(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
+    said, floor = seen.event.payload, talk.floor
+    fresh = floor is not None and said.get("askId") not in floor.asks
+    return fresh and said.get("wakeId") == name and str(said["askId"]).startswith(f"{name}.")
+
+
+def _calls(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
+    """Its name follows from the wake; its end follows its beginning."""
+    said, run, event = seen.event.payload, seen.run, seen.event
+    place, _, index = name.partition(".")
+    first = int(place) * OF_DECISION + int(index) * OF_WAKE
+    if not first < said["ordinal"] < first + OF_WAKE or said.get("attempt") != 1:
+        return False
+    if event.type == "moot.effect.finished" and (
+        seen.its.id, said["ordinal"]
+    ) not in seen.kept.begun:  # fmt: skip
+        return False
+    if event.sequence < run.inherited:
+        return True
+    key = (run.tenant, run.run_id, seen.its.id, said["ordinal"], said["providerKey"])
+    return bool(said["invocationId"] == logical_invocation_id(*key))
+
+
+_REPORTS = {
+    "agent.invocation.started": _begins,
+    "moot.tool.asked": _asks,
+    "moot.effect.started": _calls,
+    "moot.effect.finished": _calls,
+}
+
+TALKS = {
+    SPOKEN: exchanged,
+    "conversation.closed": closed,
+    HELD: held,
+    CONTROL: steered,
+    "moot.participant.joined": steered,
+    "moot.participant.left": steered,
+    "moot.participation.continued": steered,
+    "moot.participation.set": steered,
+    "moot.turn.admitted": steered,
+    "moot.turn.dropped": steered,
+    "moot.tool.answered": steered,
+}

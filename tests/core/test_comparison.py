@@ -1,0 +1,103 @@
+"""When two events say the same: clocks and made-up names do not count, everything else does."""
+
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis import given
+from msgspec import UNSET
+from random_flows import Move, bodies, examples, limits, moves
+from test_replay_properties import lived
+
+from moot.core.comparison import same, state_diff
+from moot.core.events import Event
+from moot.core.lineage import child_forked, living
+from moot.core.run import NodeState, Run, apply
+from moot.core.starting import Limits
+from moot.core.status import NodeStatus, Status
+
+FIRST, SECOND = "run_aaaaaaaaaaaaaaaaaaaa", "run_bbbbbbbbbbbbbbbbbbbb"
+NAME = "int_cccccccccccccccccccc"
+
+json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=8,
+)
+
+
+def event(payload: dict[str, Any], run_id: str = FIRST, **given: Any) -> Event:
+    fields = {"type": "node.completed", "timestamp": "2026-01-01T00:00:00.000000Z", **given}
+    return Event(event_id=f"{run_id}.1", run_id=run_id, sequence=1, payload=payload, **fields)
+
+
+@given(json, json)
+@examples(200)
+def test_what_nodes_gave_is_compared_as_json(one: Any, other: Any) -> None:
+    a, b = ({"outputs": each, "durationMs": n} for n, each in enumerate((one, other)))
+    assert same(event(a), event(a, SECOND))
+    strictly = repr(one) == repr(other) or (one == other and not _mixed(one, other))
+    assert same(event(a), event(b)) == strictly
+
+
+def _mixed(one: Any, other: Any) -> bool:
+    """Python takes true for 1; JSON does not."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is not other
+    if isinstance(one, list):
+        return any(map(_mixed, one, other))
+    return isinstance(one, dict) and any(_mixed(one[key], other[key]) for key in one)
+
+
+def test_clocks_and_names_of_the_hosts_own_do_not_count() -> None:
+    ours = {"interruptId": NAME, "key": f"{FIRST}:n:1", "resolvedAt": "a", "dueAt": "b"}
+    theirs = {"interruptId": NAME[:-1] + "d", "key": f"{SECOND}:n:1", "resolvedAt": "c"}
+    assert same(event(ours), event(theirs, SECOND))
+    turn = {"from": "user", "content": "x", "ts": 1}
+    assert same(event({"turn": turn}), event({"turn": {**turn, "ts": 2}}))
+    fork = {"workflowId": "w", "forkedFrom": {"sourceRunId": FIRST}}
+    assert same(event({"workflowId": "w"}, type="run.started"), event(fork, type="run.started"))
+
+
+def test_names_that_somebody_chose_and_clocks_that_somebody_kept_do() -> None:
+    assert not same(event({"messageId": "mine"}), event({"messageId": "yours"}))
+    assert not same(event({"outputs": {"ts": 1}}), event({"outputs": {"ts": 2}}))
+    assert not same(event({"outputs": {"dueAt": 1}}), event({"outputs": {"dueAt": 2}}))
+    assert not same(event({"a": 1}), event({"a": True}))
+    assert not same(event({}), event({}, type="node.failed"))
+    assert not same(event({}, node_id="a"), event({}, node_id="b"))
+
+
+@given(bodies(), st.lists(moves, max_size=8), limits)
+@examples(40)
+def test_every_log_is_the_same_as_itself(
+    body: dict[str, Any], happened: list[Move], ceilings: Limits
+) -> None:
+    for life in lived(body, happened, ceilings).lives.values():
+        assert all(same(each, each) for each in life.log)
+        assert state_diff(life.run, life.run) == {}
+
+
+def test_states_differ_where_they_differ() -> None:
+    a = Run("a", status=Status.RUNNING, variables={"x": 1, "y": 2}, channels={"c": [1]})
+    b = Run("b", status=Status.FAILED, variables={"x": 1, "z": 3}, channels={"c": [2]})
+    assert state_diff(a, b) == {
+        "status": {"a": "running", "b": "failed"},
+        "variables": {"y": {"a": 2}, "z": {"b": 3}},
+        "channels": {"c": {"a": [1], "b": [2]}},
+    }
+
+
+@given(st.lists(st.text("abc", min_size=1), unique=True, min_size=1), st.data())
+@examples(50)
+def test_a_forked_child_takes_the_place_of_the_one_it_was(
+    names: list[str], data: st.DataObject
+) -> None:
+    old = data.draw(st.sampled_from(names))
+    state = NodeState(status=NodeStatus.RUNNING, living={name: n for n, name in enumerate(names)})
+    run = Run("a", status=Status.RUNNING, nodes={"n": state}, active={"n": None})
+    run.children = dict.fromkeys(names)
+    new = child_forked("n", old, "fork")
+    apply(run, event(new.payload, type=new.type, node_id=new.node_id or UNSET))
+    expected = ["fork" if name == old else name for name in names]
+    assert list(run.children) == [child for _, child in living(run)] == expected
+    assert list(run.nodes["n"].living.values()) == list(range(len(names)))
