@@ -42,6 +42,9 @@ def said(type_: str, payload: Payload, hints: Payload | UnsetType | None) -> Pay
     """The payload without the host's clock and the place of a fork."""
     without = CLOCKS | OWN if type_ == "run.started" else CLOCKS
     found = {key: value for key, value in payload.items() if key not in without}
+    if type_ == "run.started" and isinstance(found.get("memory"), dict):
+        # what a fork remembers of its source is a mark of the fork, too
+        found["memory"] = {k: v for k, v in found["memory"].items() if k != "inherited"}
     for key in TURNS:
         if isinstance(found.get(key), dict):
             found[key] = {name: item for name, item in found[key].items() if name != "ts"}

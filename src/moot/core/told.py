@@ -87,8 +87,7 @@ class Seen(Struct):
     @property
     def edited(self) -> bool:
         """Whether whoever forked the run has said this."""
-        fork = self.run.forked_from or {}
-        return self.first == self.run.inherited and "edit" in fork
+        return self.first == self.run.inherited and says_otherwise(self.run)
 
     def as_told(self) -> NewEvent:
         """A fact that leads to nothing else."""
@@ -113,6 +112,13 @@ class Seen(Struct):
 def _code(payload: dict[str, Any]) -> Any:
     error = payload.get("error", payload.get("lastError"))
     return error.get("code") if isinstance(error, dict) else None
+
+
+def says_otherwise(run: Run) -> bool:
+    """Whether a fork has put an event of its own right behind its history. Another model or other
+    inputs have none there."""
+    edit = (run.forked_from or {}).get("edit", {})
+    return not {"models", "inputs"}.issuperset(edit.get("kinds", ()))
 
 
 # -- ends of nodes ---------------------------------------------------------------------------------

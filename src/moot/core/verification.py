@@ -22,7 +22,7 @@ from moot.core.pending import pending
 from moot.core.remembering import MARK
 from moot.core.replay import LIMITS
 from moot.core.run import HANDLERS, Run, apply
-from moot.core.told import Kept
+from moot.core.told import Kept, says_otherwise
 
 KNOWN = frozenset(row.name for row in CATALOGUE)
 
@@ -91,7 +91,7 @@ class _Walk:
     def _decision(self, first: int) -> None:
         event = self.log[first]
         self._envelope(event)
-        edited = first == self.run.inherited and "edit" in (self.run.forked_from or {})
+        edited = first == self.run.inherited and says_otherwise(self.run)
         try:
             found = [] if edited else self._follows(event)
             if not found:
