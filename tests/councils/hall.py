@@ -95,3 +95,9 @@ class Hall:
         for run_id in self._open:
             self.server.request("POST", f"/v1/runs/{run_id}/cancel", {})
         self._open.clear()
+
+    def until_called(self, times: int) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while self.models.count < times and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert self.models.count >= times
