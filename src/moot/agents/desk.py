@@ -6,7 +6,8 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from moot.core.events import NewEvent
-from moot.core.participation import Policy, Task
+from moot.core.participation import Task
+from moot.core.policy import Policy
 
 
 class Heard(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -17,6 +18,8 @@ class Heard(Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: Literal["user", "agent", "system"]
     content: Any
     to: str | None = None
+    #: the turns that this one sums up, from and to, and stands in the place of
+    of: tuple[int, int] | None = None
 
 
 class Assignment(Struct, frozen=True, kw_only=True):

@@ -22,58 +22,22 @@ _UNSEEN = re.compile(
 _BREAKS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f]")
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split(" "))
+
+
 #: words that chat templates and tools put in brackets, and nobody else does
-_STRONG = frozenset(
-    [
-        "system",
-        "assistant",
-        "developer",
-        "im_start",
-        "im_end",
-        "im_sep",
-        "endoftext",
-        "eot_id",
-        "eom_id",
-        "start_header_id",
-        "end_header_id",
-        "begin_of_text",
-        "end_of_text",
-        "fim_prefix",
-        "antml",
-        "invoke",
-        "tool_use",
-        "tool_result",
-        "tool_call",
-        "tool_response",
-        "function_call",
-        "function_results",
-        "function_calls",
-        "start_of_turn",
-        "end_of_turn",
-    ]
+_STRONG = _words(
+    "system assistant developer im_start im_end im_sep endoftext eot_id eom_id start_header_id"
+    " end_header_id begin_of_text end_of_text fim_prefix antml invoke tool_use tool_result"
+    " tool_call tool_response function_call function_results function_calls start_of_turn"
+    " end_of_turn"
 )
 #: words that are ordinary after a letter, as in ``List<Message>``
-_WEAK = frozenset(
-    [
-        "user",
-        "human",
-        "tool",
-        "function",
-        "instruction",
-        "instructions",
-        "admin",
-        "moderator",
-        "host",
-        "moot",
-        "inst",
-        "sys",
-        "turn",
-        "message",
-        "control",
-        "thinking",
-        "data",
-        "speaker",
-    ]
+_WEAK = _words(
+    "user human tool function instruction instructions admin moderator host moot inst sys turn"
+    " message control thinking data speaker"
 )
 _ANGLE = re.compile(r"[<\uff1c\ufe64](\s*[/|!?]?\s*)([^\s<>|/=:\"']{1,40})")
 _SQUARE = re.compile(r"[\[\uff3b](\s*/?\s*)([^\[\]:/\n]{1,40}?)(\s*(?:\](?!\()|:))")
@@ -100,44 +64,23 @@ _FORM = re.compile(r"\{\s*\"(?:speaker|role|tool_call_id|tool_calls|function_cal
 LONGEST = 16_000
 
 RESERVED = frozenset(
-    skeleton(word)
-    for word in [
-        "system",
-        "assistant",
-        "user",
-        "human",
-        "developer",
-        "tool",
-        "host",
-        "moderator",
-        "moot",
-        "admin",
-        "administrator",
-        "function",
-        "operator",
-        "owner",
-    ]
+    map(
+        skeleton,
+        _words(
+            "system assistant user human developer tool host moderator moot admin"
+            " administrator function operator owner"
+        ),
+    )
 )
 #: what may stand behind one of those
 _TITLES = frozenset(
-    skeleton(word)
-    for word in [
-        "message",
-        "messages",
-        "prompt",
-        "note",
-        "notice",
-        "instruction",
-        "instructions",
-        "override",
-        "reminder",
-        "turn",
-        "result",
-        "response",
-        "output",
-        "update",
-        "policy",
-    ]
+    map(
+        skeleton,
+        _words(
+            "message messages prompt note notice instruction instructions override reminder"
+            " turn result response output update policy"
+        ),
+    )
 )
 _THE = skeleton("the")
 

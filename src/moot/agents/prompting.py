@@ -35,6 +35,9 @@ def prompt_of(agent: Agent, assignment: Assignment) -> Prompt:
     for heard in assignment.transcript:
         cast.called(heard.speaker)  # everybody has a name before anybody is quoted
     messages = [Message(role="system", content=_who_you_are(agent, assignment, cast))]
+    if assignment.hidden:
+        there = f"{assignment.hidden} earlier turns of this conversation are not shown."
+        messages.append(Message(role="user", name="host", content=there))
     messages += [_turn(heard, assignment, cast, flagged) for heard in assignment.transcript]
     messages.append(Message(role="user", name="host", content=_wanted(assignment, cast)))
     return Prompt(tuple(messages), _format(assignment), _context(agent, assignment, cast), flagged)
@@ -68,13 +71,20 @@ def _turn(
     heard: Heard, assignment: Assignment, cast: Cast, flagged: dict[int, list[str]]
 ) -> Message:
     if heard.speaker == assignment.agent:
-        return Message(role="assistant", content=words(heard.content))
+        return Message(role="assistant", content=_summed_up(heard, words(heard.content)))
     text, flags = fenced(heard.content, cast.names)
     if flags:
         flagged[heard.index] = flags
     if heard.to is not None:
         text = f"(to {cast.called(heard.to)}) {text}"
+    text = _summed_up(heard, text)
     return Message(role="user", name=cast.called(heard.speaker), content=text)
+
+
+def _summed_up(heard: Heard, text: str) -> str:
+    return (
+        text if heard.of is None else f"(a summary of turns {heard.of[0]} to {heard.of[1]}) {text}"
+    )
 
 
 def _wanted(assignment: Assignment, cast: Cast) -> str:
@@ -93,6 +103,11 @@ def _wanted(assignment: Assignment, cast: Cast) -> str:
             return (
                 "All have spoken. Sum up: what is agreed, who disagrees about what (by name), and"
                 " one decision that follows."
+            )
+        case "summarise":
+            return (
+                "Sum up what was said so far, for those who will not read it: who said what, by"
+                " name, what is agreed, and what is open. Leave nothing important out, add nothing."
             )
         case "vote":
             proposal = json.dumps(fenced(assignment.proposal or "", cast.names)[0])
@@ -147,7 +162,7 @@ def _context(agent: Agent, assignment: Assignment, cast: Cast) -> Context:
     others = [heard for heard in spoken if heard.speaker != assignment.agent]
     question = next((words(heard.content) for heard in spoken if heard.role == "user"), "")
     last = others[-1] if others else None
-    purposes: dict[str, Any] = {"synthesise": "synthesis", "vote": "vote"}
+    purposes: dict[str, Any] = {"synthesise": "synthesis", "vote": "vote", "summarise": "synthesis"}
     return Context(
         agent=agent.called,
         role=agent.role,

@@ -21,7 +21,8 @@ from moot.core.errors import (
     RunNotFound,
 )
 from moot.core.events import iso
-from moot.core.participation import Floor, Policy
+from moot.core.participation import Floor
+from moot.core.policy import Policy
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.starting import StartRun
@@ -124,20 +125,23 @@ async def _led(request: Request, asked: Convene, members: list[dict[str, Any]]) 
         money=budget.money or limits.money,
         minutes=budget.minutes or limits.minutes,
     )
-    moderator = asked.moderator or policy.moderator
-    if moderator is not None:
-        moderator = full_name(moderator)
-        if moderator not in names:
-            raise BadRequest(
-                "The moderator must be among the participants.", field="moderator", roster=names
-            )
+    moderator = _one_of(names, asked.moderator or policy.moderator, "moderator")
+    summarise = _one_of(names, policy.summarise, "summarise")
     profiles = {}
     for name in names:
         agent = await request.services.agents.find(request.caller.tenant, name[5:])
         if agent is not None:
             profiles[name] = {"name": agent.called, "role": agent.role, "model": agent.model}
-    led = replace(policy, limits=limits, moderator=moderator)
+    led = replace(policy, limits=limits, moderator=moderator, summarise=summarise)
     return {"participation": msgspec.to_builtins(led), "profiles": profiles}
+
+
+def _one_of(names: list[str], name: str | None, field: str) -> str | None:
+    if name is None:
+        return None
+    if full_name(name) not in names:
+        raise BadRequest(f"'{field}' must be one of the participants.", field=field, roster=names)
+    return full_name(name)
 
 
 def _convened(run: Run) -> Reply:

@@ -21,6 +21,8 @@ class Give(Struct, frozen=True, omit_defaults=True):
     task: Task
     why: str
     blind: int | None = None
+    #: turns to sum up
+    of: tuple[int, int] | None = None
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -45,7 +47,22 @@ def step(talk: Conversation, at: int) -> Step | None:
     found = _in_phase(talk, floor, at)
     if found is None or found.stop or found.close or not found.wakes:
         return found
+    found = _summary(talk, floor, at) or found
     return _breach(floor, found, at) or found
+
+
+def _summary(talk: Conversation, floor: Floor, at: int) -> Step | None:
+    """Before anybody speaks to whom too much would be hidden, somebody sums it up. Not before all
+    may hear what was said."""
+    name, window = floor.policy.summarise, floor.policy.window
+    blind = floor.policy.blind and floor.round == 1 and floor.phase == "talk"
+    if name is None or name not in floor.members or blind or talk.turns <= 0:
+        return None
+    if talk.turns - floor.summed_up <= 2 * window or thread.is_muted(talk.state, name, at):
+        return None
+    of = (floor.summed_up + 1, talk.turns - window)
+    give = Give(name, "summarise", "more was said than can be told", of=of)
+    return Step(wakes=(give,), round=floor.round, phase=floor.phase)
 
 
 def _in_phase(talk: Conversation, floor: Floor, at: int) -> Step | None:

@@ -87,6 +87,7 @@ def _decided(run: Run, node_id: str, talk: Conversation, found: Step) -> NewEven
                 "reason": give.why,
                 "turn": talk.turns,
                 **({} if give.blind is None else {"blind": give.blind}),
+                **({} if give.of is None else {"of": list(give.of)}),
             }
             for index, give in enumerate(found.wakes)
         ],
@@ -188,6 +189,8 @@ def _ending(
     for key in ("to", "meta", "agent"):
         if getattr(given, key) is not None:
             said[key] = getattr(given, key)
+    if wake.of is not None:
+        said["meta"] = {**said.get("meta", {}), "summary": {"of": list(wake.of)}}
     who = Speaker(HOST, (wake.agent,))
     answer = Answer(node_id=node.id, value={"turn": said}, who=who, at=given.at)
     try:

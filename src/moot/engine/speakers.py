@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moot.agents.desk import Assignment, Done, Heard, Invoke
-from moot.core import events
+from moot.agents.desk import Assignment, Done, Invoke
 from moot.core.errors import Conflict, MootError, NotFound, Unavailable
 from moot.core.events import NewEvent
 from moot.core.floor import left
@@ -18,6 +17,7 @@ from moot.core.participating import HOST, WakeEnded, WakeReport
 from moot.core.participation import SPOKEN, Wake
 from moot.core.waiting import Conversation
 from moot.engine.head import Head
+from moot.engine.hearing import Hearing
 from moot.engine.ledger import Effect
 from moot.engine.speech import Speech
 
@@ -26,19 +26,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("moot.engine")
 
-#: turns that are read back for an agent, and events that are looked through for them
-WINDOW = 60
-LOOK_BACK = 4000
-PAGE = 500
-
 #: calls one wake may lead to: their names are numbered within it
 MOST_CALLS = 99
-
-TURNS = {
-    "conversation.opened": "initialTurn",
-    "conversation.exchanged": "turn",
-    "conversation.closed": "finalTurn",
-}
 
 
 class Speakers:
@@ -47,6 +36,7 @@ class Speakers:
     def __init__(self, host: "Host", invoke: Invoke, limit: int) -> None:
         self._host, self._invoke = host, invoke
         self._slots = asyncio.Semaphore(limit)
+        self._hearing = Hearing(host.store)
         self._running: dict[str, dict[tuple[str, str], asyncio.Task[None]]] = {}
         #: run -> who waits for a word in it
         self._heard: dict[str, asyncio.Event] = {}
@@ -147,7 +137,7 @@ class Speakers:
         floor, run = talk.floor, head.run
         assert floor is not None
         wake = floor.wakes[wake_id]
-        heard = await self._transcript(head, node_id, wake)
+        context = await self._hearing.context(run, talk, wake)
         may = left(floor, wake.agent)
         return Assignment(
             tenant=run.tenant,
@@ -159,8 +149,8 @@ class Speakers:
             place=talk.conversation_id,
             turn=wake.turn + 1,
             round=floor.round,
-            transcript=tuple(heard),
-            hidden=max(0, wake.turn + 1 - len(heard)),
+            transcript=context.turns,
+            hidden=context.hidden,
             members={name: dict(member.profile) for name, member in floor.members.items()},
             policy=floor.policy,
             proposal=floor.proposal,
@@ -169,39 +159,6 @@ class Speakers:
             money_left=may.money,
             configurable=run.configurable,
         )
-
-    async def _transcript(self, head: Head, node_id: str, wake: Wake) -> list[Heard]:
-        """The newest turns up to the one to be answered, the oldest first. What is said meanwhile
-        is not among them: who is woken again is told the same."""
-        run, found = head.run, list[Heard]()
-        before = wake.seq
-        oldest = max(0, before - LOOK_BACK)
-        while before > oldest and len(found) < WINDOW:
-            first = max(oldest, before - PAGE)
-            rows = await self._host.store.read(run.tenant, run.run_id, first - 1, before - first)
-            page = [heard for row in rows if (heard := _heard(row, node_id, wake)) is not None]
-            found = page + found
-            before = first
-        return found[-WINDOW:]
-
-
-def _heard(row: bytes, node_id: str, wake: Wake) -> Heard | None:
-    event = events.decode(row)
-    key = TURNS.get(event.type)
-    if key is None or event.node_id != node_id:
-        return None
-    turn = event.payload.get(key, {})
-    index, speaker = turn.get("turnIndex", 0), turn.get("from", "")
-    unheard = wake.blind is not None and index > wake.blind and turn.get("role") == "agent"
-    if index > wake.turn or (unheard and speaker != wake.agent):
-        return None
-    return Heard(
-        index=index,
-        speaker=speaker,
-        role=turn.get("role", "system"),
-        content=turn.get("content"),
-        to=turn.get("to"),
-    )
 
 
 def ended(node_id: str, wake_id: str, done: Done, at: int) -> WakeEnded:
