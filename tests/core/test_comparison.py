@@ -96,7 +96,7 @@ def test_a_forked_child_takes_the_place_of_the_one_it_was(
     state = NodeState(status=NodeStatus.RUNNING, living={name: n for n, name in enumerate(names)})
     run = Run("a", status=Status.RUNNING, nodes={"n": state}, active={"n": None})
     run.children = dict.fromkeys(names)
-    new = child_forked("n", old, "fork")
+    new = child_forked("n", old, "fork", {old: 1})
     apply(run, event(new.payload, type=new.type, node_id=new.node_id or UNSET))
     expected = ["fork" if name == old else name for name in names]
     assert list(run.children) == [child for _, child in living(run)] == expected

@@ -166,6 +166,22 @@ def test_a_council_ends_with_a_proposal_votes_and_dissent_by_name() -> None:
     assert life.run.status == "completed"
 
 
+def test_a_moderator_who_may_not_speak_closes_nothing_and_a_person_can() -> None:
+    policy = {"rounds": 1, "moderator": "host:mo", "close": "moderator"}
+    world, life = council(policy)
+    world.control(life, {"mute": ["host:mo"]})
+    for _ in range(3):
+        end(world, life)
+    end(world, life, answer={"decision": "We ship."})
+    held = life.told("moot.turn.held")[-1]
+    stopped = life.told("moot.participation.stopped")[-1].payload
+    assert (stopped["reason"], stopped["error"]["code"]) == ("close", "participant_muted")
+    assert "/continue" in life.told("conversation.exchanged")[-1].payload["turn"]["content"]
+    assert held.payload["held"] == str(held.sequence)
+    world.answer(life, "convo", {"operation": "close", "decision": "Enough."}, ADA)
+    assert life.run.status == "completed"
+
+
 def test_a_member_that_stays_silent_is_passed_over_visibly() -> None:
     world, life = council({"limits": {"silence": 30}}, members=2)
     world.pass_time(30_000)

@@ -14,7 +14,7 @@ from moot.engine.branching import Wanted, branch
 from moot.engine.host import Host
 
 #: what is a branch's own in its first event
-OWN = ("forkedFrom", "parentRunId", "parentNodeId", "scopeId")
+OWN = ("forkedFrom", "parentRunId", "parentNodeId", "scopeId", "memory")
 
 
 async def forked(host: Host, source: str, from_seq: int, **given: Any) -> Run:

@@ -282,7 +282,8 @@ async def sound(host: Host) -> None:
         row = await host.store.find_run(tenant, run_id)
         assert row is not None
         assert (row.status, row.next_sequence) == (head.run.status.value, len(events))
-        assert verify(head.flow, tenant, run_id, events) is None, await order(host, run_id)
+        found = verify(head.flow, tenant, run_id, events)
+        assert found is None, (found, await order(host, run_id))
     assert await host.store.verify() == []
 
 

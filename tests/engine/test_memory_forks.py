@@ -4,7 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from hosting import TENANT, Place, begun, chain, ended, log, node
+from branching_off import forked
+from hosting import TENANT, Place, begun, chain, ended, log, node, sound
 from reminding import DONE, entries, hand, led, others_say, pause, remembering, texts
 from said_again import same
 
@@ -148,3 +149,82 @@ async def test_a_forgotten_entry_is_gone_for_a_run_that_saw_it(host: Host) -> No
     goes_on.set()
     run = await ended(host, run_id)
     assert run.status is Status.COMPLETED, run.error
+
+
+async def test_a_live_branch_sees_memory_as_of_its_fork(host: Host) -> None:
+    """What the source wrote later, and what others wrote meanwhile, is not there."""
+    seen: list[list[str]] = []
+
+    async def first(memory: Any) -> None:
+        await memory.put("early", ref="desk")
+
+    async def second(memory: Any) -> None:
+        seen.append(await texts(memory, ref="desk"))
+        await memory.put("late", ref="desk")
+
+    await others_say(host, "old")
+    body = chain(remembering.scene(first, "one"), remembering.scene(second, "two"))
+    source = await ended(host, await begun(host, body))
+    await others_say(host, "of others")
+    begins = [e.sequence for e in await log(host, source.run_id) if e.type == "node.started"]
+    for place, known in ((begins[0], ["old"]), (begins[1], ["early", "old"])):
+        fork = await forked(host, source.run_id, place)
+        assert await seen_at(host, fork, place, "desk") == known
+        assert (await ended(host, fork.run_id)).status is Status.COMPLETED
+    assert seen == [["early", "old"]] * 3
+    await sound(host)
+
+
+async def test_what_a_branchs_history_has_written_is_not_written_again(host: Host) -> None:
+    waits, goes_on = pause()
+
+    async def story(memory: Any) -> None:
+        entry = await memory.put("once", ref="desk")
+        waits.set()
+        await goes_on.wait()
+        await memory.delete(entry.id, ref="desk")
+
+    run_id = await begun(host, chain(remembering.scene(story)))
+    await asyncio.wait_for(waits.wait(), 20)
+    fork = await forked(host, run_id, (await host.view(TENANT, run_id)).run.next_sequence)
+    goes_on.set()
+    assert (await ended(host, run_id)).status is Status.COMPLETED
+    assert (await ended(host, fork.run_id)).status is Status.COMPLETED
+    told = [e.type for e in await log(host, fork.run_id)]
+    assert told.count("memory.written") == 2
+    assert await entries(host, "desk") == []
+
+
+async def test_a_forked_childs_memory_comes_back_to_the_branch(host: Host) -> None:
+    """Its own writes and those of the child it was forked from, not that one's later ones."""
+    waits, goes_on = pause()
+    seen: list[list[str]] = []
+
+    async def kid(memory: Any) -> None:
+        await memory.put("before", ref="desk")
+        waits.set()
+        await goes_on.wait()
+        await memory.put("after", ref="desk")
+
+    async def parent(memory: Any) -> None:
+        seen.append(await texts(memory, ref="desk"))
+
+    below = chain(remembering.scene(kid), id="kid")
+    sub = node("sub", "core.subWorkflow", config={"workflowId": "kid"})
+    body = chain(sub, remembering.scene(parent, "look"))
+    run_id = await begun(host, below, body)
+    await asyncio.wait_for(waits.wait(), 20)
+    fork = await forked(host, run_id, (await host.view(TENANT, run_id)).run.next_sequence)
+    goes_on.set()
+    for name in (run_id, fork.run_id):
+        assert (await ended(host, name)).status is Status.COMPLETED
+    assert seen == [["after", "before"]] * 2
+    await sound(host)
+
+
+async def test_a_branch_of_what_was_forgotten_is_refused(host: Host) -> None:
+    await others_say(host, "private", memory_id="x")
+    reader = await remembering.plays(host, lambda memory: memory.list("desk"))
+    await host.memory.forget(TENANT, "desk", "x")
+    with pytest.raises(MemorySnapshotUnavailable):
+        await forked(host, reader.run_id, 2)

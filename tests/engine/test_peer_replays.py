@@ -2,11 +2,11 @@
 
 import pytest
 from hosting import TENANT, Place, begun, ended, log, soon, until
-from moot.engine.forking import replay
 from said_again import same
 from strange_peer import DONE, above, hand, knowing, led, strange_peer
 
 from moot.core.commands import CancelRun
+from moot.engine.replaying import replay
 
 
 @pytest.mark.parametrize("flow", [

@@ -94,19 +94,7 @@ def _orchestrating(services: Services) -> dict[str, Any]:
             "modes": list(forks.MODES),
             "sideEffectSuppression": "recorded-outcome",
         },
-        "agents": {
-            "supported": True,
-            "orchestrator": True,
-            "dispatch": True,
-            "dispatchMapping": True,
-            "reasoning": {
-                "verbosity": agent_events.VERBOSITY,
-                "tokenLimit": agent_events.TOKEN_LIMIT,
-                "streaming": True,
-            },
-            "subRunAttestation": True,
-            "memoryBackends": ["long-term"],
-        },
+        "agents": _agents(),
         "dispatch": {
             "supported": True,
             "models": ["child-run"],
@@ -133,6 +121,22 @@ def _orchestrating(services: Services) -> dict[str, Any]:
                 **_across_hosts(services),
             }
         },
+    }
+
+
+def _agents() -> dict[str, Any]:
+    return {
+        "supported": True,
+        "orchestrator": True,
+        "dispatch": True,
+        "dispatchMapping": True,
+        "reasoning": {
+            "verbosity": agent_events.VERBOSITY,
+            "tokenLimit": agent_events.TOKEN_LIMIT,
+            "streaming": True,
+        },
+        "subRunAttestation": True,
+        "memoryBackends": ["long-term"],
     }
 
 

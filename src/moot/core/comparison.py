@@ -23,8 +23,8 @@ NAMES = frozenset({
 })  # fmt: skip
 MADE = re.compile(r"(int|art|ask|run|th)_[a-z2-7]{20}(:.+)?|[\w-]{43}", re.ASCII)
 
-#: what a fork says of itself at its beginning
-OWN = frozenset({*PLACE, "forkedFrom"})
+#: what each run says of itself at its beginning
+OWN = frozenset({*PLACE, "forkedFrom", "memory"})
 
 
 #: two events, where each run has names of its own

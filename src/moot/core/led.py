@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from moot.core.events import Event, NewEvent
+from moot.core.events import Event, NewEvent, millis
 from moot.core.floor import step
 from moot.core.flow import Flow
 from moot.core.participating import HOST, participate
@@ -56,6 +56,9 @@ def worked_out(run: Run, flow: Flow, node_id: str, was: Event | None) -> list[Ne
     events = participate(without_mutes(run, talk, muted), flow, node_id, at)
     if events:
         _keep(events[0], was)
+    for event in events:
+        if "turn" in event.payload:  # what the host said has the time at which it said it
+            event.payload["turn"]["ts"] = millis(was.timestamp)
     return events
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from moot.core import abroad
+from moot.core import abroad, remembering
 from moot.core.events import Event, NewEvent, event_id, iso
 from moot.core.ids import derived_id
 from moot.core.status import NodeStatus
@@ -24,22 +24,35 @@ PLACE = ("parentRunId", "parentNodeId", "scopeId", "origin", "causationHostId")
 
 CHILD_FORKED = "moot.child.forked"
 
+#: edits that are events of their own; the others change how the run began
+SAID = frozenset({"variables", "turn", "decision", "answer"})
+
 
 def started(
     event: Event, fork: dict[str, Any], changes: dict[str, Any], parent: "Run | None"
 ) -> Event:
-    """The beginning of the source as that of its branch. Forked with its parent it is that one's
-    child, else nobody's."""
+    """The beginning of the source as that of its branch, which remembers what the source did.
+    Forked with its parent it is that one's child, else nobody's."""
     said = {key: value for key, value in event.payload.items() if key not in PLACE}
+    said |= remembering.forked(event, fork.get("given", max(fork["fromSeq"], 1)))
     cause = event.causation_id
     if parent is None:
         cause = UNSET
     else:
         said["parentRunId"] = parent.run_id
         said["parentNodeId"] = event.payload.get("parentNodeId")
+        if "memory" in said:
+            line = [*remembering.ancestors_of(parent), parent.run_id]
+            said["memory"] = {**said["memory"], "ancestors": line}
         place = cause.rpartition(".")[2] if cause is not UNSET else ""
         cause = event_id(parent.run_id, int(place)) if place.isdigit() else UNSET
     return replace(event, payload={**said, **changes, "forkedFrom": fork}, causation_id=cause)
+
+
+def edited(run: "Run", place: int) -> bool:
+    """Whether whoever forked the run has said what stands there."""
+    edit = (run.forked_from or {}).get("edit", {})
+    return place == run.inherited and bool(SAID.intersection(edit.get("kinds", [])))
 
 
 def living(run: "Run") -> list[tuple[str, str]]:
@@ -72,9 +85,10 @@ def child_id(branch: str, child: str) -> str:
     return derived_id("run_", branch, "fork", child)
 
 
-def child_forked(node_id: str, child: str, fork: str) -> NewEvent:
+def child_forked(node_id: str, child: str, fork: str, given: dict[str, int]) -> NewEvent:
+    """``given`` says how many events of the child, and of those it had begun, were said again."""
     payload = {"nodeId": node_id, "childRunId": child, "forkRunId": fork}
-    return NewEvent(CHILD_FORKED, payload, node_id)
+    return NewEvent(CHILD_FORKED, payload, node_id, hints={"given": given})
 
 
 def put_off(run: "Run", by_ms: int) -> dict[int, str]:
@@ -101,6 +115,8 @@ def _child_forked(run: "Run", event: Event, at: int) -> None:
     """From here on the branch's own child is meant."""
     old, new = event.payload["childRunId"], event.payload["forkRunId"]
     run.children = _renamed(run.children, old, new)
+    hints = event.hints if event.hints is not UNSET else {}
+    remembering.child_forked(run, old, new, hints.get("given", {}))
     if run.orchestrator is not None:
         run.orchestrator.links = _renamed(run.orchestrator.links, old, new)
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None

@@ -17,7 +17,7 @@ from moot.core.channels import Rule, check
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake, decide
 from moot.core.comparison import CLOCKS, alike
 from moot.core.definition import SUPERVISOR
-from moot.core.events import ENGINE_VERSION, Event, NewEvent, iso, millis
+from moot.core.events import Event, NewEvent, iso, millis
 from moot.core.flow import Flow, FlowNode
 from moot.core.ids import logical_invocation_id
 from moot.core.lineage import CHILD_FORKED
@@ -29,68 +29,12 @@ from moot.core.run import HANDLERS, Run
 from moot.core.status import NodeStatus
 from moot.core.told import Impossible, Kept, Seen
 
-__all__ = ["TIMESTAMP", "Impossible", "caused", "start"]
+__all__ = ["TIMESTAMP", "Impossible", "caused", "is_turn"]
 
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 
-Problem = tuple[str, Any, Any]
-
-TRANSPORTS = ("rest", "mcp", "a2a", "ui")
-LIMITS = {"nodeExecutions", "durationMs", "parallel", "depth", "tree"}
-
 #: what time may bring about without changing the state
 TIMELY = ("cap.breached",)
-
-
-def start(flow: Flow, run: Run, event: Event) -> Problem | None:
-    """What is wrong with the beginning of a run."""
-    said = event.payload
-    expected = {
-        "workflowId": flow.definition.id,
-        "definition": flow.digest,
-        "owner": {"tenant": run.tenant, "principal": run.principal},
-    }
-    for key, value in expected.items():
-        if said.get(key) != value:
-            return "payload", {key: value}, {key: said.get(key)}
-    if said.get("transport") not in TRANSPORTS:
-        return "payload", {"transport": TRANSPORTS}, {"transport": said.get("transport")}
-    limits = said.get("limits", {})
-    if not limits.keys() >= LIMITS or any(type(most) is not int for most in limits.values()):
-        return "payload", {"limits": sorted(LIMITS)}, {"limits": limits}
-    version = said.get("engineVersion", "")
-    if not version.isdigit() or int(version) > ENGINE_VERSION:
-        return "engineVersion", f"at most {ENGINE_VERSION}", version
-    if event.engine_version != version:
-        return "engineVersion", version, event.engine_version
-    if "parentRunId" in said or "forkedFrom" in said:
-        return None  # what another run gave is not known here
-    if event.causation_id is not UNSET:
-        return "cause", None, event.causation_id
-    return _seeded(flow, said)
-
-
-def _seeded(flow: Flow, said: dict[str, Any]) -> Problem | None:
-    """Defaults, then inputs; of secrets only that they are hidden."""
-    seeded = {
-        variable.name: variable.default_value
-        for variable in flow.definition.variables
-        if variable.default_value is not UNSET
-    }
-    seeded.update(said.get("inputs", {}))
-    expected, found = (
-        {name: value for name, value in part.items() if name not in flow.sensitive}
-        for part in (seeded, said.get("variables", {}))
-    )
-    channels = {
-        name: None if channel.default is UNSET else channel.default
-        for name, channel in flow.definition.channels.items()
-    }
-    if not alike(expected, found, None):
-        return "payload", {"variables": expected}, {"variables": found}
-    if said.get("channels", {}) != channels:
-        return "payload", {"channels": channels}, {"channels": said.get("channels")}
-    return None
 
 
 def is_turn(flow: Flow, event: Event) -> bool:
@@ -136,11 +80,8 @@ def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
     answers = ANSWERS.get(event.type) or told_talks.TALKS.get(event.type)
     if answers is not None:
         return answers(seen)
-    if event.type == "channel.written" and state.status is NodeStatus.SUSPENDED:
-        return asked_back(seen)
-    talk = seen.run.conversations.get(node.id)
-    if state.status is NodeStatus.SUSPENDED and talk is not None and talk.floor is not None:
-        return told_talks.report(seen)
+    if state.status is NodeStatus.SUSPENDED:
+        return _of_waiting(seen, node, event)
     if node.type.kind is Kind.CHILD:
         return told_children.child(seen, state)
     if event.type == "node.started" and seen.run.replayed:
@@ -154,6 +95,16 @@ def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
     if node.type.kind is Kind.ACTIVITY or (seen.veiled and node.type.kind is Kind.INSTANT):
         return [_report(seen, node, event)]
     raise Impossible("impossible", "what follows from the state", event.type)
+
+
+def _of_waiting(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
+    """Beside an answer, only a question back, and the work of who has the floor."""
+    if event.type == "channel.written":
+        return asked_back(seen)
+    talk = seen.run.conversations.get(node.id)
+    if talk is None or talk.floor is None:
+        raise Impossible("impossible", "nothing of a node that is suspended", event.type)
+    return told_talks.report(seen)
 
 
 def _of_agent(seen: Seen, state: NodeState, node: FlowNode) -> list[NewEvent]:
@@ -354,7 +305,10 @@ def _child_forked(seen: Seen) -> list[NewEvent]:
         raise Impossible("impossible", "a branch at its fork", seen.event.type)
     if run.children.get(said["childRunId"], "") is not None:
         raise Impossible("impossible", "a living child", said)
-    return [NewEvent(CHILD_FORKED, said, said["nodeId"])]
+    given = (seen.hints or {}).get("given", {})
+    if given.get(said["childRunId"], 0) < 1:
+        raise Impossible("hints", "how much of the child was said again", given)
+    return [NewEvent(CHILD_FORKED, said, said["nodeId"], hints=seen.hints)]
 
 
 def _diverged(seen: Seen) -> list[NewEvent]:

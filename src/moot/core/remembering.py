@@ -49,6 +49,10 @@ class Memory(Struct, omit_defaults=True):
     inherited: list[Inherited] = []
     #: the revision is that of a supervisor's turn
     turn: bool = False
+    #: of a branch: child of its source -> the fork of it that the branch has, and run of such a
+    #: child's family -> how many of its events belong to the branch's history
+    forks: dict[str, str] = {}
+    given: dict[str, int] = {}
 
 
 def begun(run: "Run", said: Any) -> Memory:
@@ -86,6 +90,13 @@ def ancestors_of(run: "Run") -> list[str]:
 
 def root_of(run: "Run") -> str:
     return (ancestors_of(run) or [run.run_id])[0]
+
+
+def child_forked(run: "Run", child: str, fork: str, given: Any) -> None:
+    """What a child of the source had written by then is what the branch's own child had written."""
+    if run.memory is not None:
+        run.memory.forks = {**run.memory.forks, child: fork}
+        run.memory.given = {**run.memory.given, **given}
 
 
 def marked(new: NewEvent, flow: "Flow", revision: int) -> None:
@@ -146,8 +157,20 @@ def knows_of(run: "Run", author: str, sequence: int, ancestors: list[str]) -> bo
         if author == name:
             return sequence < below
         if name in ancestors:
-            return run.children.get(line[line.index(name) + 1]) == "completed"
+            child = line[line.index(name) + 1]
+            return _completed(run, child) and sequence < _given(run, author, sequence)
     return False
+
+
+def _completed(run: "Run", child: str) -> bool:
+    forks = run.memory.forks if run.memory is not None else {}
+    return run.children.get(forks.get(child, child)) == "completed"
+
+
+def _given(run: "Run", author: str, sequence: int) -> int:
+    """Below which place its writes count; anywhere, unless it lived on after the fork."""
+    known = run.memory.given if run.memory is not None else {}
+    return known.get(author, sequence + 1)
 
 
 def _authors(run: "Run") -> Iterator[tuple[str, int]]:

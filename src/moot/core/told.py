@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, field
 
-from moot.core import orchestration
+from moot.core import lineage, orchestration
 from moot.core.advance import failed
 from moot.core.conversation import Speaker
 from moot.core.events import Event, NewEvent
@@ -87,7 +87,7 @@ class Seen(Struct):
     @property
     def edited(self) -> bool:
         """Whether whoever forked the run has said this."""
-        return self.first == self.run.inherited and says_otherwise(self.run)
+        return lineage.edited(self.run, self.first)
 
     def as_told(self) -> NewEvent:
         """A fact that leads to nothing else."""
@@ -112,13 +112,6 @@ class Seen(Struct):
 def _code(payload: dict[str, Any]) -> Any:
     error = payload.get("error", payload.get("lastError"))
     return error.get("code") if isinstance(error, dict) else None
-
-
-def says_otherwise(run: Run) -> bool:
-    """Whether a fork has put an event of its own right behind its history. Another model or other
-    inputs have none there."""
-    edit = (run.forked_from or {}).get("edit", {})
-    return not {"models", "inputs"}.issuperset(edit.get("kinds", ()))
 
 
 # -- ends of nodes ---------------------------------------------------------------------------------

@@ -5,11 +5,12 @@ A word that somebody said is a fact; who may say it, and what it leads to, is no
 
 from typing import Any
 
-from moot.core import agency, conversation, led, participating, schemas, talking
+from moot.core import agency, conversation, led, participating, schemas, talking, thread
 from moot.core.commands import decide
 from moot.core.conversation import Speaker
 from moot.core.events import Event, NewEvent, event_id
 from moot.core.ids import logical_invocation_id
+from moot.core.leading import LEADING
 from moot.core.participating import HOST, WakeEnded
 from moot.core.participation import Wake
 from moot.core.run import HANDLERS, Run
@@ -20,6 +21,8 @@ from moot.core.waiting import Conversation
 ANSWERED, HELD = "moot.participation.answered", "moot.turn.held"
 SPOKEN = "conversation.exchanged"
 CONTROL = "moot.thread.control"
+
+ORDER = ("invite", "uninvite", *LEADING)
 
 #: what a member may have done with the floor by itself
 OUTCOMES = ("spoke", "answered", "passed", "failed", "refused")
@@ -78,18 +81,11 @@ def closed(seen: Seen) -> list[NewEvent]:
 
 def steered(seen: Seen) -> list[NewEvent]:
     """Everything that one person said at once, as the control it was."""
-    talk = talk_of(seen)
-    before = event_id(seen.run.run_id, talk.last_seq)
+    talk_of(seen)
     content: dict[str, Any] = {}
     sender = via = ""
-    for event in seen.rest:
-        if event.type in (SPOKEN, "channel.written") and "admit" in content:
-            continue  # what was admitted is said with it
-        words = _words(event, talk)
-        together = event.causation_id == before or event.type == "moot.tool.answered"
-        if words is None or (content and not together) or words.keys() & content.keys():
-            break
-        content |= words
+    for event in _at_once(seen):
+        content |= _words(event) or {}
         sender = str(event.payload.get("from", event.payload.get("by")))
         via = str(event.payload.get("via", via))
     who = Speaker(via, admin=True)
@@ -97,7 +93,32 @@ def steered(seen: Seen) -> list[NewEvent]:
     return decide(seen.run, seen.flow, given)
 
 
-def _words(event: Event, talk: Conversation) -> dict[str, Any] | None:
+def _at_once(seen: Seen) -> list[Event]:
+    """The events of one control: all have one cause, apart from answers to what was asked."""
+    before = event_id(seen.run.run_id, talk_of(seen).last_seq)
+    found: list[Event] = []
+    until, last, admits = 1, -1, False
+    for event in seen.rest:
+        words = _words(event)
+        if admits and event.type in (SPOKEN, "channel.written"):
+            continue  # what was admitted is said with it
+        if words is None or (rank := _rank(event, words)) <= last:
+            break
+        found, last, admits = [*found, event], rank, admits or "admit" in words
+        if event.type == "moot.tool.answered":
+            continue
+        if event.causation_id != before:
+            break
+        until = len(found)
+    return found[:until]
+
+
+def _rank(event: Event, words: dict[str, Any]) -> int:
+    """In which order the words of one control are told."""
+    return len(ORDER) if event.type == CONTROL else ORDER.index(next(iter(words)))
+
+
+def _words(event: Event) -> dict[str, Any] | None:
     """The words of a control that an event tells of."""
     said = event.payload
     match event.type:
@@ -130,7 +151,8 @@ def answered(seen: Seen) -> list[NewEvent]:
     said = seen.event.payload
     wake = _open(seen, str(said["wakeId"]))
     turn = _spoken_then(seen)
-    if said["outcome"] == "superseded" or (said["outcome"] == "spoke" and _from_outside(turn)):
+    outside = said["outcome"] == "spoke" and "usage" not in said and _is_own(turn, wake)
+    if said["outcome"] == "superseded" or outside:
         return exchanged(seen)
     if said["outcome"] not in OUTCOMES:
         raise Impossible("payload", f"one of {', '.join(OUTCOMES)}", said["outcome"])
@@ -145,7 +167,10 @@ def held(seen: Seen) -> list[NewEvent]:
     said = seen.event.payload
     _open(seen, str(said["wakeId"]))
     end = next(event for event in seen.rest if event.type == ANSWERED)
-    return _done(seen, {**end.payload, "wakeId": said["wakeId"]}, "spoke", said["turn"])
+    found = _done(seen, {**end.payload, "wakeId": said["wakeId"]}, "spoke", said["turn"])
+    if seen.timeless and found and found[0].type == HELD:
+        found[0].payload["held"] = str(said["held"])  # it was named after its place in the source
+    return found
 
 
 def _done(seen: Seen, said: dict[str, Any], outcome: str, turn: dict[str, Any]) -> list[NewEvent]:
@@ -189,8 +214,10 @@ def _spoken_then(seen: Seen) -> dict[str, Any]:
     return turn if isinstance(turn, dict) else {}
 
 
-def _from_outside(turn: dict[str, Any]) -> bool:
-    return "editedBy" not in turn and turn.get("via") != HOST
+def _is_own(turn: dict[str, Any], wake: Wake) -> bool:
+    """Whether the member has spoken by itself, not through the host."""
+    speaker = thread.full_name(str(turn.get("from", "")))
+    return speaker == wake.agent and "editedBy" not in turn and turn.get("via") != HOST
 
 
 def silent(seen: Seen) -> list[NewEvent]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import led, possible
+from moot.core import led, lineage, possible, told_start
 from moot.core.carrying import is_masked
 from moot.core.commands import Advance, Compute, Dispatch, decide
 from moot.core.comparison import CLOCKS, alike, said
@@ -22,7 +22,7 @@ from moot.core.pending import pending
 from moot.core.remembering import MARK
 from moot.core.replay import LIMITS
 from moot.core.run import HANDLERS, Run, apply
-from moot.core.told import Kept, says_otherwise
+from moot.core.told import Kept
 
 KNOWN = frozenset(row.name for row in CATALOGUE)
 
@@ -82,7 +82,7 @@ class _Walk:
             raise _Differs(0, "missing", "run.started", None)
         self._take(0)
         start = self.log[0]
-        if problem := possible.start(self.flow, self.run, start):
+        if problem := told_start.start(self.flow, self.run, start):
             raise _Differs(0, *problem)
         self._veiled = _veiled(self.flow, start)
         while self.run.next_sequence < len(self.log):
@@ -91,7 +91,7 @@ class _Walk:
     def _decision(self, first: int) -> None:
         event = self.log[first]
         self._envelope(event)
-        edited = first == self.run.inherited and says_otherwise(self.run)
+        edited = lineage.edited(self.run, first)
         try:
             found = [] if edited else self._follows(event)
             if not found:
@@ -122,8 +122,9 @@ class _Walk:
             events = decide(run, flow, Compute(name, at))
             if events and self._meant(events, event, name):
                 return self._masked(events, name)
+        told_by = (_plain(event.hints) or {}).get("dispatch", event.node_id)
         for name in owed.dispatches:
-            if event.node_id == name:
+            if told_by == name:
                 events = decide(run, flow, Dispatch(name, at))
                 if events and _named(events[0], event) and self._goes_on(events):
                     return events

@@ -26,6 +26,7 @@ from moot.core.starting import limits_of
 from moot.engine.ancestry import ancestors
 from moot.engine.head import Head
 from moot.engine.host import Host, ReceiptFor
+from moot.engine.recollections import refuse_forgotten
 from moot.engine.runs import refuse_newer
 from moot.engine.turn import Turn
 
@@ -99,6 +100,7 @@ async def _plan(host: Host, tenant: str, run_id: str, until: Wanted | str) -> Pl
         cut = lineage.child_cut(log, until)
     else:
         cut = _cut(source.run, log, until)
+    await refuse_forgotten(host, source.run, log, cut)
     plan = await asyncio.to_thread(_folded, source, log, cut, held)
     moment = log[cut - 1].timestamp
     for node_id, child in lineage.living(plan.run):
@@ -224,7 +226,8 @@ class Branch(Turn):
         name = lineage.child_id(head.run.run_id, source)
         child = Head(Run(name, tenant=head.run.tenant), plan.source.flow)
         self._fork(child, plan, _mark(source, plan.cut), {}, head)
-        self._record(head, lineage.child_forked(node_id, source, name))
+        given = {each.source.run.run_id: each.cut for each in plan.family()}
+        self._record(head, lineage.child_forked(node_id, source, name, given))
 
     def _copy(
         self,

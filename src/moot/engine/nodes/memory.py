@@ -54,8 +54,9 @@ class Memory:
         expires_at: str | None = None,
         ref: str | None = None,
     ) -> Entry:
-        name = self._name()
-        if (known := await self._written(name)) is not None:
+        self._writes += 1
+        name = self._name(self._context.run_id)
+        if (known := await self._written()) is not None:
             return self._kept(known)
         await self._context.confirmed()  # what it has sealed on the way is a secret by now
         if memory_id is not None:
@@ -71,13 +72,14 @@ class Memory:
             expires_at=notes.check_end(expires_at, self._context.now()),
         )
         await self._write(write)
-        found = await self._written(name)
+        found = await self._written()
         assert found is not None
         return self._kept(found)
 
     async def delete(self, memory_id: str, *, ref: str | None = None) -> bool:
-        write_id = self._name()
-        if await self._written(write_id) is not None:
+        self._writes += 1
+        write_id = self._name(self._context.run_id)
+        if await self._written() is not None:
             return True
         if await self.get(memory_id, ref=ref) is None:
             return False
@@ -91,15 +93,21 @@ class Memory:
         await self._write(write)
         return True
 
-    def _name(self) -> str:
+    def _name(self, run_id: str) -> str:
         """The same for the same write in every attempt, in each round of a loop another one."""
-        self._writes += 1
         here = self._context
-        return derived_id("", here.run_id, here.node_id, str(here.earlier), str(self._writes))
+        return derived_id("", run_id, here.node_id, str(here.earlier), str(self._writes))
 
-    async def _written(self, name: str) -> Note | None:
-        """What this write became in an earlier attempt; it stays as it is."""
-        return await self._host.store.written(self._context.tenant, name)
+    async def _written(self) -> Note | None:
+        """What this write became in an earlier attempt, or in the history of a branch; it stays as
+        it is."""
+        store, tenant, run = self._host.store, self._context.tenant, self._now().run
+        found = await store.written(tenant, self._name(run.run_id))
+        for each in run.memory.inherited if run.memory is not None else ():
+            if found is None:
+                found = await store.written(tenant, self._name(each.run))
+                found = found if found is not None and found.sequence < each.below else None
+        return found
 
     @staticmethod
     def _kept(note: Note) -> Entry:

@@ -1,0 +1,97 @@
+"""What the tests of led councils share: members that a demo model speaks for, and are counted."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from hosting import TENANT, Place, begun, chain, node
+
+from moot.agents.invoke import Invoker
+from moot.agents.manifest import Agent
+from moot.agents.models.book import Book, Chosen, Ways
+from moot.agents.models.entries import ModelEntry
+from moot.agents.models.protocol import ModelRequest, Piece, Stop, ToolCall
+from moot.agents.tools import Toolbox, Usable
+from moot.core.participation import Floor
+from moot.core.pending import pending
+from moot.engine.host import Host
+
+MEMBERS = ("ada", "bo", "mo")
+
+#: three who speak once, a proposal, a vote, and the moderator ends it
+TO_THE_END = {"rounds": 1, "moderator": "host:mo", "vote": True, "close": "moderator"}
+
+
+class Counted:
+    """A model, and every call of it. Where there are tools it digs before it speaks."""
+
+    def __init__(self, chosen: Chosen, council: "Council") -> None:
+        self._chosen, self._council = chosen, council
+        self.reference, self.provider, self.cost = (
+            chosen.reference, chosen.provider, chosen.cost,
+        )  # fmt: skip
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
+        assert request.context is not None
+        self._council.calls.append((request.context.agent, self.reference.name))
+        await self._council.gate.wait()
+        if request.tools and not any(each.role == "tool" for each in request.messages):
+            yield ToolCall(id="call", name="dig", arguments='{"deep": true}')
+            yield Stop("tool_calls")
+            return
+        async for piece in self._chosen.stream(request):
+            yield piece
+
+
+class Council(Book):
+    """Models by name; whoever knows none of the members is not asked."""
+
+    def __init__(self, place: Place, digs: bool = False) -> None:
+        entries = {"other": ModelEntry(provider="demo", model="other")}
+        super().__init__(entries, lambda _: None, place.clock, Ways(demo_wps=0))
+        #: (agent, model) of every call of a model, and how often the tool was used
+        self.calls: list[tuple[str, str]] = []
+        self.digs, self.dug = digs, 0
+        #: models answer while this is set
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    def choose(self, *given: Any, **more: Any) -> Any:
+        return Counted(super().choose(*given, **more), self)
+
+    async def find(self, tenant: str, name: str) -> Agent | None:
+        return Agent(name=name, tools=["dig"]) if name in MEMBERS else None
+
+    def for_agent(self, agent: Agent) -> Toolbox:
+        dig = Usable(name="dig", call=self._dig, dangerous=True)
+        return Toolbox({"dig": dig} if self.digs else {})
+
+    async def _dig(self, arguments: dict[str, Any], name: str) -> dict[str, int]:
+        self.dug += 1
+        return {"found": self.dug}
+
+    def host(self, place: Place) -> Host:
+        return place.host(speaks=Invoker(self, self.find, self))
+
+
+async def convened(host: Host, policy: dict[str, Any], **config: Any) -> str:
+    participants = [{"agentId": f"host:{name}", "name": name.title()} for name in MEMBERS]
+    config = {"prompt": "Ship?", "participants": participants, "participation": policy, **config}
+    return await begun(host, chain(node("convo", "core.conversationGate", config=config)))
+
+
+async def floor(host: Host, run_id: str) -> Floor:
+    found = (await host.view(TENANT, run_id)).run.conversations["convo"].floor
+    assert found is not None
+    return found
+
+
+async def at_rest(host: Host, run_id: str) -> None:
+    """Until nobody has the floor, nor is to be given it."""
+    async with asyncio.timeout(20):
+        while True:
+            head = await host.view(TENANT, run_id)
+            owed = pending(head.run, head.flow)
+            if not owed.talks and not owed.speakers:
+                return
+            await asyncio.sleep(0.002)
