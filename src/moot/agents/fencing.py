@@ -5,6 +5,7 @@ template, is kept readable but can no longer be taken for the real thing, and is
 """
 
 import re
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -62,6 +63,7 @@ _HEADING = re.compile(
 _FORM = re.compile(r"\{\s*\"(?:speaker|role|tool_call_id|tool_calls|function_call)\"\s*:")
 
 LONGEST = 16_000
+MOST_KEPT = 2000
 
 RESERVED = frozenset(
     map(
@@ -96,8 +98,14 @@ def fenced(content: Any, names: tuple[str, ...] = ()) -> tuple[str, list[str]]:
 
     ``names``: who could be imitated, besides the words every host has.
     """
+    text = words(content)
+    safe, flags = (_kept if len(text) <= MOST_KEPT else _made)(text, names)
+    return safe, list(flags)
+
+
+def _made(text: str, names: tuple[str, ...]) -> tuple[str, list[str]]:
     known = frozenset(filter(None, map(_word, names)))
-    text = _BREAKS.sub("\n", words(content))
+    text = _BREAKS.sub("\n", text)
     flags: list[str] = []
     for flag, change in (
         ("hidden-characters", _plain),
@@ -111,6 +119,10 @@ def fenced(content: Any, names: tuple[str, ...] = ()) -> tuple[str, list[str]]:
     if _FORM.search(text):
         flags.append("form")
     return _cut(text), flags
+
+
+#: the same turn is told to many: what came of it is kept if it is short
+_kept = lru_cache(maxsize=4096)(_made)
 
 
 def _plain(text: str, known: frozenset[str]) -> str:

@@ -172,7 +172,7 @@ def wake_ended(run: Run, flow: Flow, given: WakeEnded) -> list[NewEvent]:
     if talk is None or wake is None:
         return []
     node = flow.nodes[given.node_id]
-    facts = [_caused(fact, wake) for fact in given.facts]
+    facts = [_caused(fact, wake) for fact in given.facts if not _known(talk, given, fact)]
     return [*facts, *_ending(run, flow, node, talk, wake, given)]
 
 
@@ -288,7 +288,7 @@ def _caused(event: NewEvent, wake: Wake) -> NewEvent:
     return event
 
 
-def _known(talk: Conversation | None, given: WakeReport, event: NewEvent) -> bool:
+def _known(talk: Conversation | None, given: WakeReport | WakeEnded, event: NewEvent) -> bool:
     """Work that was begun before a crash begins once; so does a question."""
     if talk is None or talk.floor is None:
         return False

@@ -76,6 +76,11 @@ class Effect(Struct, frozen=True):
     call: Callable[[str], Awaitable[Any]]
     #: the outside knows the invocation id, or does not mind a second call
     idempotent: bool = True
+    #: nothing of the kind was ever begun: the record need not be asked
+    new: bool = False
+    #: keeps the outcome back until the next record, and with it whatever relies on it. A crash
+    #: before that has lost both
+    later: Callable[[NewEvent], None] | None = None
 
 
 def name_of(reporter: Reporter, effect: Effect, run_id: str) -> str:
@@ -131,7 +136,7 @@ class Ledger:
             del self._under_way[key]
 
     async def _made_or_found(self, reporter: Reporter, name: str, effect: Effect) -> Any:
-        known = await self._known(reporter, name, effect)
+        known = None if effect.new else await self._known(reporter, name, effect)
         payload = {
             "invocationId": name,
             "ordinal": effect.ordinal,
@@ -143,7 +148,8 @@ class Ledger:
             said = known.ended
             if "error" not in said:
                 if known.elsewhere:
-                    await self._finish(reporter, payload, {"result": said.get("result")})
+                    outcome = {"result": said.get("result")}
+                    await self._finish(reporter, effect, payload, outcome)
                 return said.get("result")
             if said.get("attempt", 1) >= reporter.attempt:
                 raise EffectFailed(said["error"]["message"], **said["error"].get("details", {}))
@@ -195,16 +201,19 @@ class Ledger:
             raise
         except Exception as error:
             failure = {"error": raised(error).as_payload()}
-            await self._finish(reporter, payload, failure)
+            await self._finish(reporter, effect, payload, failure)
             raise
-        await self._finish(reporter, payload, {"result": result})
+        await self._finish(reporter, effect, payload, {"result": result})
         return result
 
     async def _finish(
-        self, reporter: Reporter, payload: dict[str, Any], outcome: dict[str, Any]
+        self, reporter: Reporter, effect: Effect, payload: dict[str, Any], outcome: dict[str, Any]
     ) -> None:
         finished = NewEvent("moot.effect.finished", {**payload, **outcome}, reporter.node_id)
-        await reporter.recorded(finished)
+        if effect.later is not None:
+            effect.later(finished)
+        else:
+            await reporter.recorded(finished)
 
     async def _recorded(self, tenant: str, run_id: str, sequence: int) -> dict[str, Any]:
         rows = await self._store.read(tenant, run_id, sequence - 1, 1)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from moot.agents.desk import Assignment, Done, Invoke
 from moot.core.errors import Conflict, MootError, NotFound, Unavailable
@@ -120,14 +121,15 @@ class Speakers:
         try:
             assignment = await self._assignment(head, node_id, talk, wake_id)
             done = await self._invoke(assignment, desk)
-            return done
+            return done and replace(done, facts=(*desk.facts(), *done.facts))
         except (Unavailable, Conflict):
             raise
         except MootError as refusal:
-            return Done(outcome="failed", error={"code": refusal.code, "message": refusal.message})
+            said = {"code": refusal.code, "message": refusal.message}
+            return Done(outcome="failed", error=said, facts=desk.facts())
         except Exception as error:
             log.warning("An agent failed", exc_info=error, extra={"run_id": head.run.run_id})
-            return Done(outcome="failed", error=raised(error).as_payload())
+            return Done(outcome="failed", error=raised(error).as_payload(), facts=desk.facts())
         finally:
             desk.fall_silent(void=done is None or done.outcome != "spoke")
 
@@ -184,7 +186,11 @@ def _at(node_id: str, fact: NewEvent) -> NewEvent:
 
 
 class WakeDesk:
-    """A member's desk. What it reports belongs to its wake; a wake that is over takes no more."""
+    """A member's desk. What it reports belongs to its wake; a wake that is over takes no more.
+
+    Facts, and answers of models, wait for the next thing that must be on disk, and go there with
+    it: with the next call, or with the turn.
+    """
 
     def __init__(self, host: "Host", head: Head, node_id: str, wake_id: str, wake: Wake) -> None:
         self._host, self._head, self._wake_id, self._wake = host, head, wake_id, wake
@@ -193,6 +199,9 @@ class WakeDesk:
         seq, _, index = wake_id.partition(".")
         self._first = int(seq) * 10_000 + int(index or 0) * 100
         self._calls = self._asks = 0
+        #: whoever has not begun has made no calls either
+        self._new = not wake.begun
+        self._facts: list[NewEvent] = []
         self._speech: Speech | None = None
         #: each run has a voice of its own: many councils do not talk one another down
         self._voice = f"{HOST}:{self.run_id}"
@@ -210,14 +219,26 @@ class WakeDesk:
         self._calls += 1
         if self._calls > MOST_CALLS:
             raise Conflict("One turn leads to that many calls at most.", limit=MOST_CALLS)
-        effect = Effect(self._first + self._calls, provider_key, call, idempotent)
+        effect = Effect(
+            self._first + self._calls, provider_key, call, idempotent,
+            new=self._new, later=self._keep if idempotent else None,
+        )  # fmt: skip
         return await self._host.activities.ledger.once(self, effect)
 
     async def report(self, *facts: NewEvent) -> None:
-        await self._send(facts, required=False)
+        self._facts += facts
+
+    def _keep(self, fact: NewEvent) -> None:
+        self._facts.append(fact)
 
     async def recorded(self, *facts: NewEvent) -> None:
-        await self._send(facts, required=True)
+        """On disk, and what was reported before with them."""
+        await self._send((*self.facts(), *facts), required=True)
+
+    def facts(self) -> tuple[NewEvent, ...]:
+        """What has been reported and is on its way nowhere yet."""
+        found, self._facts = tuple(self._facts), []
+        return found
 
     async def _send(self, facts: tuple[NewEvent, ...], required: bool) -> None:
         for fact in facts:

@@ -111,6 +111,8 @@ class Speeches:
         self._look_later()
 
     def _tell(self, speech: Speech, what: str, more: dict[str, Any]) -> None:
+        if not self._hub.listens(speech.run_id):
+            return
         body = {
             "speechId": speech.speech_id,
             "conversationId": speech.conversation_id,
