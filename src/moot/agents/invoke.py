@@ -116,7 +116,7 @@ class _Work:
         }
         for name, used_up in over.items():
             if used_up:
-                raise BudgetUsedUp(f"The {name} for this conversation are used up.", limit=name)
+                raise BudgetUsedUp(f"No {name} are left for this conversation.", limit=name)
 
     async def _ask(self, prompt: Prompt, messages: list[Message], without_tools: bool) -> Answer:
         request = ModelRequest(
@@ -132,7 +132,9 @@ class _Work:
         async def call(_: str) -> Any:
             answer = await self._listen(request)
             often = max(answer.attempts, self._attempts)
-            return msgspec.to_builtins(msgspec.structs.replace(answer, attempts=often))
+            said = msgspec.to_builtins(msgspec.structs.replace(answer, attempts=often))
+            cost = self._model.cost(answer.usage)
+            return said if cost is None else {**said, "cost": float(cost.amount)}
 
         self._attempts = 0
         try:

@@ -33,6 +33,7 @@ from moot.engine.host import Host
 from moot.engine.nodes import registry
 from moot.engine.nodes.mock_ai import Programs
 from moot.engine.peer_calls import Peer
+from moot.engine.purse import Purse
 from moot.project import book_of
 from moot.store.protocol import Store
 from moot.store.sqlite import SqliteStore
@@ -60,6 +61,9 @@ async def build(settings: Settings, store: Store, clock: Clock) -> Services:
     book = book_of(project(), settings, secret, clock)
     invoker = Invoker(book, agents.find, NoTools())
     host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities, invoker)
+    host.activities.ledger.purse = Purse(
+        store, clock, settings.tenant_tokens_per_day, settings.tenant_money_per_day
+    )
     services = Services(settings, host, store, clock, agents, programs)
     fresh = clock.new_secret("").encode()
     services.token_secret = await store.secret(tokens.SECRET_NAME, fresh)

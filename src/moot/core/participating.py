@@ -14,6 +14,7 @@ from moot.core.errors import Conflict, MootError, ParticipantMuted, ThreadPaused
 from moot.core.events import NewEvent
 from moot.core.floor import Step, step
 from moot.core.flow import Flow, FlowNode
+from moot.core.model_errors import DailyBudgetUsedUp
 from moot.core.participation import NATURAL, SPOKEN, Floor, Wake
 from moot.core.resolving import Answer
 from moot.core.run import Run
@@ -245,6 +246,9 @@ def _without_turn(
     node: FlowNode, talk: Conversation, wake: Wake, given: WakeEnded
 ) -> list[NewEvent]:
     events = [_answered(node, talk, wake, given, given.outcome)]
+    if (given.error or {}).get("code") == DailyBudgetUsedUp.code:
+        payload = {"conversationId": talk.conversation_id, "reason": "budget of the day"}
+        events.append(NewEvent("moot.participation.stopped", payload, node.id, cause=talk.turn_seq))
     excuse = EXCUSES.get(given.outcome)
     if excuse is not None:
         why = str((given.error or {}).get("message", "no reason was given"))[:500]

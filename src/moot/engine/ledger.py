@@ -18,10 +18,15 @@ from moot.core.ids import logical_invocation_id
 from moot.core.outcomes import copied, raised
 from moot.core.run import EVERYTHING
 from moot.engine.ancestry import Histories
+from moot.engine.purse import Purse
 from moot.store.protocol import LogStore
 
 #: how many effects were made on the way of whoever asks; None where nobody does
 made_here: ContextVar[list[str] | None] = ContextVar("made_here", default=None)
+
+
+#: how calls of models are named
+MODEL = "model:"
 
 
 class Reporter(Protocol):
@@ -103,6 +108,8 @@ class Ledger:
     def __init__(self, store: LogStore) -> None:
         self._store = store
         self._histories = Histories(store)
+        #: what tenants may still use up; None where there is no bound
+        self.purse: Purse | None = None
         self._under_way: dict[tuple[str, str], asyncio.Future[Any]] = {}
 
     async def once(self, reporter: Reporter, effect: Effect) -> Any:
@@ -196,6 +203,8 @@ class Ledger:
         if (counted := made_here.get()) is not None:
             counted.append(name)
         try:
+            if self.purse is not None and effect.provider_key.startswith(MODEL):
+                await self.purse.refuse_when_empty(reporter.tenant)
             result = copied(await effect.call(name))
         except asyncio.CancelledError:
             raise
