@@ -7,6 +7,7 @@ import msgspec
 
 from moot import NodeContext
 from moot import node as node_function
+from moot.agents.desk import Assignment, Desk, Done, Invoke, nobody
 from moot.core.conversation import Speaker
 from moot.core.resolving import Answer
 from moot.core.starting import StartRun
@@ -117,7 +118,13 @@ class Story:
         self.programs = Programs()
         types = built_in(conformance=True, programs=self.programs)
         types.update({each.node_type.type_id: each.node_type for each in (flaky, busy, mind)})  # type: ignore[attr-defined]
-        self.host = Host(self.store, Flows(self.store, types, self.clock), self.clock)
+        #: whoever speaks for the members of a council
+        self.speaks: Invoke = nobody
+        flows = Flows(self.store, types, self.clock)
+        self.host = Host(self.store, flows, self.clock, speaks=self._speak)
+
+    async def _speak(self, assignment: Assignment, desk: Desk) -> Done | None:
+        return await self.speaks(assignment, desk)
 
     async def begin(self, *bodies: dict[str, Any], **given: Any) -> str:
         for body in bodies:

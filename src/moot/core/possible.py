@@ -199,7 +199,8 @@ def _woken(seen: Seen) -> list[NewEvent]:
     if seen.timeless and event.node_id in run.active:  # no time passes there: each on its own
         late = max(seen.at, *(run.nodes[key].due or 0 for key in run.active))
         given_up = told_children.lost(seen)
-        events = waking.wake_node(run, flow, str(event.node_id), late, [], given_up)
+        woken = waking.wake_node(run, flow, str(event.node_id), late, [], given_up)
+        events = agent_work.attributed(run, flow, woken)
         if events and seen.fits(events):
             return events
     return []
