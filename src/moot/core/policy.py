@@ -30,7 +30,10 @@ class Bounds(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_f
     silence: Annotated[int, Meta(ge=1, le=86_400)] = 120
 
 
-class Policy(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class Policy(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True,
+    omit_defaults=True,
+):  # fmt: skip
     """How the floor is given."""
 
     mode: Mode = "round-robin"
