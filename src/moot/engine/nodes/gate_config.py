@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.core import schemas
-from moot.core.participation import Policy
+from moot.core.policy import Policy
 
 #: a hundred years
 LONGEST_WAIT_MS = 3_155_760_000_000
