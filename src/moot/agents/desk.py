@@ -96,7 +96,10 @@ class Desk(Protocol):
         """The outcome of ``call``, recorded once and never made again."""
 
     async def report(self, *events: NewEvent) -> None:
-        """Facts about the work."""
+        """Facts about the work, on disk no later than what comes of it."""
+
+    async def recorded(self, *events: NewEvent) -> None:
+        """Facts on disk now, and what was reported before with them."""
 
     def tell(self, fact: NewEvent) -> None:
         """A fact that people are to see at once, and on which nothing relies."""

@@ -96,7 +96,7 @@ async def _made(
 ) -> Any:
     """Made once: the call is recorded, then it happens, then its result is recorded."""
     began = desk.now()
-    await desk.report(_called(call, agent, arguments, tool.transport))
+    await desk.recorded(_called(call, agent, arguments, tool.transport))
     said: dict[str, Any] = {**_names(call, agent)}
     try:
         result = copied(await tool.call(arguments, name))

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -31,6 +31,30 @@ log = logging.getLogger("moot.engine")
 MOST_CALLS = 99
 
 
+class Place:
+    """One of the places for members at work. Who waits for a person needs none meanwhile."""
+
+    def __init__(self, places: asyncio.Semaphore) -> None:
+        self._places, self._held = places, False
+
+    async def __aenter__(self) -> None:
+        await self._places.acquire()
+        self._held = True
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._held:
+            self._held = False
+            self._places.release()
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[None]:
+        await self.__aexit__()
+        try:
+            yield
+        finally:
+            await self.__aenter__()
+
+
 class Speakers:
     """The wakes under way. Who no longer has the floor is stopped."""
 
@@ -39,6 +63,7 @@ class Speakers:
         self._slots = asyncio.Semaphore(limit)
         self._hearing = Hearing(host.store)
         self._running: dict[str, dict[tuple[str, str], asyncio.Task[None]]] = {}
+        self._holding: dict[asyncio.Task[Any] | None, Place] = {}
         #: run -> who waits for a word in it
         self._heard: dict[str, asyncio.Event] = {}
 
@@ -68,7 +93,8 @@ class Speakers:
             if asked is None or asked.allowed is not None:
                 return asked is not None and asked.allowed is True
             heard = self._heard.setdefault(head.run.run_id, asyncio.Event())
-            await heard.wait()
+            async with self._holding[asyncio.current_task()].lent():
+                await heard.wait()
 
     def tell(self, run_id: str) -> None:
         """Something has happened in the run."""
@@ -85,9 +111,10 @@ class Speakers:
 
     async def _work(self, head: Head, node_id: str, wake_id: str) -> None:
         """A task that knows no agent stays here as long as the wake does: it is not asked twice."""
-        run = head.run
+        run, place = head.run, Place(self._slots)
+        self._holding[asyncio.current_task()] = place
         try:
-            async with self._slots:
+            async with place:
                 done = await self._outcome(head, node_id, wake_id)
             if done is not None:
                 command = ended(node_id, wake_id, done, self._host.clock.millis())
@@ -102,6 +129,7 @@ class Speakers:
             self._forget(run.run_id, (node_id, wake_id))
             self._host.look_again(run.tenant, run.run_id)
         finally:
+            del self._holding[asyncio.current_task()]
             self._forget(run.run_id, (node_id, wake_id))
 
     def _forget(self, run_id: str, key: tuple[str, str]) -> None:
