@@ -21,6 +21,7 @@ class Cast:
         self._members = members
         self._names: dict[str, str] = {}
         self._used: set[str] = set(_TAKEN)
+        self._all: tuple[str, ...] = ()
         own = [name for name, profile in members.items() if _is_handle(name, profile.get("name"))]
         for member in [*own, *members]:  # who is called by its handle has the first right to it
             if member not in self._names:
@@ -37,8 +38,10 @@ class Cast:
     @property
     def names(self) -> tuple[str, ...]:
         """Everything that somebody is called by."""
-        handles = tuple(member.rpartition(":")[2] for member in self._names)
-        return (*self._names.values(), *handles)
+        if len(self._all) != 2 * len(self._names):
+            handles = tuple(member.rpartition(":")[2] for member in self._names)
+            self._all = (*self._names.values(), *handles)
+        return self._all
 
     def _give(self, name: str, wanted: Any) -> str:
         kind, _, handle = name.rpartition(":")
