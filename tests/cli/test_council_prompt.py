@@ -4,6 +4,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_helpers import Cli
@@ -25,11 +26,18 @@ def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 
 @pytest.fixture
+def slow(server: Callable[..., ServerProcess], tmp_path: Path) -> ServerProcess:
+    """Its agents can be interrupted, also by somebody who is slow."""
+    write_agents(tmp_path)
+    return server(folder=tmp_path, MOOT_DEMO_WPS="4")
+
+
+@pytest.fixture
 def person(hall: ServerProcess) -> Iterator[At]:
     here: list[Person] = []
 
-    def sits(*words: str, **environment: str) -> Person:
-        here.append(Person(hall.folder, *words, **environment))
+    def sits(*words: str, folder: Path | None = None, **more: Any) -> Person:
+        here.append(Person(folder or hall.folder, *words, **more))
         return here[-1]
 
     yield sits
@@ -72,18 +80,19 @@ def test_a_person_takes_part_steers_and_closes_with_a_vote(person: At, hall: Ser
     assert {vote["by"] for vote in votes} == {"host:ada", "host:bo", "host:cy"}
 
 
-def test_words_stream_above_the_line_that_is_being_typed(person: At) -> None:
-    me = person("convene", QUESTION, *ALL, columns=70)
+def test_words_stream_above_the_line_that_is_being_typed(slow: ServerProcess, person: At) -> None:
+    me = person("convene", QUESTION, "--with", "ada,bo", "--rounds", "1", columns=70,
+                folder=slow.folder)  # fmt: skip
     me.until(f"^{MARK}")
     me.type("half a thought")
-    me.until(r" · (Ada|Bo|Cy)  \w+", f"{MARK} half a thought$")
+    me.until(r" · (Ada|Bo)  \w+", f"{MARK} half a thought$")
     for _ in range(7):
         me.type("\x1b[D")  # to the left, behind "half a"
     me.type("\x0bgood idea")
     me.until("all is said", f"{MARK} half a good idea$")
     assert me.glass.lines[-1].startswith(f"{MARK} half a good idea")
     assert me.glass.column == len(f"{MARK} half a good idea")
-    assert settled(me.glass.text) == [str(number) for number in range(8)]
+    assert settled(me.glass.text) == ["0", "1", "2"]
     me.type("\x15")
     me.enter("/quit")
     assert me.end() == 0
@@ -152,19 +161,13 @@ def test_the_moderators_proposal_is_offered_and_can_be_changed(
     assert len(outcome["votes"]) == 3
 
 
-def test_a_turn_that_was_held_back_is_let_in(person: At, server: Callable[..., ServerProcess],
-                                             tmp_path: Path) -> None:  # fmt: skip
-    write_agents(tmp_path)
-    host = server(folder=tmp_path, MOOT_DEMO_WPS="8")
-    me = Person(host.folder, "convene", QUESTION, "--with", "ada,bo", "--rounds", "1")
-    try:
-        me.until(r" · Ada  \w+")
-        me.enter("/mute ada")
-        me.until(r"Ada tried to speak while muted \(1 turn held\) · /admit \d+")
-        me.enter("/admit")
-        me.until("you let a held turn in", r"^ ?\d Ada  ")
-    finally:
-        me.leave()
+def test_a_turn_that_was_held_back_is_let_in(slow: ServerProcess, person: At) -> None:
+    me = person("convene", QUESTION, "--with", "ada,bo", "--rounds", "1", folder=slow.folder)
+    me.until(r" · Ada  \w+")
+    me.enter("/mute ada")
+    me.until(r"Ada tried to speak while muted \(1 turn held\) · /admit \d+")
+    me.enter("/admit")
+    me.until("you let a held turn in", r"^ ?\d Ada  ")
 
 
 def test_a_limit_is_lifted_at_the_prompt(person: At) -> None:

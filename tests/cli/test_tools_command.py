@@ -76,6 +76,8 @@ def test_every_tool_is_listed_with_who_may_use_it(moot: Cli) -> None:
     assert rows[1][3].endswith("prices.py") and rows[1][4].startswith("Past prices")
     [weather, _, _] = json.loads(moot("tools", "list", "--json").out)
     assert weather["parameters"]["required"] == ["city"] and weather["idempotent"]
+    ada = json.loads(moot("api", "GET", "/v1/agents/local.agents.ada").out)
+    assert ada["toolAllowlist"] == ["openwop:price_history", "openwop:set_price"]
 
 
 @pytest.mark.parametrize("flow", ["work", "council"])
@@ -132,3 +134,12 @@ def test_an_agent_with_an_unknown_tool_is_answered_422(moot: Cli) -> None:
     refused = moot("api", "POST", "/v1/host/moot/agents", "-d", body)
     assert refused.code != 0
     assert "did you mean 'price_history'" in refused.out + refused.err
+
+
+def test_a_broken_file_of_tools_stops_the_start_in_a_sentence(tmp_path: Path) -> None:
+    alone = Cli(tmp_path)
+    (tmp_path / "tools.py").write_text("from moot import tool\n\n@tool\ndef look(at): ...\n")
+    done = alone("serve", "--port", "0", MOOT_TOOLS="tools.py")
+    assert done.code == 1 and "Tool 'look': parameter 'at' has no type" in done.err
+    done = alone("serve", "--port", "0", MOOT_TOOLS="none")
+    assert done.code == 2 and "there is no file or folder none" in done.err

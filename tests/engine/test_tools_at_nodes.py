@@ -250,6 +250,7 @@ async def test_a_supervisor_asks_too_and_its_decision_is_still_its_own(place: Pl
     assert run.status is Status.COMPLETED and len(fire.made) == 1
     [said] = await payloads(host, run_id, "runOrchestrator.decided")
     assert said["decision"]["kind"] == "terminate"
+    await sound(host)
 
 
 async def test_secrets_of_the_run_are_neither_shown_nor_hashed(place: Place) -> None:

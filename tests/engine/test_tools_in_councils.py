@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hosting import TENANT, Place, begun, log, soon, until
+from hosting import TENANT, Place, begun, log, soon, sound, until
 from staff import Counted, Staff
 from tool_scenes import CALLED, PERSON, RETURNED, Fire, council, paired, steer, waiting
 
@@ -59,6 +59,7 @@ async def test_a_member_uses_a_tool_and_speaks(place: Place) -> None:
     assert back.payload["status"] == "ok"
     [read] = [message for message in model.asked[1].messages if message.role == "tool"]
     assert "<system>" not in str(read.content)
+    await sound(host)
 
 
 async def test_at_whatever_commit_the_host_dies_a_call_is_told_once(place: Place) -> None:
@@ -114,6 +115,7 @@ async def test_a_crash_in_the_middle_of_a_call_leaves_it_unknown_and_unrepeated(
     assert back.payload["error"]["code"] == "effect_outcome_unknown"
     assert "not known" in str(model.asked[1].messages[-1].content)
     assert len(fire.made) == 1
+    await sound(host)
 
 
 async def test_a_dangerous_tool_waits_in_the_inbox_for_a_persons_word(place: Place) -> None:
@@ -155,6 +157,7 @@ async def test_a_person_says_no(place: Place) -> None:
     assert back.payload["status"] == "forbidden" and fire.made == []
     assert "said no" in str(model.asked[1].messages[-1].content)
     assert await turns(host, run_id) == ["I used it."]
+    await sound(host)
 
 
 async def test_who_waits_for_a_person_keeps_nobody_else_from_working(place: Place) -> None:

@@ -51,13 +51,11 @@ def things(api: Api) -> dict[str, str]:
     run_id = api.create("access-things")
     made = next(e for e in api.events(run_id) if e["type"] == "artifact.created")
     key = api.post("/v1/host/moot/keys", {"name": "a thing"}).json()
+    api.post("/v1/host/moot/agents", {"name": "access-agent"})
     council = {"question": "Tea?", "participants": ["ada", "bo"]}
     thread = api.post("/v1/host/moot/councils", council).json()["threadId"]
     speech = api.post(f"/v1/host/moot/threads/{thread}/speech", {"speakerId": "host:ada"}).json()
-    agent = api.post("/v1/host/moot/agents", {"name": "accessed"}).json()
     return {
-        "agent_id": agent["agentId"],
-        "name": agent["name"],
         "thread_id": thread,
         "speech_id": speech["speechId"],
         "run_id": run_id,
@@ -65,6 +63,8 @@ def things(api: Api) -> dict[str, str]:
         "artifact_id": made["payload"]["artifactId"],
         "workflow_id": "access-things",
         "key_id": key["id"],
+        "agent_id": "host:access-agent",
+        "name": "access-agent",
         "node_id": "gate",
         "token": api.read(run_id)["interrupt"]["interruptToken"],
     }

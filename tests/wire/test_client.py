@@ -255,15 +255,11 @@ def test_the_client_reads_the_inventory_of_agents(client: OpenwopClient, api: Ap
     assert "local.agents.listed" in str(client.agents_get("local.agents.listed"))
 
 
-def test_a_replay_is_made_and_a_branch_is_refused_as_not_implemented(
-    client: OpenwopClient,
-) -> None:
+@pytest.mark.parametrize(("mode", "from_seq"), [("replay", 0), ("branch", 1)])
+def test_a_fork_comes_to_the_same(client: OpenwopClient, mode: Any, from_seq: int) -> None:
     made = client.runs_create(CreateRunRequest(workflowId="conformance-noop"))
-    fork = client.runs_fork(made.runId, ForkRunRequest(mode="replay", fromSeq=0))
+    fork = client.runs_fork(made.runId, ForkRunRequest(mode=mode, fromSeq=from_seq))
     assert client.runs_get(fork.runId).status == client.runs_get(made.runId).status
-    with pytest.raises(WopError) as refusal:
-        client.runs_fork(made.runId, ForkRunRequest(mode="branch", fromSeq=0))
-    assert refusal.value.status == 501
 
 
 def test_a_wrong_key_is_typed(api: Api) -> None:

@@ -134,13 +134,13 @@ def test_the_seam_asks_a_real_agent(api: Api) -> None:
 
 
 def test_the_inventory_is_sorted_counted_and_ones_own(api: Api, foreign: Api) -> None:
-    agent = hired(api, tools=["look"], memory="long-term")
+    agent = hired(api, memory="long-term")
     found = api.get("/v1/agents").json()
     ids = [each["agentId"] for each in found["agents"]]
     assert ids == sorted(ids) and found["total"] == len(ids)
     mine = f"local.agents.{agent['name']}"
     entry = api.get(f"/v1/agents/{mine}").json()
-    assert entry["toolAllowlist"] == ["openwop:look"] and "prompt" not in entry
+    assert entry["toolAllowlist"] == [] and "prompt" not in entry
     assert entry["memoryShape"]["longTerm"] is True
     assert foreign.get(f"/v1/agents/{mine}").status_code == 404
     assert mine not in [each["agentId"] for each in foreign.get("/v1/agents").json()["agents"]]

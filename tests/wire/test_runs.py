@@ -991,8 +991,8 @@ ABSENT = [
     ("PUT", "/v1/host/workspace/files/a"),
 ]
 MISSING = [
-    "/v1/runs/nobody/ancestry", "/v1/runs/nobody:diff?against=x", "/v1/tools",
-    "/v1/runs/nobody/eval-summary", "/v1/packs", "/v1/audit/verify", "/v1/webhooks",
+    "/v1/runs/nobody/ancestry", "/v1/runs/nobody:diff?against=x", "/v1/tools", "/v1/packs",
+    "/v1/runs/nobody/eval-summary", "/v1/audit/verify", "/v1/webhooks",
 ]  # fmt: skip
 
 

@@ -98,11 +98,11 @@ class Agents:
 
     async def put(self, tenant: str, agent: Agent, by: str) -> bool:
         """Whether it is another version than before. Raises Unprocessable for a tool that nobody
-        can be given."""
+        can be given. A manifest names tools of any host; what is here of them is given."""
         known = await self.find(tenant, agent.name)
         if known == agent:
             return False
-        for reference in agent.tools:
+        for reference in agent.tools if agent.manifest is None else ():
             if problem := self._lacks(reference):
                 raise Unprocessable(
                     f"Agent {agent.name}: {problem}.", field="tools", tool=reference

@@ -25,7 +25,7 @@ Stamps = dict[Path, int]
 @click.command()
 @server_options
 def dev(log_json: bool, **flags: Any) -> Exit:
-    """Serve, and start again whenever a file of workflows, agents or nodes changes."""
+    """Serve, and start again whenever a file of workflows, agents, nodes or tools changes."""
     settings = settings_from(flags)
     refuse_taken_port(settings)
     return Watch(settings, ["--log-json"] if log_json else []).run()
@@ -91,6 +91,9 @@ def stamps(settings: "Settings") -> Stamps:
         found += agents.glob("*.md")
     if settings.nodes:
         found.append(Path(settings.nodes))
+    if settings.tools:
+        tools = Path(settings.tools)
+        found += tools.glob("*.py") if tools.is_dir() else [tools]
     return {path: stamp for path in found if (stamp := _stamp(path)) is not None}
 
 

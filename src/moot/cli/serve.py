@@ -63,6 +63,8 @@ def settings_from(flags: dict[str, Any]) -> "Settings":
         raise click.UsageError(f"--agents: there is no folder {settings.agents}.")
     if settings.nodes and not Path(settings.nodes).is_file():
         raise click.UsageError(f"--nodes: there is no file {settings.nodes}.")
+    if settings.tools and not Path(settings.tools).exists():
+        raise click.UsageError(f"tools: there is no file or folder {settings.tools}.")
     return settings
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from moot.agents.manifest import ManifestProblem, from_markdown, line_of_tool
 from moot.agents.toolkit.shelf import Shelf
-from moot.config import secret
+from moot.config import agents_folder, secret
 from moot.net.targets import TargetRefused, target
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ def lacking(project: "Project | None", settings: "Settings", shelf: Shelf) -> li
             found += [f"http:{name} {said}" for said in _http(entry, settings)]
         for name, server in project.mcp.items():
             found += [f"mcp:{name} {said}" for said in _mcp(server)]
-    return found + (_agents(Path(settings.agents), shelf) if settings.agents else [])
+    folder = agents_folder(settings)
+    return found if folder is None else found + _agents(folder, shelf)
 
 
 def _http(entry: "HttpEntry", settings: "Settings") -> list[str]:

@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Meta, Struct
 
 from moot.core import mentions, thread
-from moot.core.agency import in_brief
 
 Mode = Literal["declared", "round-robin", "addressed", "raise-hand", "moderated", "small", "large"]
 Task = Literal["speak", "hand", "choose", "synthesise", "vote"]
@@ -323,28 +322,6 @@ def left(floor: Floor, name: str) -> None:
     floor.members.pop(name, None)
     _settled(floor, name)
     floor.wakes = {wake_id: wake for wake_id, wake in floor.wakes.items() if wake.agent != name}
-
-
-def tool_asked(floor: Floor, said: dict[str, Any], sequence: int, at: int) -> None:
-    """``moot.tool.asked``: the member waits, and its silence does not count."""
-    wake_id = str(said.get("wakeId", ""))
-    wake = floor.wakes.get(wake_id)
-    if wake is not None and len(floor.asks) < MOST_HELD:
-        name = str(said.get("askId", ""))
-        floor.asks[name] = ToolAsk(
-            agent=wake.agent, tool=str(said.get("toolName", "")), wake=wake_id, since=at,
-            seq=sequence, given=in_brief(said.get("inputs", {})),
-        )  # fmt: skip
-        wake.due = NEVER
-
-
-def tool_answered(floor: Floor, said: dict[str, Any], at: int) -> None:
-    """``moot.tool.answered``"""
-    asked = floor.asks.get(str(said.get("askId", "")))
-    if asked is not None:
-        asked.allowed = said.get("allowed") is True
-        if asked.wake in floor.wakes:
-            floor.wakes[asked.wake].due = at + floor.policy.limits.silence * 1000
 
 
 def held(floor: Floor, said: dict[str, Any], sequence: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, field
 
-from moot.core import agency, lineage, participation, thread
+from moot.core import agency, lineage, participation, thread, tool_asks
 from moot.core.events import Event, millis
 
 if TYPE_CHECKING:
@@ -260,12 +260,10 @@ LED: dict[str, Callable[[participation.Floor, Event, int], None]] = {
     "moot.turn.held": lambda floor, event, at: participation.held(
         floor, event.payload, event.sequence
     ),
-    "moot.tool.asked": lambda floor, event, at: participation.tool_asked(
+    "moot.tool.asked": lambda floor, event, at: tool_asks.asked(
         floor, event.payload, event.sequence, at
     ),
-    "moot.tool.answered": lambda floor, event, at: participation.tool_answered(
-        floor, event.payload, at
-    ),
+    "moot.tool.answered": lambda floor, event, at: tool_asks.answered(floor, event.payload, at),
     "moot.turn.admitted": lambda floor, event, at: participation.settled(floor, event.payload),
     "moot.turn.dropped": lambda floor, event, at: participation.settled(floor, event.payload),
 }
