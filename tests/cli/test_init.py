@@ -12,7 +12,7 @@ from real_server import ServerProcess, server_environment
 FILES = {
     ".gitignore", "README.md", "agents/ada.md", "agents/checker.md", "agents/finder.md",
     "agents/mo.md", "flows/brief.yaml", "moot.toml", "nodes.py", "pytest.ini",
-    "tests/test_brief.py",
+    "tests/test_brief.py", "tools.py",
 }  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def test_a_new_project_passes_its_checks_and_its_tests_offline(alone: Cli) -> No
     assert "flows/brief.yaml: brief is fine" in checked.out
     tested = acme("test", "-q", "-p", "no:cacheprovider")
     assert tested.code == 0, tested.out
-    assert "4 passed" in tested.out
+    assert "5 passed" in tested.out
 
 
 def test_a_new_project_is_served_and_its_workflow_runs(acme: Cli) -> None:
@@ -81,6 +81,8 @@ def test_a_project_has_one_name(alone: Cli, given: tuple[str, ...]) -> None:
         ("flows/brief.yaml", "    approve:", "    aprove:", "did you mean 'approve'?"),
         ("agents/ada.md", "role:", "rolle:", "agents/ada.md:2: 'rolle' is not known here"),
         ("moot.toml", "agents =", "agnets =", "moot.toml:6: unknown word 'agnets'"),
+        ("agents/finder.md", "[library]", "[libary]", "agents/finder.md:4: "),
+        ("tools.py", "topic: str", "topic: 1", "tools.py"),
         ("nodes.py", "@node(", "@nod(", "nodes.py cannot be loaded: NameError"),
     ],
 )  # fmt: skip

@@ -225,6 +225,7 @@ def test_workflows_agents_memory_and_keys(client: Client, tmp_path: Path) -> Non
     assert [one.version for one in client.agents.deployments("eve").deployments] == [moved.version]
     asked = client.runs.ask("eve", "How are you?").wait()
     assert asked.snapshot.variables["text"]
+    assert client.agents.tools().tools == []
     client.agents.remove("eve")
     assert "eve" not in {one.name for one in client.agents.list().agents}
     assert client.memory.list().memories == []

@@ -149,7 +149,7 @@ class World:
         self.limits: Limits = limits or Limits()
         self.lives: dict[str, Life] = {}
         self.micros = START_MS * 1000
-        #: every event takes so long; not a whole number of milliseconds, so that they cross one
+        #: every decision takes so long; not a whole number of milliseconds, so that they cross one
         self.step_micros = 7
         #: commands that had an effect and must not have one again
         self.spent: list[tuple[str, Command]] = []
@@ -265,8 +265,10 @@ class World:
 
     def _decide(self, life: Life, command: Command) -> list[NewEvent]:
         found = self.decided(life, command)
+        self.micros += self.step_micros
+        moment = iso(self.micros)  # of all that it causes, as in a host
         for new in found:
-            self._record(life, new)
+            self._record(life, new, moment)
         return found
 
     def _follow(self, life: Life, scan: bool = False) -> None:
@@ -312,12 +314,11 @@ class World:
             return
         self._decide(life, Dispatch(node_id, self.at, life.sealed))
 
-    def _record(self, life: Life, new: NewEvent) -> None:
+    def _record(self, life: Life, new: NewEvent, moment: str) -> None:
         run = life.run
         if life.sealed:
             new = sealed_event(new, life.sealed, life.flow.masking)
-        self.micros += self.step_micros
-        event = self._stamped(run, new)
+        event = self._stamped(run, new, moment)
         life.log.append(event)
         apply(run, event)
         apply(life.read_back, decode(encode(event)))
@@ -337,14 +338,14 @@ class World:
             given_up = self.lives[new.hints["childRunId"]]
             self._decide(given_up, CancelRun(self.at, parent_run=run.run_id))
 
-    def _stamped(self, run: Run, new: NewEvent) -> Event:
+    def _stamped(self, run: Run, new: NewEvent, moment: str) -> Event:
         sequence = run.next_sequence
         cause = new.cause if new.cause is not None else sequence - 1
         if isinstance(cause, int):
             cause = event_id(run.run_id, cause) if 0 <= cause < sequence else ""
         return Event(
             event_id=event_id(run.run_id, sequence), run_id=run.run_id, sequence=sequence,
-            type=new.type, timestamp=iso(self.micros), payload=new.payload, schema_version=1,
+            type=new.type, timestamp=moment, payload=new.payload, schema_version=1,
             engine_version=run.engine_version or str(new.payload.get("engineVersion", "")),
             node_id=new.node_id if new.node_id is not None else UNSET,
             causation_id=cause or UNSET,

@@ -6,7 +6,7 @@ from typing import Any
 from replay_story import ADA, TENANT, Story, chain, node
 
 from moot.agents.desk import Assignment, Desk, Done, Usage
-from moot.core.events import NewEvent
+from moot.core.agency import DONE, INVOKED, RETRIED
 from moot.core.participation import Floor
 
 MEMBERS = ("ada", "bo", "mo")
@@ -24,7 +24,7 @@ class Members:
     async def __call__(self, assignment: Assignment, desk: Desk) -> Done:
         name, way = assignment.agent, self.ways.get(assignment.agent, "spoke")
         told = {"invocationId": assignment.invocation, "agentId": name}
-        await desk.report(NewEvent("agent.invocation.started", {**told, "task": assignment.task}))
+        await desk.noted(INVOKED, {**told, "source": assignment.source, "memoryBound": False})
 
         async def call(key: str) -> dict[str, str]:
             if name in self.slow:
@@ -32,14 +32,14 @@ class Members:
             return {"text": f"{name} has thought."}
 
         if way == "again":
-            desk.tell(NewEvent("moot.model.retried", {**told, "attempt": 1, "of": 4}))
+            desk.tell(RETRIED, {**told, "attempt": 1, "of": 4})
         said = await desk.effect(f"model:{name}", call)
         dug = await desk.agreed(name, "dig", {"deep": True}) if way == "dig" else None
         usage = Usage(calls=1, input_tokens=12, output_tokens=7, model="script")
-        done = NewEvent("agent.invocation.completed", {**told, "outcome": "completed"})
+        await desk.noted(DONE, {**told, "outcome": "failed" if way == "failed" else "completed"})
         if way in ("failed", "refused", "passed"):
             error = {"code": "model_down", "message": "nobody is there"}
-            return Done(outcome=way, usage=usage, error=error, facts=(done,))  # type: ignore[arg-type]
+            return Done(outcome=way, usage=usage, error=error)  # type: ignore[arg-type]
         answers: dict[str, dict[str, Any]] = {
             "synthesise": {"decision": "We ship."},
             "vote": {"vote": "no" if name == "host:bo" else "yes", "reason": "It is early."},
@@ -48,7 +48,7 @@ class Members:
         return Done(
             outcome="spoke" if spoken else "answered",
             content=f"{said['text']} {'' if dug is None else dug}".strip() if spoken else None,
-            answer=answers.get(assignment.task), usage=usage, facts=(done,),
+            answer=answers.get(assignment.task), usage=usage,
         )  # fmt: skip
 
 
@@ -106,10 +106,12 @@ async def interrupted(story: Story) -> None:
     for word in ("allow", "deny"):
         while not (asks := (await _floor(story, run_id)).asks):
             await _on(story, run_id)
-        await story.steer(run_id, {word: next(iter(asks))})
-        while (await _floor(story, run_id)).asks:
+        ask = next(iter(asks))
+        if word == "deny":  # whoever has the floor next asks for nothing
+            members.ways = {"host:ada": "failed", "host:bo": "refused", "host:mo": "passed"}
+        await story.steer(run_id, {word: ask})
+        while ask in (await _floor(story, run_id)).asks:
             await asyncio.sleep(0.001)
-    members.ways = {"host:ada": "failed", "host:bo": "refused", "host:mo": "passed"}
     await _rest(story, run_id)
     members.slow = {"host:bo": asyncio.Event()}
     await story.answer(run_id, "convo", {"content": "@bo once more"}, ADA)
@@ -138,6 +140,7 @@ async def _on(story: Story, run_id: str) -> None:
 async def _speaking(story: Story, run_id: str, agent: str) -> None:
     """Until this member is at work on its turn."""
     while not any(
-        wake.agent == agent and wake.begun for wake in (await _floor(story, run_id)).wakes.values()
+        wake.agent == agent and INVOKED in wake.said
+        for wake in (await _floor(story, run_id)).wakes.values()
     ):
         await _on(story, run_id)

@@ -72,6 +72,12 @@ def test_a_run_can_be_a_question_to_an_agent(api: Api, by: str) -> None:
     assert began["resolvedAgentVersion"] == agent["version"]
 
 
+def test_a_bare_name_means_the_agent_of_this_host(api: Api) -> None:
+    agent = hired(api)
+    found = api.until(by_agent(api, agent["name"], inputs={"prompt": "Ready?"}), "completed")
+    assert found["agent"]["agentId"] == agent["agentId"]
+
+
 def test_who_is_not_here_is_not_asked(api: Api, foreign: Api) -> None:
     agent = hired(api)
     body = {"agentId": f"{agent['agentId']}x", "inputs": {"prompt": "?"}}

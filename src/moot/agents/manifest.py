@@ -22,7 +22,7 @@ class Agent(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     """Who speaks: how it is called, what it is for, which model it uses, what it may do."""
 
     #: its handle: ``ada`` speaks as ``host:ada``
-    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$(?!\n)")]
     #: how people call it; the handle with a capital letter when left out
     persona: Text | None = None
     role: Annotated[str, Meta(max_length=200)] = ""

@@ -27,13 +27,15 @@ async def flow_of(request: Request, asked: CreateRun) -> Flow:
         return await flows.newest(tenant, asked.workflow_id)
     if asked.workflow_id is not UNSET:
         raise BadRequest("A run is of a workflow or of an agent: leave one out.", field="agentId")
-    await request.services.agents.must_be(tenant, asked.agent_id)
+    agents = request.services.agents
+    await agents.must_be(tenant, asked.agent_id)
+    meant = await agents.worker(tenant, asked.agent_id)
     if not (asked.inputs.get(PROMPT) or asked.inputs.get(TASK)):
         raise BadRequest(
             f"Say what the agent shall do: inputs.{PROMPT} in words, or inputs.{TASK} as data.",
             field=f"inputs.{PROMPT}",
         )
-    return await flows.asking(tenant, asked.agent_id)
+    return await flows.asking(tenant, meant or asked.agent_id)
 
 
 async def versions_of(services: Services, tenant: str, flow: Flow) -> dict[str, str]:

@@ -5,7 +5,7 @@ from typing import Any
 from moot.agents.manifest import Agent, from_json
 from moot.agents.packing import from_manifest
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core.errors import NotFound
+from moot.core.errors import Forbidden, NotFound
 from moot.core.events import iso
 
 PACK = "local"
@@ -83,8 +83,22 @@ async def put(request: Request) -> Reply:
     """Our own form, or a manifest as the protocol has it: that one has an ``agentId``."""
     body = await request.read(dict[str, Any])
     agent = from_manifest(body) if "agentId" in body else from_json(body)
+    await _refuse_taken(request, agent)
     await request.services.agents.put(request.caller.tenant, agent, by=request.caller.id)
     return Reply(shown(agent), 201, {"Location": f"/v1/host/moot/agents/{agent.name}"})
+
+
+async def _refuse_taken(request: Request, agent: Agent) -> None:
+    """A name that a key is bound to is somebody's: the host does not begin to speak for it because
+    somebody else says so."""
+    caller, name = request.caller, agent.agent_id
+    if caller.admin or name in caller.speaks_as:
+        return
+    now = request.services.clock.millis()
+    for key in await request.services.store.keys(caller.tenant):
+        living = key.revoked_at is None and (key.expires_at is None or key.expires_at > now)
+        if living and name in key.speaks_as:
+            raise Forbidden(f"A key speaks as {name}; ask an administrator.", agentId=name)
 
 
 async def remove(request: Request) -> Reply:

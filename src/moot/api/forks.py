@@ -57,6 +57,7 @@ async def fork(request: Request) -> Reply:
     if asked.mode == "replay":
         await replay(host, tenant, source.run.run_id, from_seq, answer)
     else:
+        _check_may_pass(request, source.run)
         wanted = _wanted(request, source, from_seq, asked.run_options_overlay or Overlay())
         await branch(host, tenant, source.run.run_id, wanted, answer)
     return request.made
@@ -69,6 +70,7 @@ async def edited_fork(request: Request) -> Reply:
     asked = await request.read(EditedFork)
     _check_place(request, source.run, asked.from_seq)
     _check_may_answer(request, asked.edit)
+    _check_may_pass(request, source.run)
     wanted = _wanted(request, source, asked.from_seq, Overlay())
     wanted.edit, wanted.note = asked.edit, asked.note
     if asked.edit.inputs is not UNSET:
@@ -143,6 +145,16 @@ def _check_place(request: Request, source: Run, from_seq: int) -> None:
         raise BadRequest("fromSeq must be a whole number from 0.", field="fromSeq")
     if from_seq > source.next_sequence:
         raise past_the_end(source, from_seq)
+
+
+def _check_may_pass(request: Request, source: Run) -> None:
+    """What waits behind a question was allowed once: who lets it happen again must be one who may
+    answer."""
+    if source.answered and not request.caller.admin and ANSWERING not in request.caller.scopes:
+        raise Forbidden(
+            f"Somebody was asked in this run: to take it up again, {ANSWERING} is needed.",
+            scopeRequired=ANSWERING,
+        )
 
 
 def _check_may_answer(request: Request, edit: Edit) -> None:

@@ -36,7 +36,7 @@ from moot.engine.nodes import registry
 from moot.engine.nodes.mock_ai import Programs
 from moot.engine.peer_calls import Peer
 from moot.engine.purse import Purse
-from moot.project import book_of, shelf_of
+from moot.project import Project, book_of, shelf_of
 from moot.store.protocol import Store
 from moot.store.sqlite import SqliteStore
 
@@ -49,11 +49,16 @@ HOST_ID = "host-id"
 
 
 async def build(
-    settings: Settings, store: Store, clock: Clock, book: Book | None = None
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    given: Project | None = None,
+    book: Book | None = None,
 ) -> Services:
-    """Everything but the listener; the models are the project's unless others are given."""
+    """Everything but the listener. The project is the one that lies here, and its models are
+    spoken to, unless others are given."""
     programs = Programs()
-    found = project()
+    found = given or project()
     shelf = shelf_of(found, settings, secret)
     agents = Agents(store, clock, shelf.problem)
     deployments = Deployments(store, clock, agents)

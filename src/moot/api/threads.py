@@ -43,8 +43,8 @@ class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a led council stops at the latest."""
 
     turns: Annotated[int, Meta(ge=1, le=1000)] | None = None
-    tokens: Annotated[int, Meta(ge=1)] | None = None
-    money: Annotated[float, Meta(gt=0)] | None = None
+    tokens: Annotated[int, Meta(ge=1, le=1_000_000_000)] | None = None
+    money: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None
     minutes: Annotated[int, Meta(ge=1, le=100_000)] | None = None
 
 

@@ -1,6 +1,6 @@
 """``moot check``: every file of a project, before anything runs. Names file and line."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ AGENT = ".md"
 @click.argument("files", metavar="[FILE]...", nargs=-1)
 @shows
 def check(options: Options, files: tuple[str, ...]) -> Exit:
-    """Check moot.toml, agents, nodes and workflows; or only these files and folders.
+    """Check moot.toml, agents, nodes, tools and workflows; or only these files and folders.
 
     Needs no server. Without FILE, what moot.toml and the environment name is checked.
     """
@@ -43,16 +43,21 @@ class Project:
         self.seen = self.problems = 0
         #: who there is; None where nobody says, and then nobody is missing
         self._agents: set[str] | None = None
+        #: reference of a tool -> why no agent can be given it
+        self._lacks: Callable[[str], str | None] = lambda _: None
 
     def look(self, files: tuple[str, ...]) -> None:
+        from moot.config import agents_folder
+
         settings = self._settings()
         if settings is None:
             return
         types = self._types(settings)
-        folder = settings.agents or ("agents" if Path("agents").is_dir() else None)
+        self._take_tools(settings)
+        folder = agents_folder(settings)
         flows = settings.workflows or ("flows" if Path("flows").is_dir() else None)
         if folder is not None:
-            self._take_agents(_inside(Path(folder), (AGENT,)), shown=not files)
+            self._take_agents(_inside(folder, (AGENT,)), shown=not files)
         named = [Path(file) for file in files]
         for path in named:
             if not path.exists():
@@ -87,13 +92,29 @@ class Project:
             self._fine(settings.nodes)
         return types
 
+    def _take_tools(self, settings: "Settings") -> None:
+        from moot.config import project, secret
+        from moot.project import shelf_of
+
+        try:
+            self._lacks = shelf_of(project(), settings, secret).problem
+        except ValueError as error:
+            self._wrong(str(settings.tools), Trouble(str(error)))
+            return
+        if settings.tools:
+            self._fine(settings.tools)
+
     def _take_agents(self, files: list[Path], shown: bool) -> None:
-        from moot.agents.manifest import ManifestProblem, from_markdown
+        from moot.agents.manifest import ManifestProblem, from_markdown, line_of_tool
 
         for file in files:
             self._agents = self._agents or set()
             try:
-                agent = from_markdown(file.read_text(encoding="utf-8"), file.stem)
+                text = file.read_text(encoding="utf-8")
+                agent = from_markdown(text, file.stem)
+                for tool in agent.tools:
+                    if said := self._lacks(tool):
+                        raise ManifestProblem(said, line_of_tool(text, tool))
             except ManifestProblem as problem:
                 self._wrong(str(file), FlowProblem(str(file), problem.line, problem.message))
             except (OSError, UnicodeDecodeError) as error:

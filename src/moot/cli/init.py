@@ -22,7 +22,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 @click.option("--here", is_flag=True, help="Into this folder; files that are here are kept.")
 @shows
 def init(options: Options, name: str | None, here: bool) -> None:
-    """Make a project: agents, a workflow, a node, tests. It runs offline at once."""
+    """Make a project: agents, a workflow, a node, a tool, tests. It runs offline at once."""
     if (name is None) != here:
         raise click.UsageError("say how the project is called, or --here to use this folder.")
     folder = Path() if name is None else Path(name)

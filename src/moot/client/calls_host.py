@@ -114,6 +114,12 @@ def deploy(
     return Sent(agent_id, body={"version": version, "transition": transition, **body})
 
 
+@operation("GET /v1/host/moot/tools", answers.Tools)
+def tools(*, connect: bool = False) -> Sent:
+    """The tools there are, and which agents may use them; ``connect`` asks servers, too."""
+    return Sent(query={"connect": connect}, seconds=60.0 if connect else 0.0)
+
+
 # -- memory --------------------------------------------------------------------------------------
 
 

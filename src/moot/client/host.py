@@ -107,6 +107,7 @@ class Agents(Of):
     inventory_entry = waits(calls.inventory_entry)
     deployments = waits(calls.deployments)
     deploy = waits(calls.deploy)
+    tools = waits(calls.tools)
 
 
 class AsyncAgents(AsyncOf):
@@ -118,6 +119,7 @@ class AsyncAgents(AsyncOf):
     inventory_entry = awaits(calls.inventory_entry)
     deployments = awaits(calls.deployments)
     deploy = awaits(calls.deploy)
+    tools = awaits(calls.tools)
 
 
 class Memory(Of):

@@ -88,6 +88,22 @@ class Deployments(Answer, frozen=True):
     deployments: list[Deployment]
 
 
+class Tool(Answer, frozen=True):
+    name: str
+    source: str = ""
+    description: str = ""
+    dangerous: bool = False
+    idempotent: bool = False
+    parameters: Data | None = None
+    problem: str | None = None
+    #: who may use it
+    agents: list[str] = []
+
+
+class Tools(Answer, frozen=True):
+    tools: list[Tool]
+
+
 class MemoryRef(Answer, frozen=True):
     ref: str
     entries: int

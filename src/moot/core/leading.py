@@ -47,8 +47,14 @@ def lead(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
         msgspec.convert(given.content["participation"], Policy)
     except msgspec.ValidationError as error:
         raise BadRequest(f"participation does not fit: {error}", field="participation") from None
+    moderator = given.content["participation"].get("moderator")
     known = talk.floor.members if talk.floor is not None else {}
     names = list(talk.roster if talk.roster is not None else talk.state.members)
+    if moderator is not None and moderator not in names:
+        raise BadRequest(
+            "The moderator must be among the participants.", field="participation.moderator",
+            roster=names,
+        )  # fmt: skip
     members = []
     for name in names:
         if name in known:

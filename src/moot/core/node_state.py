@@ -43,7 +43,7 @@ class NodeState(Struct, omit_defaults=True):
     waits: dict[str, str] = {}
     #: attempts that failed and were tried again; one that a pause cut short is none of them
     failures: int = 0
-    #: how long the run was paused while this attempt waited for its child
+    #: how long this attempt was none of the node's work: the run was paused, or somebody was asked
     paused_ms: int = 0
     #: type of event -> how often the agent of this attempt has said it (deltas: in the open block)
     said: dict[str, int] = {}

@@ -132,7 +132,7 @@ def dispatch(
         return failed_node(
             node, state, "no_pending_decision", "No supervisor has decided anything."
         )
-    if escalations.is_weak(run) and not state.children:
+    if escalations.is_weak(run) and not order.ratified and not state.children:
         if not state.answer:
             event, spec = escalations.escalated(run, node)
             return [event, *interrupts.request(run, flow, node, spec, at)]

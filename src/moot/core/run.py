@@ -26,7 +26,7 @@ from moot.core.status import (
 )
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 9
+FOLD_VERSION = 10
 
 #: more events than any log has
 EVERYTHING = sys.maxsize
@@ -261,7 +261,8 @@ def _paused(run: Run, event: Event, at: int) -> None:
 
 def _resumed(run: Run, event: Event, at: int) -> None:
     for node_id in run.active:
-        run.nodes[node_id].paused_ms += max(0, at - run.paused_at)
+        if node_id not in run.interrupts:  # whose time counts when it is answered
+            run.nodes[node_id].paused_ms += max(0, at - run.paused_at)
     run.active_since = at
     run.paused_at = 0
 

@@ -41,6 +41,8 @@ class Orchestrator(Struct, omit_defaults=True):
     workers: list[dict[str, Any]] = []
     #: what a person said to the newest decision, if anything was asked
     answer: list[Any] = []
+    #: a person has agreed to the newest decision, for as many attempts as it takes
+    ratified: bool = False
 
     @property
     def over(self) -> bool:
@@ -61,7 +63,7 @@ def _decided(run: "Run", event: Event, at: int) -> None:
     if turn != found.iteration:
         found.began = node.started_seq if node is not None else event.sequence
     found.iteration = turn
-    found.workers, found.answer = [], []
+    found.workers, found.answer, found.ratified = [], [], False
     found.decision = said.get("decision", {})
     found.decided_seq = event.sequence
     found.routing = hints.get("routing")
@@ -101,6 +103,12 @@ def _attested(run: "Run", event: Event, node: "NodeState", phase: str) -> None:
         node.child = None
         hints = event.hints if event.hints is not UNSET else {}
         node.held = hints.get("held")
+
+
+def ratified(run: "Run", action: str | None) -> None:
+    """A person has looked at the newest decision."""
+    if run.orchestrator is not None and action == "accept":
+        run.orchestrator.ratified = True
 
 
 def answered(found: Orchestrator, hints: dict[str, Any]) -> None:

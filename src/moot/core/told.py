@@ -60,8 +60,11 @@ class Seen(Struct):
 
     @property
     def rest(self) -> Sequence[Event]:
-        """From the event on, as far as one decision goes."""
-        return self.log[self.first : self.first + 2 * len(self.flow.nodes) + 100]
+        """From the event on, as far as one decision goes: everything that happened at its time."""
+        until = self.first + 1
+        while until < len(self.log) and self.log[until].timestamp == self.event.timestamp:
+            until += 1
+        return self.log[self.first : until]
 
     @property
     def hints(self) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, field
 
-from moot.core import agency, lineage, participation, thread, tool_asks
+from moot.core import agency, lineage, participation, supervision, thread, tool_asks
 from moot.core.events import Event, millis
 
 if TYPE_CHECKING:
@@ -39,11 +39,6 @@ class Interrupt(Struct, omit_defaults=True):
     votes: dict[str, str] = {}
     #: what those who accept an edit have made of the artifact, the newest last
     edits: dict[str, Any] = {}
-
-    @property
-    def holds_work(self) -> bool:
-        """Whether a node that is at work waits for it: that time is not the node's."""
-        return self.kind == "low-confidence" or self.data.get("artifactType") == agency.TOOL_CALL
 
 
 class Answered(Struct, omit_defaults=True):
@@ -125,10 +120,13 @@ def _resolved(run: "Run", event: Event, at: int) -> None:
     said = event.payload
     node_id = _node(event)
     found = run.interrupts.pop(node_id, None)
-    if found is not None and found.holds_work and node_id in run.nodes:
-        run.nodes[node_id].paused_ms += max(0, at - found.requested_at)
+    if found is not None and node_id in run.nodes:  # what a pause takes of it, its end counts
+        until = run.paused_at or at
+        run.nodes[node_id].paused_ms += max(0, until - found.requested_at)
     value = said.get("resumeValue")
     action = value.get("action") if isinstance(value, dict) else None
+    if found is not None and found.data.get("artifactType") == supervision.DECISION:
+        supervision.ratified(run, action)
     run.answered[node_id] = Answered(
         said.get("interruptId", ""),
         said.get("resolvedBy", ""),

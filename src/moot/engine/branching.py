@@ -173,6 +173,8 @@ class Branch(Turn):
             changes["configurable"] = merged = {**said.get("configurable", {}), **asked}
             tree = said.get("limits", {}).get("tree")
             changes["limits"] = limits_of(plan.source.flow, merged, self._limits, tree)
+        if wanted.edit.inputs is not UNSET:
+            changes["person"] = wanted.by.person  # who asks otherwise asks in their own name
         if wanted.tags is not None:
             changes["tags"] = wanted.tags
         if wanted.metadata:
@@ -181,7 +183,7 @@ class Branch(Turn):
 
     def _fork_mark(self) -> dict[str, Any]:
         wanted = self._wanted
-        mark = _mark(self._plan.source.run.run_id, wanted.from_seq)
+        mark = {**_mark(self._plan.source.run.run_id, wanted.from_seq), "by": wanted.by.principal}
         if self._plan.cut != max(wanted.from_seq, 1):
             mark["given"] = self._plan.cut
         if wanted.note is not None:

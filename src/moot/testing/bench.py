@@ -213,11 +213,13 @@ class Bench:
     def _started(self) -> Hosting:
         project = self._project
         given = {name: value for name, value in project.settings.items() if name not in OWN}
-        if self._root is not None and "nodes" not in given and (self._root / "nodes.py").is_file():
-            given["nodes"] = str(self._root / "nodes.py")
+        for name in ("nodes", "tools"):
+            usual = None if self._root is None else self._root / f"{name}.py"
+            if usual is not None and usual.is_file():
+                given.setdefault(name, str(usual))
         if self._database is not None:
             given["database"] = self._database
-        return Hosting(given, self.clock, self._book())
+        return Hosting(given, self.clock, project, self._book())
 
     def _book(self) -> Book:
         own = {_model_of(name): entry for name, entry in self._models.items()}

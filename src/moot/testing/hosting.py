@@ -20,6 +20,7 @@ from moot.api.services import Services
 from moot.config import Settings
 from moot.core.outcomes import NodeType
 from moot.core.run import Run
+from moot.project import Project
 from moot.store.memory import MemoryStore
 from moot.store.protocol import Store
 from moot.store.sqlite import SqliteStore
@@ -151,12 +152,14 @@ class _Body(httpx2.SyncByteStream):
 class Hosting:
     """A host on its store, from its start to its end."""
 
-    def __init__(self, settings: Mapping[str, Any], clock: VirtualClock, book: Book) -> None:
-        self.clock = clock
+    def __init__(
+        self, settings: Mapping[str, Any], clock: VirtualClock, project: Project, book: Book
+    ) -> None:
+        self.clock, self._project = clock, project
         self._scratch = tempfile.TemporaryDirectory(prefix="moot-bench-")
         file = str(settings.get("database") or "")
         place = file or str(Path(self._scratch.name) / "moot.db")
-        usual = {"rate_limit": 1_000_000_000, "demo_wps": 0.0}
+        usual = {"rate_limit": 1_000_000_000, "demo_wps": 0.0, "agents": self._scratch.name}
         self.settings = Settings(**{**settings, **usual, "database": place})
         self.loop = Loop()
         self.services: Services = self.loop.call(self._opened(bool(file), book))
@@ -167,7 +170,7 @@ class Hosting:
         store: Store = MemoryStore()
         if on_disk:
             store = await SqliteStore.open(self.settings.database)
-        services = await build(self.settings, store, self.clock, book)
+        services = await build(self.settings, store, self.clock, self._project, book)
         await services.host.recover()
         return services
 

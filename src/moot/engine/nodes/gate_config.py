@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.core import schemas
 from moot.core.policy import Policy
+from moot.core.thread import is_person
 
 #: a hundred years
 LONGEST_WAIT_MS = 3_155_760_000_000
@@ -143,6 +144,8 @@ def conversation(config: dict[str, Any]) -> str | None:
     found = read(config, Conversation)
     if isinstance(found, str):
         return found
+    if isinstance(found.agent_id, str) and is_person(found.agent_id):
+        return "agentId is an agent's; a person speaks with a key"
     if found.mock_auto_resume and found.turn_count > MOST_MOCK_TURNS:
         return f"turnCount is at most {MOST_MOCK_TURNS} with mockAutoResume"
     return None
