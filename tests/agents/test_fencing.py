@@ -17,8 +17,8 @@ FORGED = re.compile(
     r"^\W*(ada|bo|system|assistant|host|human|user|developer|tool)\W{0,6}[:\uff1a]", re.I | re.M
 )
 TAGS = re.compile(
-    r"<\s*[/|!?]?\s*(system|assistant|developer|im_start|im_end|endoftext|start_header|invoke|tool_)"
-    r"|\[/?INST\]|<<SYS|<!--",
+    r"<[/|!?]?(system|assistant|developer|im_start|im_end|endoftext|start_header_id|invoke"
+    r"|tool_use|tool_result|tool_call)(?!\w)|\[/?INST\]|<<SYS>>|<!--",
     re.I,
 )
 HIDDEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\x00-\x08\x0e-\x1f]")

@@ -17,7 +17,10 @@ from moot.agents.lookalikes import skeleton
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064"
     "\u2066-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
-    "|(?<=[ -~\n])[\u200c\u200d]+|[\u200c\u200d]+(?=[ -~\n])|^[\u200c\u200d]+|[\u200c\u200d]+$"
+)
+_JOINERS = re.compile(
+    "(?<=[\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?=[\x00-\x7f])"
+    "|^[\u200c\u200d]+|[\u200c\u200d]+$"
 )
 #: ends of lines that are not written as such
 _BREAKS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
@@ -40,13 +43,13 @@ _WEAK = _words(
     "user human tool function instruction instructions admin moderator host moot inst sys turn"
     " message control thinking data speaker"
 )
-_ANGLE = re.compile(r"[<\uff1c\ufe64](\s*[/|!?]?\s*)([^\s<>|/=:\"']{1,40})")
-_SQUARE = re.compile(r"[\[\uff3b](\s*/?\s*)([^\[\]:/\n]{1,40}?)(\s*(?:\](?!\()|:))")
+_ANGLE = re.compile(r"[<\uff1c\ufe64](\s*[/|!?]?\s*)([^\s<>\uff1c\uff1e\ufe64\ufe65|/=:\"']{1,40})")
+_SQUARE = re.compile(r"[\[\uff3b](\s*/?\s*)([^\[\]\uff3b:/\n]{1,40}?)\s*(?:\]|:)")
 _COMMENT = re.compile(r"[<\uff1c]!--")
 
 _SPACE = r"[^\S\n]*"
 _COLONS = ":\uff1a\ufe55\ua789\u2236\ufe13"
-_MARKS = rf"(?:[\[({{<*_#>~`|\"'\u2022\u2013\u2014-]{_SPACE}){{0,8}}"
+_MARKS = rf"(?:[\[({{<*_#>~`|\"'\u2022\u2013\u2014-]{_SPACE})*+"
 _ENDS = rf"(?:{_SPACE}[\])}}>*_~`|\"'])*"
 _NAME = rf"[^\s{_COLONS}\[\](){{}}<>*#~`|\"'\u2022-][^{_COLONS}\n\[\](){{}}<>*`|\"]{{0,60}}?"
 _CLOCK = rf"(?:[\[(]?\d{{1,2}}:\d{{2}}(?::\d{{2}})?[\])]?{_SPACE}(?:[-\u2013\u2014|]{_SPACE})?)?"
@@ -126,7 +129,7 @@ _kept = lru_cache(maxsize=4096)(_made)
 
 
 def _plain(text: str, known: frozenset[str]) -> str:
-    return _UNSEEN.sub("", _CONTROLS.sub("", text))
+    return _JOINERS.sub("", _UNSEEN.sub("", _CONTROLS.sub("", text)))
 
 
 def _cut(text: str) -> str:
@@ -166,7 +169,9 @@ def _bracket(found: re.Match[str], known: frozenset[str]) -> str:
 
 def _tagged(found: re.Match[str]) -> str:
     first = found.group(2).strip().casefold()
-    if {first, skeleton(first)} & (_SKELETONS_STRONG | _SKELETONS_WEAK):
+    shape, plain = {first, skeleton(first)}, not found.group(1).strip()
+    link = plain and found.string[found.end() : found.end() + 1] == "("
+    if shape & _SKELETONS_STRONG or shape & (_SKELETONS_WEAK if not link else _LLAMA):
         return f"\u2045{found.group()[1:]}"
     return found.group()
 
@@ -200,11 +205,13 @@ def _word(name: str) -> str:
 
 _SKELETONS_STRONG = _STRONG | frozenset(map(skeleton, _STRONG))
 _SKELETONS_WEAK = _WEAK | frozenset(map(skeleton, _WEAK))
+#: those of them that nobody makes a link of
+_LLAMA = frozenset({"inst", "sys"})
 
 _UNFIT = re.compile(r"[\s<>\[\]{}|`\"\\:\uff1a#*_~]+")
 
 
 def label(text: Any, longest: int = 60) -> str:
     """A name or a role, fit to stand in a sentence of the host: one line without any marks."""
-    plain = _UNSEEN.sub("", _CONTROLS.sub("", _BREAKS.sub(" ", str(text))))
+    plain = _plain(_BREAKS.sub(" ", str(text)), frozenset())
     return _UNFIT.sub(" ", plain).strip()[:longest].strip()
