@@ -43,8 +43,23 @@ POLICIES: tuple[dict[str, Any], ...] = (
 SERIAL = re.compile(r"#(\d+)")
 
 
+#: a tool that must not be used twice for one call: each use is a line in a book
+TOOLS = """
+from pathlib import Path
+
+from moot import tool
+
+
+@tool
+def look(at: int) -> int:
+    with Path({book!r}).open("a") as book:
+        book.write(f"{{at}}\\n")
+    return at
+"""
+
+
 def answering(call: Call) -> Reply:
-    """Cy asks for a tool first, which it has no right to; then it says what it thinks."""
+    """Cy uses its tool first, then it says what it thinks."""
     used = call.messages[-1]["role"] == "tool"
     if call.agent == "Cy" and call.task == "speak" and not used:
         return Reply(words=[], calls={"look": json.dumps({"at": call.number})}, finish="tool_calls")
@@ -59,7 +74,10 @@ def test_a_killed_council_goes_on_and_no_recorded_answer_is_asked_for_again(
     chance = random.Random(SEED)
     with provider(answering) as models:
         project(tmp_path, models.url, AGENTS)
-        host = server(folder=tmp_path, STAND_IN_KEY=KEY, MOOT_BOOTSTRAP_KEY=TEST_KEY)
+        book, tools = tmp_path / "book.txt", tmp_path / "tools.py"
+        tools.write_text(TOOLS.format(book=str(book)))
+        given = {"STAND_IN_KEY": KEY, "MOOT_TOOLS": str(tools), "MOOT_BOOTSTRAP_KEY": TEST_KEY}
+        host = server(folder=tmp_path, **given)
         runs: dict[str, dict[str, Any]] = {}
         for _ in range(KILLS):
             _keep_busy(host, runs)
@@ -70,6 +88,7 @@ def test_a_killed_council_goes_on_and_no_recorded_answer_is_asked_for_again(
         verify(host.database)
         _check_turns(runs, logs)
         _check_calls(models, logs)
+        _check_tools(book, logs)
     calls, turns = models.count, sum(len(_turns(log)) for log in logs.values())
     print(f"{KILLS} kills, {len(runs)} councils, {turns} turns, {calls} calls")
 
@@ -164,11 +183,25 @@ def _check_calls(models: Provider, logs: dict[str, list[Event]]) -> None:
         finished = [e.payload for e in log if e.type == "moot.effect.finished"]
         names = [payload["invocationId"] for payload in finished]
         assert len(set(names)) == len(names), "one effect ended twice"
-        assert started == set(names)
-        recorded += [_serial(payload["result"]) for payload in finished]
+        unknown = started - set(names)
+        tools = {e.payload["invocationId"] for e in log if e.type == "moot.effect.started"
+                 and e.payload["providerKey"].startswith("tool:")}  # fmt: skip
+        assert unknown <= tools, "only a tool may be left without an end: it is not used again"
+        asked = [each for each in finished if each["providerKey"].startswith("model:")]
+        recorded += [_serial(payload["result"]) for payload in asked]
     assert len(set(recorded)) == len(recorded)
     for number in recorded:
         assert number == groups[number][-1], "asked again though the answer was on record"
+
+
+def _check_tools(book: Path, logs: dict[str, list[Event]]) -> None:
+    """Never twice for one call; a use that a kill has cut short is told to its agent as unknown."""
+    used = book.read_text().split()
+    assert len(set(used)) == len(used)
+    returned = [e.payload for log in logs.values() for e in log if e.type == "agent.toolReturned"]
+    well = [str(each["outcome"]) for each in returned if "outcome" in each]
+    assert set(well) <= set(used)
+    assert len(well) >= len(used) - KILLS
 
 
 def _serial(result: dict[str, Any]) -> int:
