@@ -2,6 +2,7 @@
 
 import statistics
 import time
+from itertools import pairwise
 from typing import Any
 
 from bench.lab import Figures, Lab, Server, cpu_per, of
@@ -10,13 +11,19 @@ from bench.table import Row, row
 AT_ONCE = (1, 100)
 AGENTS = ("ada", "bo", "cy")
 ROUNDS = 8
+#: a model that has next to nothing to do: what a turn takes then is the host's own time
+TERSE = "terse"
 SOON_MS = 5.0
 
 
 def measure(lab: Lab) -> list[Row]:
-    moot = lab.moot(MOOT_DEMO_WPS="0")
+    config = lab.path("moot.toml")
+    lines = ", ".join(['"Yes."'] * (ROUNDS + 1))
+    config.write_text(f'[models.{TERSE}]\nprovider = "demo"\nscript = [{lines}]\n')
+    moot = lab.moot(MOOT_DEMO_WPS="0", MOOT_CONFIG=str(config))
     for name in AGENTS:
         moot.call("POST", "/v1/host/moot/agents", {"name": name, "model": "demo"})
+        moot.call("POST", "/v1/host/moot/agents", {"name": f"{TERSE}-{name}", "model": TERSE})
     try:
         return [row for count in AT_ONCE for row in _at(lab, moot, count)]
     finally:
@@ -24,41 +31,44 @@ def measure(lab: Lab) -> list[Row]:
 
 
 def _at(lab: Lab, moot: Server, count: int) -> list[Row]:
-    [found] = lab.in_turn(lambda: _round(moot, count if not lab.quick else min(count, 40)))
+    count = min(count, 40) if lab.quick else count
+    terse = [f"{TERSE}-{name}" for name in AGENTS]
+    found, bare = lab.in_turn(
+        lambda: _round(moot, count, list(AGENTS)), lambda: _round(moot, count, terse)
+    )
+    title = f"agents' turns, {count} council{'s' if count > 1 else ''}"
     goal = SOON_MS if count == 1 else None
     return [
-        row(
-            f"agents' turns, {count} council{'s' if count > 1 else ''}",
-            "turns/s",
-            of(found, "rate"),
-        ),
+        row(title, "turns/s", of(found, "rate")),
         row("  server CPU per turn", "µs", cpu_per(found, "count"), better="less"),
-        row("  beyond the model's own time", "ms", of(found, "beyond"), better="less", goal=goal),
+        row("  p50 from turn to turn", "ms", of(found, "apart"), better="less"),
+        row("  the same, of models that say one word", "ms", of(bare, "apart"), better="less",
+            goal=goal),
         row("  events per turn", "events", of(found, "events"), better="less"),
-    ]
+    ]  # fmt: skip
 
 
-def _round(moot: Server, count: int) -> Figures:
+def _round(moot: Server, count: int, names: list[str]) -> Figures:
     before, started = moot.cpu(), time.perf_counter()
-    runs = [_convened(moot) for _ in range(count)]
+    runs = [_convened(moot, names) for _ in range(count)]
     for run_id in runs:
         _wait(moot, run_id)
     took = time.perf_counter() - started
     cpu = moot.cpu() - before
     log = _log(moot, runs[-1])
-    turns = len(AGENTS) * ROUNDS
+    turns = len(names) * ROUNDS
     return {
         "rate": turns * count / took,
         "count": turns * count,
         "cpu": cpu,
-        "beyond": _beyond(log),
+        "apart": _apart(log),
         "events": len(log) / turns,
     }
 
 
-def _convened(moot: Server) -> str:
+def _convened(moot: Server, names: list[str]) -> str:
     policy = {"mode": "round-robin", "rounds": ROUNDS}
-    body = {"question": "Do we ship in June?", "participants": list(AGENTS), "policy": policy}
+    body = {"question": "Do we ship in June?", "participants": names, "policy": policy}
     return str(moot.call("POST", "/v1/host/moot/councils", body)["runId"])
 
 
@@ -82,21 +92,10 @@ def _log(moot: Server, run_id: str) -> list[dict[str, Any]]:
         found += page
 
 
-def _beyond(log: list[dict[str, Any]]) -> float:
-    """The median, over turns, of the time between two turns without that of the call, in ms."""
-    spent, last, calling, found = 0.0, None, 0.0, []
-    for event in log:
-        at = _seconds(event["timestamp"])
-        match event["type"]:
-            case "moot.effect.started":
-                calling = at
-            case "moot.effect.finished":
-                spent += at - calling
-            case "conversation.exchanged":
-                if last is not None:
-                    found.append(at - last - spent)
-                last, spent = at, 0.0
-    return statistics.median(found) * 1000
+def _apart(log: list[dict[str, Any]]) -> float:
+    """The median time from one turn to the next, in ms."""
+    said = [_seconds(e["timestamp"]) for e in log if e["type"] == "conversation.exchanged"]
+    return statistics.median(later - sooner for sooner, later in pairwise(said)) * 1000
 
 
 def _seconds(timestamp: str) -> float:
