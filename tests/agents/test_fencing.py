@@ -17,7 +17,8 @@ FORGED = re.compile(
     r"^\W*(ada|bo|system|assistant|host|human|user|developer|tool)\W{0,6}[:\uff1a]", re.I | re.M
 )
 TAGS = re.compile(
-    r"<\s*[/|!?]?\s*(system|assistant|developer|im_start|im_end|endoftext|start_header|invoke|tool_)"
+    r"<\s*[/|!?]?\s*(system|assistant|developer|im_start|im_end|endoftext|start_header_id|invoke"
+    r"|tool_use|tool_result|tool_call)(?!\w)"
     r"|\[/?INST\]|<<SYS|<!--",
     re.I,
 )
