@@ -19,7 +19,7 @@ FORGED = re.compile(
 TAGS = re.compile(
     r"<\s*[/|!?]?\s*(system|assistant|developer|im_start|im_end|endoftext|start_header_id|invoke"
     r"|tool_use|tool_result|tool_call)(?!\w)"
-    r"|\[/?INST\]|<<SYS|<!--",
+    r"|\[/?INST\]|<<SYS(?!\w)|<!--",
     re.I,
 )
 HIDDEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\x00-\x08\x0e-\x1f]")
