@@ -97,7 +97,8 @@ def _asked(run: "Run", event: Event, at: int) -> None:
     if "worker" in hints:
         node.living[name] = hints["worker"]
     else:
-        node.child = name
+        node.child, node.lent = name, {}
+    node.lent[name] = hints.get("tree", 0)
 
 
 def found(run: "Run", node: "NodeState | None", event: Event, name: str) -> None:
@@ -110,10 +111,20 @@ def found(run: "Run", node: "NodeState | None", event: Event, name: str) -> None
     entry.host_id = event.hints.get("hostId", "") if event.hints is not UNSET else ""
     if node is None:
         return
+    node.lent = {child if key == name else key: n for key, n in node.lent.items()}
     if name in node.living:
         node.living = {child if key == name else key: n for key, n in node.living.items()}
     elif node.child == name:
         node.child = child
+
+
+def kept(run: "Run", node: "NodeState", hints: dict[str, Any]) -> int:
+    """What children elsewhere hold that the node does not wait for any more: they may use it all.
+    Nothing, where it is said how much they used, or that there is none."""
+    if not run.abroad or "runs" in hints or ("askId" in hints and "unsure" not in hints):
+        return 0
+    away = names(run)
+    return sum(node.lent.get(name, 0) for name in (node.child, *node.living) if name in away)
 
 
 def left(run: "Run", event: Event, name: str, at: int) -> bool:

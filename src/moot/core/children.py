@@ -94,7 +94,7 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
         return finish(run, flow, node_id, state.attempt, Failed(problem.error), at)
     if spec is None:
         return [_done(node, state, at, {}, state.results or [])]
-    share = tree.share(run, flow, node_id)
+    share = tree.share(run, flow, node_id, away=is_away(spec.workflow_id))
     error = tree.refusal(run, share)
     if error is not None:
         return finish(run, flow, node_id, state.attempt, Failed(error), at)

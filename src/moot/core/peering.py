@@ -98,7 +98,7 @@ def refused(run: Run, flow: Flow, command: PeerRefused) -> list[NewEvent]:
     worker = f"{entry.peer}{peers.SLASH}{entry.workflow_id}"
     error = command.error.as_payload()
     told = handoff.step(run, node.id, "dispatch.failed", worker, entry.asked_seq - 1, error=error)
-    told.hints = hints
+    told.hints = {**hints, "runs": max(1, entry.tree)} if command.unsure else hints
     rest = given_up(run, node, state, command.seen, but=name)
     return [told, *rest, failed(node, command.error, state.attempt)]
 

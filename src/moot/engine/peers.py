@@ -290,6 +290,7 @@ class Peers:
                 variables=shown.variables,
                 outputs=shown.outputs or {},
                 error=shown.failure(),
+                runs=shown.used(job.entry.tree),
                 cause=ended_by if known and away else None,
                 cause_host=job.entry.host_id,
             ),
@@ -306,6 +307,7 @@ class Peers:
                 status="failed",
                 at=self._host.clock.millis(),
                 error={"code": error.code, "message": error.message},
+                runs=max(1, job.entry.tree),
                 stop=not trouble.gone,
             ),
         )
