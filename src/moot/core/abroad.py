@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from moot.core.node_state import NodeState
     from moot.core.run import Run
 
+#: how often a child on another host is shown to wait; after that it is shown as running
+MOST_WAITS = 256
+
 #: what is still to be done about a child on another host
 CREATE, FOLLOW, STOP = "create", "follow", "stop"
 
@@ -36,6 +39,8 @@ class Abroad(Struct, omit_defaults=True):
     #: it lives on when its parent is cancelled
     detached: bool = False
     child: str | None = None
+    #: how often it was shown to wait
+    waits: int = 0
     host_id: str = ""
     #: why it is not wanted any more, and since when
     stop: str | None = None
@@ -116,6 +121,19 @@ def found(run: "Run", node: "NodeState | None", event: Event, name: str) -> None
         node.living = {child if key == name else key: n for key, n in node.living.items()}
     elif node.child == name:
         node.child = child
+
+
+def waited(run: "Run", child: str) -> None:
+    """Its parent shows that it waits."""
+    known = entry_of(run, child)
+    if known is not None:
+        known[1].waits += 1
+
+
+def restless(run: "Run", child: str) -> bool:
+    """Whether it has been shown to wait so often that no more is made of it."""
+    known = entry_of(run, child)
+    return known is not None and known[1].waits >= MOST_WAITS
 
 
 def kept(run: "Run", node: "NodeState", hints: dict[str, Any]) -> int:

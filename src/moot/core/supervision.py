@@ -147,6 +147,7 @@ def child_waits(run: "Run", node_id: str, child: str, status: str) -> None:
     place = node_id if shown is run.mirrored else child
     if status in WAITING:
         shown[place] = status
+        abroad.waited(run, child)
     else:
         shown.pop(place, None)
     if node is not None and node.living:
