@@ -154,6 +154,18 @@ def child_waits(run: "Run", node_id: str, child: str, status: str) -> None:
         mirror(run, node_id, node)
 
 
+def _asked_anew(run: "Run", event: Event, at: int) -> None:
+    """A branch has a child of its own on another host: of how its source's waited nothing is left,
+    the handoff goes on as it stood."""
+    old, new = abroad.renewed(run, event, at)
+    if run.orchestrator is not None:
+        run.orchestrator.links = abroad.renamed(run.orchestrator.links, old, new)
+    node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
+    if node is not None:
+        abroad.goes_by(node, old, new)
+        child_waits(run, str(event.node_id), new, "running")
+
+
 def mirror(run: "Run", node_id: str, node: "NodeState") -> None:
     """A wave waits when everyone who is left of it waits; it is shown as the first of them."""
     if node.living and all(child in node.waits for child in node.living):
@@ -176,4 +188,5 @@ def lent(run: "Run") -> int:
 HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
     "runOrchestrator.decided": _decided,
     "core.workflowChain.event": _handed,
+    abroad.ASKED_ANEW: _asked_anew,
 }

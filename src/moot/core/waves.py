@@ -121,7 +121,7 @@ def _over(run: Run, flow: Flow | None, node: FlowNode, found: Ended) -> NewEvent
 
 def _never_there(run: Run, node: FlowNode, found: Ended) -> NewEvent:
     """Another host was asked for it and has not answered; whatever it begins is stopped."""
-    began = run.abroad[found.child].asked_seq - 1
+    began = run.abroad[found.child].began
     step = handoff.step(run, node.id, "dispatch.failed", found.worker, began, error=found.error)
     step.hints = {"askId": found.child, "unsure": found.child, "runs": found.runs}
     return step
