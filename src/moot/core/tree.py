@@ -19,8 +19,8 @@ START = "runs:create"
 
 USUAL = 1000
 
-#: a child elsewhere is lent this part of its share: a host that does not say how much of it was used
-#: has used it all
+#: a child elsewhere is lent this part of its share: a host that does not say how much of it was
+#: used has used it all
 PART_ABROAD = 16
 
 

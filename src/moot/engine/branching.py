@@ -1,8 +1,8 @@
 """Branch: a new run with another one's history up to an event and a life of its own from there.
 
 The history is said again in one batch; what is owed after it is seen to as for any run. Children
-that lived at the fork are forked with it, and those on other hosts asked for anew, so that no run has
-two parents.
+that lived at the fork are forked with it, and those on other hosts asked for anew, so that no run
+has two parents.
 """
 
 import asyncio
