@@ -10,8 +10,9 @@ from typing import Any
 
 from msgspec import UNSET
 
-from moot.core import agency, agent_work, refusals, told, told_children, told_talks
+from moot.core import agency, agent_work, asking, refusals, told, told_children, told_talks
 from moot.core import wake as waking
+from moot.core.abroad import ASKED_ANEW
 from moot.core.answered import ANSWERS, asked_back
 from moot.core.channels import Rule, check
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake, decide
@@ -312,6 +313,18 @@ def _child_forked(seen: Seen) -> list[NewEvent]:
     return [NewEvent(CHILD_FORKED, said, said["nodeId"], hints=seen.hints)]
 
 
+def _asked_anew(seen: Seen) -> list[NewEvent]:
+    """Only in a branch, only of a child that its source has asked for, and as it did."""
+    run, said = seen.run, seen.event.payload
+    former = said["formerAskId"]
+    if run.forked_from is None or former not in asking.others(run):
+        raise Impossible("impossible", "a child that the source had asked for", former)
+    again = asking.anew(run, former, seen.log[run.abroad[former].asked_seq])
+    if run.next_sequence < run.inherited:  # the source was a branch itself: the names are its own
+        again.payload |= {name: said[name] for name in ("askId", "parentRunId")}
+    return [again]
+
+
 def _diverged(seen: Seen) -> list[NewEvent]:
     if not seen.run.replayed:
         raise Impossible("impossible", "a replay", seen.event.type)
@@ -336,6 +349,7 @@ OPERATORS: dict[str, Callable[[Seen], list[NewEvent]]] = {
     told_talks.ANSWERED: _answered,
     "moot.peer.stopped": told_children.stopped,
     CHILD_FORKED: _child_forked,
+    ASKED_ANEW: _asked_anew,
     "replay.diverged": _diverged,
     "replay.divergedAtRefusal": _refused,
 }

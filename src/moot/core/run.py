@@ -311,9 +311,10 @@ def _node_ended(run: Run, event: Event, at: int) -> None:
     node.error = said.get("error")
     node.reason = said.get("reason")
     node.results = node.held = None
+    hints = event.hints if event.hints is not UNSET else {}
+    run.spent += abroad.kept(run, node, hints)
     node.living, node.ends, node.waits, node.answer = {}, {}, {}, []
     node.said, node.calls, node.rulings = {}, {}, {}
-    hints = event.hints if event.hints is not UNSET else {}
     if run.orchestrator is not None:
         supervision.answered(run.orchestrator, hints)
     run.interrupts.pop(node_id, None)
@@ -331,6 +332,7 @@ def _node_retried(run: Run, event: Event, at: int) -> None:
         node.failures += 1
         node.due = at + event.payload.get("delayMs", 0)
         node.error = event.payload.get("lastError")
+        run.spent += abroad.kept(run, node, event.hints if event.hints is not UNSET else {})
         if node.child is not None and event.hints is not UNSET:
             abroad.given_back(run, event, node.child, event.hints.get("childStatus"), at)
         node.child = None
