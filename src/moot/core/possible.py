@@ -29,6 +29,7 @@ from moot.core.pending import deadline
 from moot.core.run import HANDLERS, Run
 from moot.core.status import NodeStatus
 from moot.core.told import Impossible, Kept, Seen
+from moot.core.veil import Veil
 
 __all__ = ["TIMESTAMP", "Impossible", "caused", "is_turn"]
 
@@ -48,7 +49,7 @@ def is_turn(flow: Flow, event: Event) -> bool:
 
 
 def caused(
-    run: Run, flow: Flow, log: Sequence[Event], first: int, veiled: bool, kept: Kept
+    run: Run, flow: Flow, log: Sequence[Event], first: int, veil: Veil, kept: Kept
 ) -> list[NewEvent]:
     """What the command that the event tells of causes. Raises Impossible, or what the command is
     refused with."""
@@ -56,7 +57,7 @@ def caused(
     node = flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
     if event.node_id is not UNSET and node is None:
         raise Impossible("node", "a node of the workflow", event.node_id)
-    seen = Seen(run, flow, node, log, first, millis(event.timestamp), veiled, kept)
+    seen = Seen(run, flow, node, log, first, millis(event.timestamp), veil, kept)
     operator = OPERATORS.get(event.type)
     if operator is not None:
         return operator(seen)
@@ -93,7 +94,7 @@ def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
         return told.outcome(seen, state)
     if node.type.kind is Kind.ACTIVITY and event.type in agent_work.TOLD:
         return _of_agent(seen, state, node)
-    if node.type.kind is Kind.ACTIVITY or (seen.veiled and node.type.kind is Kind.INSTANT):
+    if node.type.kind is Kind.ACTIVITY or (node.type.kind is Kind.INSTANT and seen.veiled):
         return [_report(seen, node, event)]
     raise Impossible("impossible", "what follows from the state", event.type)
 
@@ -159,7 +160,8 @@ def _check_write(seen: Seen, node: FlowNode, event: Event) -> None:
         if (said.get("reducer"), found) != expected:
             raise Impossible("payload", expected, (said.get("reducer"), found))
     rule = declared or Rule(str(found.get("reducer") or said.get("reducer", "replace")))
-    if rule.reducer != "message" and not seen.veiled:
+    covered = seen.veil.covers_channel(seen.run, name, said.get("value"))
+    if rule.reducer != "message" and not covered:
         current = seen.run.channels.get(name)
         if problem := check(rule, current, _bare(rule, said.get("value"))):
             raise Impossible("payload", problem, said.get("value"))
