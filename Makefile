@@ -47,7 +47,7 @@ bench: $(STAMP)
 	$(BIN)/python -m bench
 
 crash: $(STAMP)
-	MOOT_CRASH_KILLS=200 $(BIN)/python -m pytest tests/crash --timeout 3600
+	MOOT_CRASH_KILLS=200 MOOT_CRASH_COUNCIL_KILLS=100 $(BIN)/python -m pytest tests/crash --timeout 3600
 
 lock: $(STAMP)
 	$(COMPILE) --upgrade -o requirements.txt

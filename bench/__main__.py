@@ -16,6 +16,7 @@ import msgspec
 from bench import (
     appends,
     commits,
+    councils,
     footprint,
     handoffs,
     reads,
@@ -31,6 +32,7 @@ MEASURES: dict[str, Callable[[Lab], list[table.Row]]] = {
     "runs": runs.measure,
     "turns": turns.measure,
     "handoffs": handoffs.measure,
+    "councils": councils.measure,
     "streams": streams.measure,
     "reads": reads.measure,
     "replays": replays.measure,

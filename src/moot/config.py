@@ -48,6 +48,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host_id: str | None = None  #: MOOT_HOST_ID - the name of this host for others
     public_url: str | None = None  #: MOOT_PUBLIC_URL - where others reach this host
     peers: str | None = None  #: MOOT_PEERS - other hosts that work is handed to: NAME=URL,...
+    tenant_tokens_per_day: Annotated[int, Meta(ge=1)] | None = None  #: MOOT_TENANT_TOKENS_PER_DAY
+    tenant_money_per_day: Annotated[float, Meta(gt=0)] | None = None  #: MOOT_TENANT_MONEY_PER_DAY
     peer_patience_s: int = 600  #: MOOT_PEER_PATIENCE_S - how long a peer may be away at first
 
 

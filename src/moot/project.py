@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SECTIONS = ("server", "limits", "models", "prices", "tools", "mcp")
 #: settings that bound something; all others stand under [server]
-LIMITS = re.compile(r"max_.*|rate_limit|queue_limit")
+LIMITS = re.compile(r"max_.*|rate_limit|queue_limit|tenant_.*_per_day")
 #: settings that are paths, which are meant from where the file lies
 PATHS = ("database", "workflows", "agents", "nodes", "tools", "openwop_dir", "cassette")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")

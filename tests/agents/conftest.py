@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from agents_helpers import KEY, Waits
 from http_shop import Shop
-from stand_in import StandIn, stand_in
 
 from moot.agents.models.book import Book, Ways
 from moot.agents.models.entries import ModelEntry
 from moot.clock import SystemClock
+from stand_in import StandIn, stand_in
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 from agents_helpers import REAL
-from stand_in import Reply, StandIn
 
 from moot.agents.deployments import Deployments
 from moot.agents.invoke import Invoker
@@ -23,6 +22,7 @@ from moot.engine.flows import Flows
 from moot.engine.host import Host
 from moot.engine.nodes.registry import built_in
 from moot.store.memory import MemoryStore
+from stand_in import Reply, StandIn
 
 pytestmark = pytest.mark.parametrize("kind", REAL)
 TENANT = "acme"

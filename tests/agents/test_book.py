@@ -8,7 +8,6 @@ import pytest
 from agents_helpers import HELLO
 from hypothesis import given
 from hypothesis import strategies as st
-from stand_in import StandIn
 
 from moot.agents.models import Usage, ask
 from moot.agents.models.book import Book
@@ -16,6 +15,7 @@ from moot.agents.models.entries import ModelEntry, Price
 from moot.agents.models.prices import Prices
 from moot.clock import SystemClock
 from moot.core.model_errors import ModelNotConfigured
+from stand_in import StandIn
 
 
 def book(**entries: ModelEntry) -> Book:

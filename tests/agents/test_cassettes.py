@@ -9,7 +9,6 @@ import pytest
 from agents_helpers import HELLO, KEY, REAL
 from hypothesis import given
 from hypothesis import strategies as st
-from stand_in import Reply, StandIn
 
 from moot.agents.models import (
     Answer,
@@ -26,6 +25,7 @@ from moot.agents.models.book import Ways
 from moot.agents.models.cassettes import Cassette, differences, key_of
 from moot.agents.models.protocol import pieces_of
 from moot.core.model_errors import ModelNotConfigured, ModelNotRecorded
+from stand_in import Reply, StandIn
 
 
 def ways(file: Path, mode: Any) -> Ways:

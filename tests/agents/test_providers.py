@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from agents_helpers import HELLO, KEY, REAL
-from stand_in import Reply, StandIn
 
 from moot.agents.models import (
     Begun,
@@ -36,6 +35,7 @@ from moot.core.model_errors import (
     ModelRateLimited,
     ModelUnavailable,
 )
+from stand_in import Reply, StandIn
 
 VOTE = ResponseFormat(
     schema={

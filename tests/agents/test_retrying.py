@@ -8,7 +8,6 @@ import pytest
 from agents_helpers import HELLO, REAL, Waits
 from hypothesis import given
 from hypothesis import strategies as st
-from stand_in import Reply, StandIn
 
 from moot.agents.models import ModelRequest, Piece, Restarted, Stop, Text, ask, folded
 from moot.agents.models.entries import Fail
@@ -23,6 +22,7 @@ from moot.core.model_errors import (
     ModelTimeout,
     ModelUnavailable,
 )
+from stand_in import Reply, StandIn
 
 PASSING = [ModelRateLimited, ModelUnavailable, ModelDisconnected, ModelTimeout]
 

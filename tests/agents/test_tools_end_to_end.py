@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 from http_shop import Shop
-from stand_in import Reply, StandIn
 
 from moot.agents.manifest import Agent
 from moot.api.server import build
@@ -21,6 +20,7 @@ from moot.core.events import decode
 from moot.core.run import Run
 from moot.core.starting import StartRun
 from moot.store.sqlite import SqliteStore
+from stand_in import Reply, StandIn
 
 TENANT = "default"
 

@@ -11,7 +11,8 @@ from moot.core.commands import Wake
 from moot.core.errors import MootError
 from moot.core.floor import step
 from moot.core.participating import WakeEnded
-from moot.core.participation import Bounds, Floor
+from moot.core.participation import Floor
+from moot.core.policy import Bounds
 
 MEMBERS = ("host:ada", "host:bo", "host:cy", "host:mo")
 MODES = ("declared", "round-robin", "addressed", "raise-hand", "moderated", "small", "large")
@@ -62,7 +63,7 @@ def talk_on(world: World, life: Life, most: int = 500) -> int:
             "synthesise": {"decision": "We ship."},
             "vote": {"vote": "yes"},
         }
-        spoken = task in ("speak", "synthesise")
+        spoken = task in ("speak", "synthesise", "summarise")
         end(world, life, "spoke" if spoken else "answered", answer=answers.get(task))
     raise AssertionError("it never comes to rest")
 
@@ -295,6 +296,8 @@ policies = st.fixed_dictionaries(
         "interject": st.sampled_from(["queue", "interrupt", "note"]),
         "vote": st.booleans(),
         "close": st.sampled_from(["person", "moderator"]),
+        "window": st.integers(2, 4),
+        "summarise": st.sampled_from([*MEMBERS, "host:nobody"]),
         "limits": st.fixed_dictionaries(
             {},
             optional={
@@ -381,8 +384,9 @@ def bounds_hold(life: Life) -> None:
         elif event.type == "moot.participation.continued":
             calls = streak = 0
         elif event.type == "conversation.exchanged":
-            role = said["turn"]["role"]
-            streak = 0 if role == "user" else streak + (role == "agent")
+            role, meta = said["turn"]["role"], said["turn"].get("meta", {})
+            counts = role == "agent" and "summary" not in meta
+            streak = 0 if role == "user" else streak + counts
 
 
 @settings(max_examples=60, deadline=None)

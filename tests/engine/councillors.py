@@ -6,12 +6,13 @@ from typing import Any
 
 from hosting import TENANT, Place, begun, chain, node
 
-from moot.agents.invoke import Invoker
+from moot.agents.desk import Assignment
+from moot.agents.invoke import Found, Invoker
 from moot.agents.manifest import Agent
 from moot.agents.models.book import Book, Chosen, Ways
 from moot.agents.models.entries import ModelEntry
 from moot.agents.models.protocol import ModelRequest, Piece, Stop, ToolCall
-from moot.agents.tools import Toolbox, Usable
+from moot.agents.tools import Errand, Toolbox, Usable
 from moot.core.participation import Floor
 from moot.core.pending import pending
 from moot.engine.host import Host
@@ -27,8 +28,8 @@ class Counted:
 
     def __init__(self, chosen: Chosen, council: "Council") -> None:
         self._chosen, self._council = chosen, council
-        self.reference, self.provider, self.cost = (
-            chosen.reference, chosen.provider, chosen.cost,
+        self.reference, self.provider, self.cost, self.completed = (
+            chosen.reference, chosen.provider, chosen.cost, chosen.completed,
         )  # fmt: skip
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
@@ -59,14 +60,16 @@ class Council(Book):
     def choose(self, *given: Any, **more: Any) -> Any:
         return Counted(super().choose(*given, **more), self)
 
-    async def find(self, tenant: str, name: str) -> Agent | None:
-        return Agent(name=name, tools=["dig"]) if name in MEMBERS else None
+    async def find(self, asked: Assignment) -> Found | None:
+        name = asked.agent.removeprefix("host:")
+        agent = Agent(name=name, tools=["dig"])
+        return Found(agent=agent, version=agent.version) if name in MEMBERS else None
 
-    def for_agent(self, agent: Agent) -> Toolbox:
+    async def for_agent(self, agent: Agent) -> Toolbox:
         dig = Usable(name="dig", call=self._dig, dangerous=True)
         return Toolbox({"dig": dig} if self.digs else {})
 
-    async def _dig(self, arguments: dict[str, Any], name: str) -> dict[str, int]:
+    async def _dig(self, arguments: dict[str, Any], errand: Errand) -> dict[str, int]:
         self.dug += 1
         return {"found": self.dug}
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from golden import LOGS, beside, folded, pretty, read_log, shown
 from replay_agents import agents, models, refusals
-from replay_councils import interrupted, led
+from replay_councils import interrupted, led, summed_up
 from replay_peers import elsewhere
 from replay_scenes import branches, caps, channels, effects, families, late, memories, pauses
 from replay_staff import deployed, staff
@@ -31,7 +31,7 @@ SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
     branches, channels, families, pauses, effects, caps, late, approvals, questions, council,
     gathering, by_itself, waiting_child, paused_wait, supervisor, branched, elsewhere,
     agents, models, refusals,
-    memories, staff, deployed, led, interrupted, voted,
+    memories, staff, deployed, led, interrupted, voted, summed_up,
 )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from replay_story import ADA, TENANT, Story, chain, node
 
 from moot.agents.desk import Assignment, Desk, Done, Usage
-from moot.core.agency import DONE, INVOKED
+from moot.core.agency import DONE, INVOKED, RETRIED
 from moot.core.participation import Floor
 
 MEMBERS = ("ada", "bo", "mo")
@@ -31,6 +31,8 @@ class Members:
                 await self.slow[name].wait()
             return {"text": f"{name} has thought."}
 
+        if way == "again":
+            desk.tell(RETRIED, {**told, "attempt": 1, "of": 4})
         said = await desk.effect(f"model:{name}", call)
         dug = await desk.agreed(name, "dig", {"deep": True}) if way == "dig" else None
         usage = Usage(calls=1, input_tokens=12, output_tokens=7, model="script")
@@ -42,7 +44,7 @@ class Members:
             "synthesise": {"decision": "We ship."},
             "vote": {"vote": "no" if name == "host:bo" else "yes", "reason": "It is early."},
         }
-        spoken = assignment.task in ("speak", "synthesise")
+        spoken = assignment.task in ("speak", "synthesise", "summarise")
         return Done(
             outcome="spoke" if spoken else "answered",
             content=f"{said['text']} {'' if dug is None else dug}".strip() if spoken else None,
@@ -71,6 +73,17 @@ async def led(story: Story) -> None:
         "blind": True,
     }  # fmt: skip
     run_id, _ = await _convened(story, policy)
+    await story.wait(run_id)
+
+
+async def summed_up(story: Story) -> None:
+    """More is said than anybody is told: the moderator sums it up. One model is asked again."""
+    policy = {
+        "rounds": 4, "moderator": "host:mo", "close": "moderator", "window": 2,
+        "summarise": "host:mo",
+    }  # fmt: skip
+    run_id, members = await _convened(story, policy)
+    members.ways["host:bo"] = "again"
     await story.wait(run_id)
 
 

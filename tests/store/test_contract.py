@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 from store_samples import (
     append,
     batch,
@@ -248,6 +249,22 @@ async def test_the_newest_record_of_an_effect_is_the_one_found(store: Store) -> 
     assert await store.effect("acme", "i") == effect("i", 3, finished=True)
     await store.commit(batch(effects=[effect("i", 4)]))
     assert await store.effect("acme", "i") == effect("i", 4)
+
+
+async def test_what_effects_use_up_is_added_up_by_tenant_and_day(store: Store) -> None:
+    used = [
+        replace(effect("a", 1, finished=True), day=7, tokens=100, money=5),
+        replace(effect("b", 2, finished=True), day=7, tokens=20),
+        replace(effect("c", 3, finished=True), day=8, tokens=3),
+        replace(effect("a", 1, finished=True), tenant="evil", day=7, tokens=1000),
+        effect("d", 4),
+    ]
+    await store.commit(batch(effects=used))
+    await store.commit(batch(effects=used[:1]))
+    assert await store.spent("acme", 7) == (120, 5)
+    assert await store.spent("acme", 8) == (3, 0)
+    assert await store.spent("acme", 9) == (0, 0)
+    assert await store.effect("acme", "a") == used[0]
 
 
 async def test_start_and_end_of_an_effect_may_share_a_batch(store: Store) -> None:

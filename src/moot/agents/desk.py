@@ -5,7 +5,8 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from moot.core.participation import Policy, Task
+from moot.core.participation import Task
+from moot.core.policy import Policy
 from moot.core.trace import Trace
 from moot.core.turn_inputs import TurnInputs
 
@@ -22,6 +23,8 @@ class Heard(Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: Literal["user", "agent", "system"]
     content: Any
     to: str | None = None
+    #: the turns that this one sums up, from and to, and stands in the place of
+    of: tuple[int, int] | None = None
 
 
 class Assignment(Struct, frozen=True, kw_only=True):
@@ -55,6 +58,9 @@ class Assignment(Struct, frozen=True, kw_only=True):
     proposal: str | None = None
     #: model calls that are left before a limit is reached
     calls_left: int = 8
+    #: tokens and money that are left; None where there is no bound
+    tokens_left: int | None = None
+    money_left: float | None = None
     #: run options that concern agents: other models, other thresholds
     configurable: dict[str, Any] = {}
     #: of a piece of work: what to do, what others have to say to it, the form of the answer
@@ -143,6 +149,9 @@ class Desk(Protocol):
     async def noted(self, type_: str, payload: dict[str, Any]) -> None:
         """That the work begins, which prompt there is, that the work is done."""
 
+    def tell(self, type_: str, payload: dict[str, Any]) -> None:
+        """A fact that people are to see at once, and on which nothing relies."""
+
     def thinking(self) -> Thought: ...
 
     async def tool_called(self, tool: str, arguments: Any, transport: str) -> ToolCall: ...
@@ -155,6 +164,9 @@ class Desk(Protocol):
 
     async def say(self, delta: str) -> None:
         """Words as they come."""
+
+    def take_back(self) -> None:
+        """What was said so far is void: the call broke and is made again, or a tool comes first."""
 
     async def said(self, finish: str, model: str) -> None:
         """No more words come."""

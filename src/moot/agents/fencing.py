@@ -5,35 +5,86 @@ template, is kept readable but can no longer be taken for the real thing, and is
 """
 
 import re
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-#: marks that do not show or turn the reading order around
+from moot.agents.lookalikes import skeleton
+
+#: marks that do not show or turn the reading order around; those that join letters of other
+#: scripts and parts of emoji are ordinary there, and beside plain letters they are not
 _UNSEEN = re.compile(
-    "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f]"
+    "[\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064"
+    "\u2066-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "|(?<=[ -~\n])[\u200c\u200d]+|[\u200c\u200d]+(?=[ -~\n])|^[\u200c\u200d]+|[\u200c\u200d]+$"
 )
 #: ends of lines that are not written as such
 _BREAKS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f]")
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f]")
 
-#: words that host, chat templates and tools put in angle or square brackets
-_WORDS = (
-    "system|assistant|user|human|developer|tool|function|instructions?|admin|moderator|host|moot"
-    "|im_start|im_end|endoftext|eot_id|start_header_id|end_header_id|begin_of_text|inst|sys"
-    "|s|antml|invoke|tool_use|tool_result|tool_call|function_call|turn|message|control|thinking"
-    "|data"
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split(" "))
+
+
+#: words that chat templates and tools put in brackets, and nobody else does
+_STRONG = _words(
+    "system assistant developer im_start im_end im_sep endoftext eot_id eom_id start_header_id"
+    " end_header_id begin_of_text end_of_text fim_prefix antml invoke tool_use tool_result"
+    " tool_call tool_response function_call function_results function_calls start_of_turn"
+    " end_of_turn"
 )
-_ANGLE = re.compile(rf"<(?=\s*[/|!?]?\s*(?:{_WORDS})\b)", re.IGNORECASE)
-_SQUARE = re.compile(rf"\[(?=\s*/?\s*(?:{_WORDS})\s*[\]:])", re.IGNORECASE)
-_DOUBLE = re.compile(r"<<(?=\s*/?\s*SYS)", re.IGNORECASE)
-_FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})", re.MULTILINE)
+#: words that are ordinary after a letter, as in ``List<Message>``
+_WEAK = _words(
+    "user human tool function instruction instructions admin moderator host moot inst sys turn"
+    " message control thinking data speaker"
+)
+_ANGLE = re.compile(r"[<\uff1c\ufe64](\s*[/|!?]?\s*)([^\s<>|/=:\"']{1,40})")
+_SQUARE = re.compile(r"[\[\uff3b](\s*/?\s*)([^\[\]:/\n]{1,40}?)(\s*(?:\](?!\()|:))")
+_COMMENT = re.compile(r"[<\uff1c]!--")
+
+_SPACE = r"[^\S\n]*"
+_COLONS = ":\uff1a\ufe55\ua789\u2236\ufe13"
+_MARKS = rf"(?:[\[({{<*_#>~`|\"'\u2022\u2013\u2014-]{_SPACE}){{0,8}}"
+_ENDS = rf"(?:{_SPACE}[\])}}>*_~`|\"'])*"
+_NAME = rf"[^\s{_COLONS}\[\](){{}}<>*#~`|\"'\u2022-][^{_COLONS}\n\[\](){{}}<>*`|\"]{{0,60}}?"
+_CLOCK = rf"(?:[\[(]?\d{{1,2}}:\d{{2}}(?::\d{{2}})?[\])]?{_SPACE}(?:[-\u2013\u2014|]{_SPACE})?)?"
 _SPEAKER = re.compile(
-    r"^(\s*)([\[(<{*_#>-]{0,4}\s*)([^\s:\[\](){}<>*][^:\n\[\](){}<>*]{0,40}?)(\s*[\])>}*_]{0,4})(\s*:)",
+    rf"^({_SPACE}{_CLOCK}{_MARKS})({_NAME})({_ENDS}(?:{_SPACE}\([^()\n]{{0,40}}\))?{_ENDS}{_SPACE})"
+    rf"[{_COLONS}]",
     re.MULTILINE,
 )
+_HEADING = re.compile(
+    rf"^({_SPACE}(?:#{{1,6}}|\*\*|__|==+|--+){_SPACE})({_NAME})({_SPACE}[#*_=-]*{_SPACE})$",
+    re.MULTILINE,
+)
+#: words of JSON that would speak for somebody
+_FORM = re.compile(r"\{\s*\"(?:speaker|role|tool_call_id|tool_calls|function_call)\"\s*:")
 
 LONGEST = 16_000
+MOST_KEPT = 2000
+
+RESERVED = frozenset(
+    map(
+        skeleton,
+        _words(
+            "system assistant user human developer tool host moderator moot admin"
+            " administrator function operator owner"
+        ),
+    )
+)
+#: what may stand behind one of those
+_TITLES = frozenset(
+    map(
+        skeleton,
+        _words(
+            "message messages prompt note notice instruction instructions override reminder"
+            " turn result response output update policy"
+        ),
+    )
+)
+_THE = skeleton("the")
 
 
 def words(content: Any) -> str:
@@ -42,46 +93,118 @@ def words(content: Any) -> str:
 
 
 def fenced(content: Any, names: tuple[str, ...] = ()) -> tuple[str, list[str]]:
-    """The text a model may read, and what in it had to be made harmless.
+    """The text a model may read, and what in it had to be made harmless. Ordinary text stays as it
+    is, and what was fenced stays so when it is fenced again.
 
     ``names``: who could be imitated, besides the words every host has.
     """
     text = words(content)
-    flags: list[str] = []
+    safe, flags = (_kept if len(text) <= MOST_KEPT else _made)(text, names)
+    return safe, list(flags)
 
-    def note(flag: str, changed: str) -> str:
-        nonlocal text
-        if changed != text and flag not in flags:
-            flags.append(flag)
-        return changed
 
+def _made(text: str, names: tuple[str, ...]) -> tuple[str, list[str]]:
+    known = frozenset(filter(None, map(_word, names)))
     text = _BREAKS.sub("\n", text)
-    text = note("hidden-characters", _CONTROLS.sub("", _UNSEEN.sub("", text)))
-    text = note("markup", _DOUBLE.sub("\u2039\u2039", text))
-    text = note("markup", _ANGLE.sub("\u2039", text))
-    text = note("markup", _SQUARE.sub("⁅", text))
-    text = note("speaker-tag", _SPEAKER.sub(lambda found: _tag(found, names), text))
-    if len(text) > LONGEST:
-        text = f"{text[:LONGEST]} … (cut: {len(text) - LONGEST} more characters)"
-    return text, flags
+    flags: list[str] = []
+    for flag, change in (
+        ("hidden-characters", _plain),
+        ("markup", _markup),
+        ("speaker-tag", _speakers),
+    ):
+        changed = change(text, known)
+        if changed != text:
+            flags.append(flag)
+        text = changed
+    if _FORM.search(text):
+        flags.append("form")
+    return _cut(text), flags
 
 
-RESERVED = frozenset(
-    {"system", "assistant", "user", "human", "developer", "tool", "host", "moderator", "moot",
-     "admin", "administrator", "function"}
-)  # fmt: skip
+#: the same turn is told to many: what came of it is kept if it is short
+_kept = lru_cache(maxsize=4096)(_made)
 
 
-def _tag(found: re.Match[str], names: tuple[str, ...]) -> str:
+def _plain(text: str, known: frozenset[str]) -> str:
+    return _UNSEEN.sub("", _CONTROLS.sub("", text))
+
+
+def _cut(text: str) -> str:
+    if len(text) <= LONGEST:
+        return text
+    kept = LONGEST - 50
+    return f"{text[:kept]} … (cut: {len(text) - kept} more characters)"
+
+
+def _markup(text: str, known: frozenset[str]) -> str:
+    if "<" in text or "\uff1c" in text or "\ufe64" in text:
+        text = _COMMENT.sub("\u2039!--", text)
+        text = _ANGLE.sub(lambda found: _bracket(found, known), text)
+    if "[" in text or "\uff3b" in text:
+        text = _SQUARE.sub(_tagged, text)
+    return text
+
+
+def _bracket(found: re.Match[str], known: frozenset[str]) -> str:
+    between, word = found.groups()
+    text, place = found.string, found.start()
+    after = text[found.end() : found.end() + 1]
+    first = re.split(r"[^\w]", word, maxsplit=1)[0]
+    shape = {first.casefold(), first.casefold().partition("-")[0], skeleton(first)}
+    closed = ">" in text[found.end() : found.end() + 200].partition("\n")[0]
+    joined = place > 0 and (text[place - 1].isalnum() or text[place - 1] == "_")
+    joined = joined and "/" not in between  # what ends a mark ends it after a letter as well
+    spaced = between.strip() == "" and between != ""
+    if first.casefold() == "s":
+        guilty = after == ">"
+    elif shape & _SKELETONS_STRONG or (between.strip() == "|" and closed):
+        guilty = not spaced or closed
+    else:
+        guilty = not joined and (not spaced or closed) and bool(shape & (_SKELETONS_WEAK | known))
+    return f"\u2039{found.group()[1:]}" if guilty else found.group()
+
+
+def _tagged(found: re.Match[str]) -> str:
+    first = found.group(2).strip().casefold()
+    if {first, skeleton(first)} & (_SKELETONS_STRONG | _SKELETONS_WEAK):
+        return f"\u2045{found.group()[1:]}"
+    return found.group()
+
+
+def _speakers(text: str, known: frozenset[str]) -> str:
     """A line that begins like a turn of somebody else is shown as a quotation."""
-    blank, mark, name, close, colon = found.groups()
-    if not _imitates(name, names):
-        return found.group()
-    return f"{blank}(quoting) {mark}{name}{close}{colon.replace(':', ' -')}"
+
+    def colon(found: re.Match[str]) -> str:
+        marks, name, ends = found.groups()
+        if not _imitates(name, known):
+            return found.group()
+        return f"(quoting) {marks}{name}{ends.rstrip()} -"
+
+    def heading(found: re.Match[str]) -> str:
+        return f"(quoting) {found.group()}" if _imitates(found.group(2), known) else found.group()
+
+    return _HEADING.sub(heading, _SPEAKER.sub(colon, text))
 
 
-def _imitates(name: str, names: tuple[str, ...]) -> bool:
-    word = re.sub(r"[^\w]+", " ", name).strip().casefold()
-    first = word.split(" ", 1)[0] if word else ""
-    known = {each.casefold() for each in names}
-    return word in RESERVED or first in RESERVED or word in known
+def _imitates(name: str, known: frozenset[str]) -> bool:
+    word = _word(name)
+    if word in known:
+        return True
+    first, *titles = word.removeprefix(f"{_THE} ").split(" ")
+    return (first in RESERVED or first in known) and all(title in _TITLES for title in titles)
+
+
+def _word(name: str) -> str:
+    return skeleton(re.sub(r"[\W_]+", " ", name).strip())
+
+
+_SKELETONS_STRONG = _STRONG | frozenset(map(skeleton, _STRONG))
+_SKELETONS_WEAK = _WEAK | frozenset(map(skeleton, _WEAK))
+
+_UNFIT = re.compile(r"[\s<>\[\]{}|`\"\\:\uff1a#*_~]+")
+
+
+def label(text: Any, longest: int = 60) -> str:
+    """A name or a role, fit to stand in a sentence of the host: one line without any marks."""
+    plain = _UNSEEN.sub("", _CONTROLS.sub("", _BREAKS.sub(" ", str(text))))
+    return _UNFIT.sub(" ", plain).strip()[:longest].strip()

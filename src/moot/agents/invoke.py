@@ -12,16 +12,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.agents import working
-from moot.agents.desk import Assignment, Desk, Done, Usage
+from moot.agents.desk import Assignment, Desk, Done
 from moot.agents.fencing import words
 from moot.agents.listening import Ear
 from moot.agents.manifest import Agent
 from moot.agents.models.book import Book, Chosen
 from moot.agents.models.cassettes import key_of
 from moot.agents.models.protocol import Answer, Message, ModelRequest, structured
+from moot.agents.models.retrying import Attempt
 from moot.agents.prompting import PASS, Prompt, prompt_of, told
+from moot.agents.spending import Spending
 from moot.agents.tools import Toolbox
-from moot.core.agency import DONE, INVOKED, RESOLVED
+from moot.core.agency import DONE, INVOKED, RESOLVED, RETRIED
 from moot.core.escalations import DecisionRejected, threshold_of
 from moot.core.model_errors import ModelAnswerInvalid, ModelError
 from moot.core.participation import SPOKEN
@@ -72,9 +74,9 @@ class _Work:
         agent, others = found.agent, assignment.configurable.get("models")
         models = others if isinstance(others, dict) else {}
         reference = models.get(agent.name) or models.get(agent.agent_id) or agent.model
-        self._model: Chosen = book.choose(str(reference))
-        self._usage = Usage(model=self._model.reference.text)
-        self._began = desk.now()
+        self._book, self._reference = book, str(reference)
+        self._model: Chosen = book.choose(self._reference)
+        self._spending = Spending(assignment, self._model, desk.now)
         self._threshold = threshold_of(assignment.configurable, agent.confidence)
         self._memory = agent.memory if assignment.task == "work" else "none"
 
@@ -108,15 +110,15 @@ class _Work:
 
     async def _answered(self, prompt: Prompt) -> Done:
         messages = list(prompt.messages)
-        most = min(self._agent.tool_rounds + 1, self._assignment.calls_left)
-        for number in range(1, most + 1):
-            last = number == most
+        for number in range(self._agent.tool_rounds + 1):
+            last = number == self._agent.tool_rounds or self._spending.calls_left <= 1
             answer = await self._ask(prompt, messages, without_tools=last)
             if answer.finish == "refusal":
                 return self._refused()
             if not answer.tool_calls or last:
-                spare = self._assignment.calls_left - number
-                return await self._said(prompt, messages, answer, spare)
+                return await self._said(prompt, messages, answer)
+            self._spending.refuse_over_budget()
+            self._desk.take_back()  # what is said before a tool is used is not the turn
             messages.append(
                 Message(role="assistant", content=answer.text, tool_calls=answer.tool_calls)
             )
@@ -138,42 +140,41 @@ class _Work:
         ear = Ear(self._desk, aloud=prompt.format is None)
 
         async def call(_: str) -> Any:
-            return msgspec.to_builtins(await ear.listen(self._model, request))
+            most = self._spending.calls_left
+            model = self._book.choose(self._reference, self._tried, most=most)
+            return self._spending.receipt(await ear.listen(model, request))
 
         key = key_of(self._model.provider, self._model.completed(request))
-        self._usage.calls += 1
+        first, self._spending.attempts = self._spending.calls == 0, 0
         try:
             found = await self._desk.effect(f"model:{self._agent.name}", call, key=key)
         except ModelError:
+            self._spending.count_failure()
             await ear.cut_off()
             raise
         answer = msgspec.convert(found, Answer)
-        await ear.heard(answer, always=self._usage.calls == 1)
-        self._count(answer)
+        await ear.heard(answer, always=first)
+        self._spending.count(answer)
         return answer
 
-    def _count(self, answer: Answer) -> None:
-        usage = answer.usage
-        if usage is None:
+    def _tried(self, attempt: Attempt) -> None:
+        """Calls are made again in the open: what failed, and when it is tried once more."""
+        self._spending.attempts = attempt.number
+        if attempt.wait_s is None:
             return
-        self._usage.input_tokens += usage.input_tokens
-        self._usage.output_tokens += usage.output_tokens
-        cost = self._model.cost(usage)
-        if cost is not None:
-            self._usage.cost = float(cost.amount) + (self._usage.cost or 0.0)
-            self._usage.price = {
-                "pattern": cost.pattern,
-                "currency": cost.currency,
-                **msgspec.to_builtins(cost.price),
-            }
-
-    def _spent(self) -> Usage:
-        self._usage.milliseconds = max(0, self._desk.now() - self._began)
-        return self._usage
+        payload = {
+            **self._names(),
+            "model": self._model.reference.text,
+            "attempt": attempt.number,
+            "of": attempt.of,
+            "error": {"code": attempt.code, "message": attempt.message},
+            "waitMs": round(attempt.wait_s * 1000),
+        }
+        self._desk.tell(RETRIED, payload)
 
     def _failure(self, error: ModelError) -> Done:
         details = {"code": error.code, "message": error.message, "retryable": error.passing}
-        return Done(outcome="failed", error=details, usage=self._spent())
+        return Done(outcome="failed", error=details, usage=self._spending.total())
 
     def _refused(self) -> Done:
         """Refusals are said to be refusals; nothing is put in their place."""
@@ -184,36 +185,32 @@ class _Work:
                 "message": "The model declined to answer.",
                 "retryable": False,
             },
-            usage=self._spent(),
+            usage=self._spending.total(),
         )
 
-    async def _said(
-        self, prompt: Prompt, messages: list[Message], answer: Answer, spare: int
-    ) -> Done:
+    async def _said(self, prompt: Prompt, messages: list[Message], answer: Answer) -> Done:
         task, text = self._assignment.task, answer.text.strip()
         outcome: Literal["spoke", "answered"] = "spoke" if task in SPOKEN else "answered"
         value, content = None, None
         if prompt.format is not None:
-            value = await self._form(prompt, messages, answer, spare)
+            value = await self._form(prompt, messages, answer)
             content = told(self._assignment, value) if task in SPOKEN else None
         elif task == "work":
             content = text
         elif not text or text.strip("[]. ").upper() == PASS:
-            return Done(outcome="passed", usage=self._spent())
+            return Done(outcome="passed", usage=self._spending.total())
         else:
             content = text
         return Done(
             outcome=outcome,
             content=content,
             answer=value,
-            usage=self._spent(),
-            meta=self._meta(answer),
+            usage=self._spending.total(),
+            meta=self._spending.meta(answer),
             agent=self._speaker(),
         )
 
-    async def _form(
-        self, prompt: Prompt, messages: list[Message], answer: Answer, spare: int
-    ) -> Any:
+    async def _form(self, prompt: Prompt, messages: list[Message], answer: Answer) -> Any:
         """The form that was asked for. One that is not filled in right is sent back once."""
         request = ModelRequest(
             model=answer.model, messages=prompt.messages, response_format=prompt.format
@@ -221,7 +218,7 @@ class _Work:
         try:
             return structured(request, answer)
         except ModelAnswerInvalid as problem:
-            if spare < 1:
+            if self._spending.calls_left < 1:
                 raise
             again = [
                 *messages,
@@ -266,22 +263,6 @@ class _Work:
         if sure >= self._threshold and decision["kind"] != "ask-user":
             decision["confidence"] = sure
         return replace(found, answer=decision, confidence=sure, threshold=self._threshold)
-
-    def _meta(self, answer: Answer) -> dict[str, Any]:
-        usage = self._spent()
-        meta: dict[str, Any] = {
-            "model": usage.model,
-            "inputTokens": usage.input_tokens,
-            "outputTokens": usage.output_tokens,
-            "milliseconds": usage.milliseconds,
-        }
-        if usage.cost is not None:
-            meta["cost"] = usage.cost
-        if answer.finish == "length":
-            meta["truncated"] = True
-        if self._model.provider == "demo":
-            meta["demo"] = True
-        return meta
 
     def _speaker(self) -> dict[str, Any]:
         model = {"provider": self._model.provider, "model": self._model.reference.model}

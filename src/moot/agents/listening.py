@@ -40,7 +40,7 @@ class Ear:
             case Text() if self._aloud:
                 await self._desk.say(piece.text)
             case Restarted() if self._aloud:
-                await self._desk.say("\n")
+                self._desk.take_back()
 
     async def _think(self, text: str) -> None:
         if self._thought is None:

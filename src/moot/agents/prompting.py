@@ -4,12 +4,14 @@ Pure. Its own turns are its own; everybody else's reach the model as the words o
 their name, made harmless first.
 """
 
+import json
 from typing import Any
 
 from msgspec import Struct
 
+from moot.agents.cast import Cast
 from moot.agents.desk import Assignment, Heard
-from moot.agents.fencing import fenced, words
+from moot.agents.fencing import fenced, label, words
 from moot.agents.manifest import Agent
 from moot.agents.models.protocol import Context, Message, ResponseFormat, Said
 
@@ -27,31 +29,28 @@ class Prompt(Struct, frozen=True):
     flagged: dict[int, list[str]]
 
 
-def called(assignment: Assignment, name: str) -> str:
-    """How people call somebody who takes part."""
-    if name in ("user", "system"):
-        return {"user": "the user", "system": "the host"}[name]
-    profile = assignment.members.get(name, {})
-    return str(profile.get("name") or name.rpartition(":")[2])
-
-
 def prompt_of(agent: Agent, assignment: Assignment) -> Prompt:
     """What a member of a conversation is told."""
     flagged: dict[int, list[str]] = {}
-    names = tuple(called(assignment, name) for name in assignment.members)
-    messages = [Message(role="system", content=_who_you_are(agent, assignment))]
-    messages += [_turn(heard, assignment, names, flagged) for heard in assignment.transcript]
-    messages.append(Message(role="user", name="host", content=_wanted(assignment)))
-    return Prompt(tuple(messages), _format(assignment), _context(agent, assignment), flagged)
+    cast = Cast(assignment.members)
+    for heard in assignment.transcript:
+        cast.called(heard.speaker)  # everybody has a name before anybody is quoted
+    messages = [Message(role="system", content=_who_you_are(agent, assignment, cast))]
+    if assignment.hidden:
+        there = f"{assignment.hidden} earlier turns of this conversation are not shown."
+        messages.append(Message(role="user", name="host", content=there))
+    messages += [_turn(heard, assignment, cast, flagged) for heard in assignment.transcript]
+    messages.append(Message(role="user", name="host", content=_wanted(assignment, cast)))
+    return Prompt(tuple(messages), _format(assignment), _context(agent, assignment, cast), flagged)
 
 
-def _who_you_are(agent: Agent, assignment: Assignment) -> str:
-    lines = [f"You are {agent.called}" + (f", {agent.role}." if agent.role else ".")]
+def _who_you_are(agent: Agent, assignment: Assignment, cast: Cast) -> str:
+    role = label(agent.role, 120)
+    own = cast.called(assignment.agent)
+    lines = [f"You are {own}" + (f", {role}." if role else ".")]
     if agent.prompt:
         lines.append(agent.prompt)
-    others = [
-        _introduced(assignment, name) for name in assignment.members if name != assignment.agent
-    ]
+    others = [_introduced(cast, name) for name in assignment.members if name != assignment.agent]
     if others:
         lines.append(f"You are in a conversation with {', '.join(others)}, and with people.")
     lines += [
@@ -64,30 +63,37 @@ def _who_you_are(agent: Agent, assignment: Assignment) -> str:
     return "\n\n".join(lines)
 
 
-def _introduced(assignment: Assignment, name: str) -> str:
-    role = assignment.members[name].get("role")
-    return called(assignment, name) + (f" ({role})" if role else "")
+def _introduced(cast: Cast, name: str) -> str:
+    role = cast.role(name)
+    return cast.called(name) + (f" ({role})" if role else "")
 
 
 def _turn(
-    heard: Heard, assignment: Assignment, names: tuple[str, ...], flagged: dict[int, list[str]]
+    heard: Heard, assignment: Assignment, cast: Cast, flagged: dict[int, list[str]]
 ) -> Message:
     if heard.speaker == assignment.agent:
-        return Message(role="assistant", content=words(heard.content))
-    text, flags = fenced(heard.content, names)
+        return Message(role="assistant", content=_summed_up(heard, words(heard.content)))
+    text, flags = fenced(heard.content, cast.names)
     if flags:
         flagged[heard.index] = flags
     if heard.to is not None:
-        text = f"(to {called(assignment, heard.to)}) {text}"
-    return Message(role="user", name=called(assignment, heard.speaker), content=text)
+        text = f"(to {cast.called(heard.to)}) {text}"
+    text = _summed_up(heard, text)
+    return Message(role="user", name=cast.called(heard.speaker), content=text)
 
 
-def _wanted(assignment: Assignment) -> str:
+def _summed_up(heard: Heard, text: str) -> str:
+    return (
+        text if heard.of is None else f"(a summary of turns {heard.of[0]} to {heard.of[1]}) {text}"
+    )
+
+
+def _wanted(assignment: Assignment, cast: Cast) -> str:
     match assignment.task:
         case "speak":
             return (
-                f"It is your turn ({assignment.why or 'you have the floor'}). Add something new or"
-                f" disagree; be brief. If you have nothing to add, answer exactly: {PASS}"
+                f"It is your turn ({label(assignment.why) or 'you have the floor'}). Add something"
+                f" new or disagree; be brief. If you have nothing to add, answer exactly: {PASS}"
             )
         case "hand":
             return "Do you want to speak in this round? Say how urgently, from 1 to 10."
@@ -99,8 +105,13 @@ def _wanted(assignment: Assignment) -> str:
                 "All have spoken. Sum up: what is agreed, who disagrees about what (by name), and"
                 " one decision that follows."
             )
+        case "summarise":
+            return (
+                "Sum up what was said so far, for those who will not read it: who said what, by"
+                " name, what is agreed, and what is open. Leave nothing important out, add nothing."
+            )
         case "vote":
-            proposal, _ = fenced(assignment.proposal or "")
+            proposal = json.dumps(fenced(assignment.proposal or "", cast.names)[0])
             return f"This is put to the vote: {proposal}\nVote yes, no or abstain, and say why."
         case _:
             raise AssertionError(f"nobody does this in a conversation: {assignment.task}")
@@ -150,12 +161,12 @@ def closed(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _context(agent: Agent, assignment: Assignment) -> Context:
+def _context(agent: Agent, assignment: Assignment, cast: Cast) -> Context:
     spoken = [heard for heard in assignment.transcript if heard.role != "system"]
     others = [heard for heard in spoken if heard.speaker != assignment.agent]
     question = next((words(heard.content) for heard in spoken if heard.role == "user"), "")
     last = others[-1] if others else None
-    purposes: dict[str, Any] = {"synthesise": "synthesis", "vote": "vote"}
+    purposes: dict[str, Any] = {"synthesise": "synthesis", "vote": "vote", "summarise": "synthesis"}
     return Context(
         agent=agent.called,
         role=agent.role,
@@ -163,11 +174,11 @@ def _context(agent: Agent, assignment: Assignment) -> Context:
         conversation_id=assignment.place,
         turn_index=assignment.turn,
         question=question,
-        previous_speaker=None if last is None else called(assignment, last.speaker),
-        addressed=(called(assignment, last.to),) if last is not None and last.to else (),
+        previous_speaker=None if last is None else cast.called(last.speaker),
+        addressed=(cast.called(last.to),) if last is not None and last.to else (),
         heard=tuple(
             Said(
-                name=called(assignment, heard.speaker),
+                name=cast.called(heard.speaker),
                 text=words(heard.content),
                 kind="human" if heard.role == "user" else "agent",
             )

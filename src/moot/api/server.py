@@ -35,6 +35,7 @@ from moot.engine.host import Host
 from moot.engine.nodes import registry
 from moot.engine.nodes.mock_ai import Programs
 from moot.engine.peer_calls import Peer
+from moot.engine.purse import Purse
 from moot.project import Project, book_of, shelf_of
 from moot.store.protocol import Store
 from moot.store.sqlite import SqliteStore
@@ -73,6 +74,9 @@ async def build(
         tree=settings.max_tree_runs,
     )
     host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities, invoker)
+    host.activities.ledger.purse = Purse(
+        store, clock, settings.tenant_tokens_per_day, settings.tenant_money_per_day
+    )
     services = Services(settings, host, store, clock, agents, deployments, programs)
     services.tools, services.book = shelf, book
     fresh = clock.new_secret("").encode()

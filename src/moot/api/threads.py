@@ -22,7 +22,7 @@ from moot.core.errors import (
     RunNotFound,
 )
 from moot.core.events import iso
-from moot.core.participation import Policy
+from moot.core.policy import Policy
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.starting import StartRun
@@ -127,16 +127,19 @@ async def _led(request: Request, asked: Convene, members: list[dict[str, Any]]) 
         money=budget.money or limits.money,
         minutes=budget.minutes or limits.minutes,
     )
-    moderator = asked.moderator or policy.moderator
-    if moderator is not None:
-        moderator = full_name(moderator)
-        if moderator not in names:
-            raise BadRequest(
-                "The moderator must be among the participants.", field="moderator", roster=names
-            )
-    led = replace(policy, limits=limits, moderator=moderator)
+    moderator = _one_of(names, asked.moderator or policy.moderator, "moderator")
+    summarise = _one_of(names, policy.summarise, "summarise")
+    led = replace(policy, limits=limits, moderator=moderator, summarise=summarise)
     profiles = await _profiles(request, names)
     return {"participation": msgspec.to_builtins(led), "profiles": profiles}
+
+
+def _one_of(names: list[str], name: str | None, field: str) -> str | None:
+    if name is None:
+        return None
+    if full_name(name) not in names:
+        raise BadRequest(f"'{field}' must be one of the participants.", field=field, roster=names)
+    return full_name(name)
 
 
 def _convened(run: Run) -> Reply:

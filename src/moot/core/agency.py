@@ -31,6 +31,8 @@ LONGEST_BRIEF = 300
 INVOKED = "agent.invocation.started"
 RESOLVED = "agent.promptResolved"
 DONE = "agent.invocation.completed"
+#: a call of a model failed and is made again
+RETRIED = "moot.model.retried"
 
 #: what else is told of its work with a model
 NOTED = frozenset({"envelope.retry.attempted", "envelope.truncated", INVOKED, RESOLVED, DONE})

@@ -177,6 +177,7 @@ CATALOGUE = (
     EventType("moot.participation.stopped", "nobody is given the floor any more, and why", True),
     EventType("moot.participation.continued", "a person lets the talk go on", True),
     EventType("moot.vote.called", "a person puts a decision to the vote of the members", True),
+    EventType("moot.model.retried", "a call of a model failed and is made again", True),
     EventType("moot.tool.asked", "an agent wants to use a tool that needs a person's word", True),
     EventType("moot.tool.answered", "a person agreed to the use of a tool, or did not", True),
     EventType("moot.turn.held", "a turn of somebody who may not speak now, kept back", True),

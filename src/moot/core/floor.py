@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.core import participation, thread
-from moot.core.participation import Floor, Task
+from moot.core.participation import Floor, Spent, Task
 from moot.core.waiting import Conversation
 
 
@@ -21,6 +21,8 @@ class Give(Struct, frozen=True, omit_defaults=True):
     task: Task
     why: str
     blind: int | None = None
+    #: turns to sum up
+    of: tuple[int, int] | None = None
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -45,7 +47,22 @@ def step(talk: Conversation, at: int) -> Step | None:
     found = _in_phase(talk, floor, at)
     if found is None or found.stop or found.close or not found.wakes:
         return found
+    found = _summary(talk, floor, at) or found
     return _breach(floor, found, at) or found
+
+
+def _summary(talk: Conversation, floor: Floor, at: int) -> Step | None:
+    """Before anybody speaks to whom too much would be hidden, somebody sums it up. Not before all
+    may hear what was said."""
+    name, window = floor.policy.summarise, floor.policy.window
+    blind = floor.policy.blind and floor.round == 1 and floor.phase == "talk"
+    if name is None or name not in floor.members or blind or talk.turns <= 0:
+        return None
+    if talk.turns - floor.summed_up <= 2 * window or thread.is_muted(talk.state, name, at):
+        return None
+    of = (floor.summed_up + 1, talk.turns - window)
+    give = Give(name, "summarise", "more was said than can be told", of=of)
+    return Step(wakes=(give,), round=floor.round, phase=floor.phase)
 
 
 def _in_phase(talk: Conversation, floor: Floor, at: int) -> Step | None:
@@ -96,6 +113,26 @@ def _breach(floor: Floor, wanted: Step, at: int) -> Step | None:
             return Step(stop=name, limit=limit, observed=seen)
     left = min(limits.calls - spent.calls, limits.consecutive - floor.streak)
     return replace(wanted, wakes=wanted.wakes[:left]) if left < len(wanted.wakes) else None
+
+
+class Left(Struct, frozen=True, kw_only=True):
+    """What one member may still use before a limit is reached."""
+
+    calls: int
+    tokens: int
+    money: float | None = None
+
+
+def left(floor: Floor, agent: str) -> Left:
+    """Calls are shared out among those who have the floor at the same time."""
+    limits, spent = floor.policy.limits, floor.spent
+    own = floor.by_agent.get(agent, Spent())
+    share = (limits.calls - spent.calls) // max(1, len(floor.wakes))
+    return Left(
+        calls=max(1, min(share, limits.agent_calls - own.calls)),
+        tokens=max(1, min(limits.tokens - spent.tokens, limits.agent_tokens - own.tokens)),
+        money=None if limits.money is None else max(0.0, limits.money - spent.money),
+    )
 
 
 def _give(

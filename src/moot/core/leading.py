@@ -10,7 +10,7 @@ from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, NotFound, ThreadPaused
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
-from moot.core.participation import Policy
+from moot.core.policy import Policy
 from moot.core.run import Run
 from moot.core.waiting import Conversation
 

@@ -5,6 +5,8 @@ ModelError                      502  model_error
 ├── ModelBadRequest                  model_bad_request (the provider does not take this request)
 ├── ModelAuth                        model_auth (the provider does not take the key)
 ├── ModelAnswerInvalid               model_answer_invalid (it answered, but not what was asked for)
+├── BudgetUsedUp                429  budget_used_up (nothing more is called before a person agrees)
+│   └── DailyBudgetUsedUp            daily_budget_used_up (the tenant's, until midnight)
 ├── ModelNotRecorded                 model_not_recorded (replaying, and nobody asked this before)
 ├── ModelRateLimited            503  model_rate_limited
 ├── ModelUnavailable            503  model_unavailable
@@ -45,6 +47,14 @@ class ModelAuth(ModelError):
 
 class ModelAnswerInvalid(ModelError):
     code = "model_answer_invalid"
+
+
+class BudgetUsedUp(ModelError):
+    code, status = "budget_used_up", 429
+
+
+class DailyBudgetUsedUp(BudgetUsedUp):
+    code = "daily_budget_used_up"
 
 
 class ModelNotRecorded(ModelError):

@@ -15,6 +15,7 @@ from moot.core.errors import Conflict, MootError, ParticipantMuted, ThreadPaused
 from moot.core.events import NewEvent
 from moot.core.floor import Step, step
 from moot.core.flow import Flow, FlowNode
+from moot.core.model_errors import DailyBudgetUsedUp
 from moot.core.participation import NATURAL, SPOKEN, Floor, Wake
 from moot.core.resolving import Answer
 from moot.core.run import Run
@@ -88,6 +89,7 @@ def _decided(run: Run, node_id: str, talk: Conversation, found: Step) -> NewEven
                 "reason": give.why,
                 "turn": talk.turns,
                 **({} if give.blind is None else {"blind": give.blind}),
+                **({} if give.of is None else {"of": list(give.of)}),
             }
             for index, give in enumerate(found.wakes)
         ],
@@ -197,6 +199,8 @@ def _ending(
     for key in ("to", "meta", "agent"):
         if getattr(given, key) is not None:
             said[key] = getattr(given, key)
+    if wake.of is not None:
+        said["meta"] = {**said.get("meta", {}), "summary": {"of": list(wake.of)}}
     who = Speaker(HOST, (wake.agent,))
     answer = Answer(node_id=node.id, value={"turn": said}, who=who, at=given.at)
     try:
@@ -251,6 +255,9 @@ def _without_turn(
     node: FlowNode, talk: Conversation, wake: Wake, given: WakeEnded
 ) -> list[NewEvent]:
     events = [_answered(node, talk, wake, given, given.outcome)]
+    if (given.error or {}).get("code") == DailyBudgetUsedUp.code:
+        payload = {"conversationId": talk.conversation_id, "reason": "budget of the day"}
+        events.append(NewEvent("moot.participation.stopped", payload, node.id, cause=talk.turn_seq))
     excuse = EXCUSES.get(given.outcome)
     if excuse is not None:
         why = str((given.error or {}).get("message", "no reason was given"))[:500]

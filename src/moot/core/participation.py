@@ -4,18 +4,18 @@ Folded from the log like everything else. A wake is a recorded word to a member 
 each ends once, by what the member says, by its silence, or by a person.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from moot.core import mentions, thread
+from moot.core.policy import Policy, read
 
-Mode = Literal["declared", "round-robin", "addressed", "raise-hand", "moderated", "small", "large"]
-Task = Literal["speak", "hand", "choose", "synthesise", "vote"]
+Task = Literal["speak", "hand", "choose", "synthesise", "vote", "summarise"]
 
 #: tasks whose answer is a turn
-SPOKEN = frozenset({"speak", "synthesise"})
+SPOKEN = frozenset({"speak", "synthesise", "summarise"})
 
 #: stops that a person's turn lifts; the others need a word of their own
 LIFTED = frozenset({"consecutive", "pair"})
@@ -27,45 +27,6 @@ MOST_HELD = 32
 
 #: the end of the year 9999
 NEVER = 253_402_300_799_999
-
-Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
-
-
-class Bounds(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Where a led conversation stops by itself. All of them are on."""
-
-    #: agents' turns since a person last spoke
-    consecutive: Annotated[int, Meta(ge=1, le=1000)] = 24
-    #: how often two agents may wake one another since then
-    pair: Annotated[int, Meta(ge=1, le=1000)] = 3
-    #: calls of models, tokens and minutes since it began or was told to go on
-    calls: Count = 200
-    tokens: Count = 200_000
-    minutes: Annotated[int, Meta(ge=1, le=100_000)] = 60
-    #: in the currency of the prices; None where nothing has a price
-    money: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None
-    #: of any one member
-    agent_calls: Count = 100
-    agent_tokens: Count = 100_000
-    #: seconds a member may be silent before it is passed over
-    silence: Annotated[int, Meta(ge=1, le=86_400)] = 120
-
-
-class Policy(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """How the floor is given."""
-
-    mode: Mode = "round-robin"
-    rounds: Annotated[int, Meta(ge=1, le=100)] = 2
-    moderator: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
-    #: in the first round nobody hears the others
-    blind: bool = False
-    #: what a person's turn does to a member that is speaking
-    interject: Literal["queue", "interrupt", "note"] = "queue"
-    #: members are asked for their vote on what the moderator proposes
-    vote: bool = False
-    #: who ends it when all is said
-    close: Literal["person", "moderator"] = "person"
-    limits: Bounds = Bounds()
 
 
 class Member(Struct, omit_defaults=True):
@@ -90,6 +51,8 @@ class Wake(Struct, omit_defaults=True):
     said: dict[str, int] = {}
     #: tool call that has not come back -> where it stands
     calls: dict[str, int] = {}
+    #: the turns that are to be summed up, from and to
+    of: tuple[int, int] | None = None
 
 
 class ToolAsk(Struct, omit_defaults=True):
@@ -103,6 +66,14 @@ class ToolAsk(Struct, omit_defaults=True):
     #: what it is to be given, in brief
     given: str = ""
     allowed: bool | None = None
+
+
+class Summary(Struct, omit_defaults=True):
+    """The newest one: the turn it is, and the turns it is of."""
+
+    turn: int
+    first: int
+    until: int
 
 
 class Spent(Struct, omit_defaults=True):
@@ -145,6 +116,9 @@ class Floor(Struct, omit_defaults=True):
     stopped: str | None = None
     #: the first turn of a blind round
     opened_turn: int = 0
+    #: what the newest summary is, and up to which turn one was asked for
+    summary: Summary | None = None
+    summed_up: int = 0
     #: dangerous tools that members want to use: number -> what, and whether a person agrees
     asks: dict[str, ToolAsk] = {}
     #: turns that were finished while their speaker might not speak: name -> turn
@@ -155,13 +129,6 @@ class Floor(Struct, omit_defaults=True):
         """Those who take part in rounds: not the moderator, unless nobody else is there."""
         moderator = self.policy.moderator
         return [name for name in self.members if name != moderator] or list(self.members)
-
-
-def read(said: Any) -> Policy | None:
-    try:
-        return msgspec.convert(said, Policy)
-    except msgspec.ValidationError:
-        return None
 
 
 def pair(one: str, other: str) -> str:
@@ -202,9 +169,16 @@ def decided(floor: Floor, said: dict[str, Any], sequence: int, at: int) -> None:
         name, task = item["agentId"], item["task"]
         floor.wakes[item["wakeId"]] = Wake(
             agent=name, task=task, turn=item.get("turn", 0), seq=sequence, since=at,
-            due=at + limit, blind=item.get("blind"),
+            due=at + limit, blind=item.get("blind"), of=_span(item.get("of")),
         )  # fmt: skip
-        _settled(floor, name)
+        if task != "summarise":
+            _settled(floor, name)
+
+
+def _span(said: Any) -> tuple[int, int] | None:
+    if not isinstance(said, list) or len(said) != 2 or not all(type(n) is int for n in said):
+        return None
+    return said[0], said[1]
 
 
 def _settled(floor: Floor, name: str) -> None:
@@ -243,8 +217,17 @@ def answered(floor: Floor, said: dict[str, Any]) -> None:
             floor.proposal = str(answer.get("decision") or "") or None
             floor.proposed_in = -1 if outcome == "spoke" else 0  # its turn comes right after this
             floor.phase = "vote" if floor.policy.vote and floor.proposal else "over"
+        case "summarise":
+            _summed_up(floor, wake, outcome)
         case "vote":
             floor.votes[wake.agent] = answer if outcome == "answered" else {"vote": "abstain"}
+
+
+def _summed_up(floor: Floor, wake: Wake, outcome: str) -> None:
+    first, until = wake.of or (0, 0)
+    floor.summed_up = until
+    if outcome == "spoke":  # its turn comes right after this
+        floor.summary = Summary(-1, first, until)
 
 
 def _chosen(floor: Floor, answer: dict[str, Any]) -> None:
@@ -340,6 +323,8 @@ def heard(floor: Floor, turn: dict[str, Any], discussion: bool) -> None:
     speaker, role = thread.full_name(str(turn.get("from", ""))), turn.get("role")
     if role == "user":
         _person(floor, turn)
+    elif role == "agent" and floor.summary is not None and floor.summary.turn < 0:
+        floor.summary.turn = turn.get("turnIndex", 0)
     elif role == "agent":
         floor.streak += 1
         if floor.proposed_in < 0:

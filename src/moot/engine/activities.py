@@ -358,6 +358,12 @@ class Context:
             event.payload = copied(event.payload)
         await self._report(Emit(self.node_id, self.attempt, events, self.now()))
 
+    def tell(self, type_: str, payload: dict[str, Any]) -> None:
+        """On its way to disk, with nobody waiting for it before the attempt is over."""
+        fact = NewEvent(type_, copied(payload), self.node_id)
+        emit = Emit(self.node_id, self.attempt, (fact,), self.now())
+        self._unconfirmed.append(self._send(emit))
+
     async def _report(self, command: Emit) -> None:
         self._unconfirmed.append(self._send(command))
         if len(self._unconfirmed) > MOST_UNCONFIRMED:

@@ -42,6 +42,8 @@ class Telling(Protocol):
 
     def redacted(self, value: Any) -> Any: ...
 
+    def tell(self, type_: str, payload: dict[str, Any]) -> None: ...
+
     async def report(self, *events: NewEvent) -> None: ...
 
     async def recorded(self, *events: NewEvent) -> None: ...
@@ -123,6 +125,9 @@ class AgentVoice:
         await self._context.report(
             NewEvent(type_, payload, self._context.node_id, hints={"nth": nth})
         )
+
+    def tell(self, type_: str, payload: dict[str, Any]) -> None:
+        self._context.tell(type_, payload)
 
     def _next(self, what: str) -> int:
         nth = self._counts.get(what, 0)

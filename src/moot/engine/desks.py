@@ -90,6 +90,9 @@ class NodeDesk:
     async def noted(self, type_: str, payload: dict[str, Any]) -> None:
         await self._ctx.agent.noted(type_, payload)
 
+    def tell(self, type_: str, payload: dict[str, Any]) -> None:
+        self._ctx.agent.tell(type_, payload)
+
     def thinking(self) -> Thought:
         return Musing(self._ctx.agent.thinking())
 
@@ -111,6 +114,10 @@ class NodeDesk:
     async def say(self, delta: str) -> None:
         if told := self._words.add(delta):
             await self._piece(told)
+
+    def take_back(self) -> None:
+        """What is on record stays there; the pieces that count begin with 1 again."""
+        self._words = Gathering()
 
     async def said(self, finish: str, model: str) -> None:
         rest = self._words.rest()

@@ -161,6 +161,10 @@ class Hub:
             for reader in readers:
                 reader.put(group)
 
+    def listens(self, run_id: str) -> bool:
+        """Whether anybody does, to the run or what is spoken in it."""
+        return run_id in self._readers
+
     def tell(self, run_id: str, frame: bytes) -> None:
         """A frame that is in no log, for those who listen now."""
         for reader in self._readers.get(run_id, ()):

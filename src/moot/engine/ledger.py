@@ -18,10 +18,15 @@ from moot.core.ids import logical_invocation_id
 from moot.core.outcomes import NodeError, copied, raised
 from moot.core.run import EVERYTHING
 from moot.engine.ancestry import Histories
+from moot.engine.purse import Purse
 from moot.store.protocol import LogStore
 
 #: how many effects were made on the way of whoever asks; None where nobody does
 made_here: ContextVar[list[str] | None] = ContextVar("made_here", default=None)
+
+
+#: how calls of models are named
+MODEL = "model:"
 
 
 class Reporter(Protocol):
@@ -86,6 +91,11 @@ class Effect(Struct, frozen=True):
     idempotent: bool = True
     #: what the request is known by elsewhere: the cache key of a model call
     key: str | None = None
+    #: nothing of the kind was ever begun: the record need not be asked
+    new: bool = False
+    #: keeps the outcome back until the next record, and with it whatever relies on it. A crash
+    #: before that has lost both
+    later: Callable[[NewEvent], None] | None = None
 
 
 def name_of(reporter: Reporter, effect: Effect, run_id: str) -> str:
@@ -108,6 +118,8 @@ class Ledger:
     def __init__(self, store: LogStore) -> None:
         self._store = store
         self._histories = Histories(store)
+        #: what tenants may still use up; None where there is no bound
+        self.purse: Purse | None = None
         self._under_way: dict[tuple[str, str], asyncio.Future[Any]] = {}
 
     async def once(self, reporter: Reporter, effect: Effect) -> Any:
@@ -141,7 +153,7 @@ class Ledger:
             del self._under_way[key]
 
     async def _made_or_found(self, reporter: Reporter, name: str, effect: Effect) -> Any:
-        known = await self._known(reporter, name, effect)
+        known = None if effect.new else await self._known(reporter, name, effect)
         payload = {
             "invocationId": name,
             "ordinal": effect.ordinal,
@@ -154,7 +166,8 @@ class Ledger:
             said = known.ended
             if "error" not in said:
                 if known.elsewhere:
-                    await self._finish(reporter, payload, {"result": said.get("result")})
+                    outcome = {"result": said.get("result")}
+                    await self._finish(reporter, effect, payload, outcome)
                 return said.get("result")
             if said.get("attempt", 1) >= reporter.attempt:
                 raise remembered(said["error"])
@@ -201,21 +214,26 @@ class Ledger:
         if (counted := made_here.get()) is not None:
             counted.append(name)
         try:
+            if self.purse is not None and effect.provider_key.startswith(MODEL):
+                await self.purse.refuse_when_empty(reporter.tenant)
             result = copied(await effect.call(name))
         except asyncio.CancelledError:
             raise
         except Exception as error:
             failure = {"error": _failure(error)}
-            await self._finish(reporter, payload, failure)
+            await self._finish(reporter, effect, payload, failure)
             raise
-        await self._finish(reporter, payload, {"result": result})
+        await self._finish(reporter, effect, payload, {"result": result})
         return result
 
     async def _finish(
-        self, reporter: Reporter, payload: dict[str, Any], outcome: dict[str, Any]
+        self, reporter: Reporter, effect: Effect, payload: dict[str, Any], outcome: dict[str, Any]
     ) -> None:
         finished = NewEvent("moot.effect.finished", {**payload, **outcome}, reporter.node_id)
-        await reporter.recorded(finished)
+        if effect.later is not None:
+            effect.later(finished)
+        else:
+            await reporter.recorded(finished)
 
     async def _recorded(self, tenant: str, run_id: str, sequence: int) -> dict[str, Any]:
         rows = await self._store.read(tenant, run_id, sequence - 1, 1)

@@ -1,10 +1,11 @@
 """Rows that are derived from a run and its events, as the store keeps them."""
 
 from moot.core import inbox
-from moot.core.events import Event
+from moot.core.events import Event, millis
 from moot.core.origins import origin
 from moot.core.pending import Owed
 from moot.core.run import Run
+from moot.engine.purse import DAY_MS, PARTS
 from moot.store.protocol import EffectRow, InboxRow, RunRow
 
 #: events that carry a turn
@@ -67,11 +68,28 @@ def effect_rows(run: Run, event: Event) -> list[EffectRow]:
     """Where an effect of the run stands; one that a fork says again is its source's."""
     if event.sequence < run.inherited:
         return []
+    day, tokens, money = _used_up(event)
     row = EffectRow(
         tenant=run.tenant,
         invocation_id=str(event.payload.get("invocationId", "")),
         run_id=run.run_id,
         sequence=event.sequence,
         finished=event.type == "moot.effect.finished",
+        day=day,
+        tokens=tokens,
+        money=money,
     )
     return [row]
+
+
+def _used_up(event: Event) -> tuple[int, int, int]:
+    """The day, tokens and millionths of money, where an answer of a model says so."""
+    result = event.payload.get("result")
+    usage = result.get("usage") if isinstance(result, dict) else None
+    if not isinstance(usage, dict) or event.type != "moot.effect.finished":
+        return 0, 0, 0
+    tokens = [usage.get("inputTokens"), usage.get("outputTokens")]
+    cost = result.get("cost") if isinstance(result, dict) else None
+    price = cost if isinstance(cost, float | int) and 0 < cost < 1e9 else 0
+    used = sum(count for count in tokens if isinstance(count, int) and 0 < count < 2**40)
+    return millis(event.timestamp) // DAY_MS, used, round(price * PARTS)

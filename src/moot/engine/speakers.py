@@ -8,32 +8,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from moot.agents.desk import Assignment, Done, Heard, Invoke
-from moot.core import events
+from moot.agents.desk import Assignment, Done, Invoke
 from moot.core.errors import Conflict, MootError, Unavailable
 from moot.core.events import NewEvent
+from moot.core.floor import left
 from moot.core.outcomes import copied, raised
 from moot.core.participating import WakeEnded
-from moot.core.participation import Wake
 from moot.core.waiting import Conversation
 from moot.engine.head import Head
+from moot.engine.hearing import Hearing
 from moot.engine.wake_desk import MOST_CALLS, WakeDesk
 
 if TYPE_CHECKING:
     from moot.engine.host import Host
 
 log = logging.getLogger("moot.engine")
-
-#: turns that are read back for an agent, and events that are looked through for them
-WINDOW = 60
-LOOK_BACK = 4000
-PAGE = 500
-
-TURNS = {
-    "conversation.opened": "initialTurn",
-    "conversation.exchanged": "turn",
-    "conversation.closed": "finalTurn",
-}
 
 
 class Slot:
@@ -69,6 +58,7 @@ class Speakers:
     def __init__(self, host: "Host", invoke: Invoke, limit: int) -> None:
         self._host, self._invoke = host, invoke
         self._slots = asyncio.Semaphore(limit)
+        self._hearing = Hearing(host.store)
         self._running: dict[str, dict[tuple[str, str], asyncio.Task[None]]] = {}
         #: run -> who waits for a word in it
         self._heard: dict[str, asyncio.Event] = {}
@@ -158,6 +148,7 @@ class Speakers:
             return None
         wake = talk.floor.wakes[wake_id]
         desk = WakeDesk(self._host, head, node_id, wake_id, wake, slot.aside)
+        done: Done | None = None
         try:
             assignment = await self._assignment(head, node_id, talk, wake_id)
             done = await self._invoke(assignment, desk)
@@ -169,7 +160,7 @@ class Speakers:
             log.warning("An agent failed", exc_info=error, extra={"run_id": head.run.run_id})
             done = Done(outcome="failed", error=raised(error).as_payload())
         finally:
-            desk.fall_silent()
+            desk.fall_silent(void=done is None or done.outcome != "spoke")
         if done is None:
             return None
         return ended(node_id, wake_id, done, desk.facts(), self._host.clock.millis())
@@ -180,9 +171,8 @@ class Speakers:
         floor, run = talk.floor, head.run
         assert floor is not None
         wake = floor.wakes[wake_id]
-        heard = await self._transcript(head, node_id, wake)
-        limits = floor.policy.limits
-        left = max(1, (limits.calls - floor.spent.calls) // max(1, len(floor.wakes)))
+        context = await self._hearing.context(run, talk, wake)
+        may = left(floor, wake.agent)
         return Assignment(
             tenant=run.tenant,
             run_id=run.run_id,
@@ -193,47 +183,16 @@ class Speakers:
             place=talk.conversation_id,
             turn=wake.turn + 1,
             round=floor.round,
-            transcript=tuple(heard),
-            hidden=max(0, wake.turn + 1 - len(heard)),
+            transcript=context.turns,
+            hidden=context.hidden,
             members={name: dict(member.profile) for name, member in floor.members.items()},
             policy=floor.policy,
             proposal=floor.proposal,
-            calls_left=min(left, MOST_CALLS),
+            calls_left=min(may.calls, MOST_CALLS),
+            tokens_left=may.tokens,
+            money_left=may.money,
             configurable=run.configurable,
         )
-
-    async def _transcript(self, head: Head, node_id: str, wake: Wake) -> list[Heard]:
-        """The newest turns up to the one to be answered, the oldest first. What is said meanwhile
-        is not among them: who is woken again is told the same."""
-        run, found = head.run, list[Heard]()
-        before = wake.seq
-        oldest = max(0, before - LOOK_BACK)
-        while before > oldest and len(found) < WINDOW:
-            first = max(oldest, before - PAGE)
-            rows = await self._host.store.read(run.tenant, run.run_id, first - 1, before - first)
-            page = [heard for row in rows if (heard := _heard(row, node_id, wake)) is not None]
-            found = page + found
-            before = first
-        return found[-WINDOW:]
-
-
-def _heard(row: bytes, node_id: str, wake: Wake) -> Heard | None:
-    event = events.decode(row)
-    key = TURNS.get(event.type)
-    if key is None or event.node_id != node_id:
-        return None
-    turn = event.payload.get(key, {})
-    index, speaker = turn.get("turnIndex", 0), turn.get("from", "")
-    unheard = wake.blind is not None and index > wake.blind and turn.get("role") == "agent"
-    if index > wake.turn or (unheard and speaker != wake.agent):
-        return None
-    return Heard(
-        index=index,
-        speaker=speaker,
-        role=turn.get("role", "system"),
-        content=turn.get("content"),
-        to=turn.get("to"),
-    )
 
 
 def ended(

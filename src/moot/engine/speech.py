@@ -65,15 +65,16 @@ class Speeches:
         speech.index += 1
         self._tell(speech, "delta", {"index": speech.index, "delta": delta})
 
-    def end(self, run_id: str, speech_id: str, principal: str) -> None:
+    def end(self, run_id: str, speech_id: str, principal: str, void: bool = False) -> None:
+        """``void``: these words will be in no turn."""
         speech = self.mine(run_id, speech_id, principal)
         del self._under_way[speech_id]
-        self._tell(speech, "ended", {})
+        self._tell(speech, "ended", {"void": True} if void else {})
 
-    def over(self, run_id: str, speech_id: str, principal: str) -> None:
+    def over(self, run_id: str, speech_id: str, principal: str, void: bool = False) -> None:
         """The turn was taken; whether it was announced before does not matter."""
         with suppress(NotFound):
-            self.end(run_id, speech_id, principal)
+            self.end(run_id, speech_id, principal, void)
 
     def mine(self, run_id: str, speech_id: str, principal: str) -> Speech:
         """The speech, which nobody else goes on with. Raises NotFound."""
@@ -110,6 +111,8 @@ class Speeches:
         self._look_later()
 
     def _tell(self, speech: Speech, what: str, more: dict[str, Any]) -> None:
+        if not self._hub.listens(speech.run_id):
+            return
         body = {
             "speechId": speech.speech_id,
             "conversationId": speech.conversation_id,

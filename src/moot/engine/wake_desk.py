@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from moot.agents.desk import ToolCall
 from moot.core import canonical
 from moot.core.agency import ASKED, DECIDED
-from moot.core.errors import Conflict, NotFound
+from moot.core.errors import Conflict, MootError, NotFound
 from moot.core.events import NewEvent
 from moot.core.masking import redacted, secrets_in
 from moot.core.node_state import NodeState
@@ -45,7 +45,8 @@ class Mute:
 class WakeDesk:
     """A member's desk. What it reports belongs to its wake; a wake that is over takes no more.
 
-    Facts wait for the next thing that must be on disk, and go there with it.
+    Facts, and answers of models, wait for the next thing that must be on disk, and go there with
+    it: with the next call, or with the turn.
     """
 
     def __init__(
@@ -65,9 +66,13 @@ class WakeDesk:
         seq, _, index = wake_id.partition(".")
         self._first = int(seq) * 10_000 + int(index or 0) * 100
         self._calls = self._asks = self._decisions = 0
+        #: whoever has not begun has made no calls either
+        self._new = not wake.said
         self._facts: list[NewEvent] = []
         self._voice = AgentVoice(self, wake.agent)
         self._speech: Speech | None = None
+        #: each run has a mouth of its own: many councils do not talk one another down
+        self._mouth = f"{HOST}:{self.run_id}"
 
     @property
     def inherited(self) -> int:
@@ -102,7 +107,10 @@ class WakeDesk:
         self._calls += 1
         if self._calls > MOST_CALLS:
             raise Conflict("One turn leads to that many calls at most.", limit=MOST_CALLS)
-        effect = Effect(self._first + self._calls, provider_key, call, idempotent, key)
+        effect = Effect(
+            self._first + self._calls, provider_key, call, idempotent, key,
+            new=self._new, later=self._later if idempotent else None,
+        )  # fmt: skip
         try:
             return await self._host.activities.ledger.once(self, effect)
         except EffectFailed as failed:
@@ -131,15 +139,27 @@ class WakeDesk:
     async def report(self, *facts: NewEvent) -> None:
         self._facts += facts
 
+    def _later(self, fact: NewEvent) -> None:
+        self._facts.append(fact)
+
     async def recorded(self, *facts: NewEvent) -> None:
         """On disk, and what was reported before with them."""
-        found = (*self.facts(), *facts)
-        for fact in found:
+        await self._send((*self.facts(), *facts), required=True)
+
+    async def _send(self, facts: tuple[NewEvent, ...], required: bool) -> None:
+        for fact in facts:
             fact.payload = copied(fact.payload)
             fact.node_id = self.node_id
-        command = WakeReport(self.node_id, self._wake_id, found, self.now(), required=True)
+        command = WakeReport(self.node_id, self._wake_id, facts, self.now(), required)
         task = self._host.tasks.start(self._host.handle(self.tenant, self.run_id, command))
         await asyncio.shield(task)
+
+    def tell(self, type_: str, payload: dict[str, Any]) -> None:
+        self._host.tasks.start(self._tell(NewEvent(type_, payload)))
+
+    async def _tell(self, fact: NewEvent) -> None:
+        with suppress(MootError):  # it is told, or nobody misses it
+            await self._send((fact,), required=False)
 
     def facts(self) -> tuple[NewEvent, ...]:
         """What has been reported and is on its way nowhere yet."""
@@ -169,10 +189,12 @@ class WakeDesk:
         if self._speech is None:
             talk = self._host.runs.current(self._head).run.conversations[self.node_id]
             who = {"role": "agent", "from": self._wake.agent, "speakerId": self._wake.agent}
-            self._speech = self._host.speeches.begin(self.run_id, talk.conversation_id, HOST, who)
+            self._speech = self._host.speeches.begin(
+                self.run_id, talk.conversation_id, self._mouth, who
+            )
         try:
             speech = self._speech.speech_id
-            self._host.speeches.say(self.run_id, speech, HOST, delta)
+            self._host.speeches.say(self.run_id, speech, self._mouth, delta)
         except NotFound:  # others have crowded it out; the whole turn is still to come
             self._speech = None
 
@@ -186,7 +208,10 @@ class WakeDesk:
     async def remember(self, memory: str, agent: str, text: str) -> None:
         """What was said is in the log."""
 
-    def fall_silent(self) -> None:
+    def take_back(self) -> None:
+        self.fall_silent(void=True)
+
+    def fall_silent(self, void: bool = False) -> None:
         if self._speech is not None:
-            self._host.speeches.over(self.run_id, self._speech.speech_id, HOST)
+            self._host.speeches.over(self.run_id, self._speech.speech_id, self._mouth, void)
             self._speech = None

@@ -156,6 +156,10 @@ class MemoryStore(Journal):
     async def effect(self, tenant: str, invocation_id: str) -> EffectRow | None:
         return self._effects.get((tenant, invocation_id))
 
+    async def spent(self, tenant: str, day: int) -> tuple[int, int]:
+        found = [e for e in self._effects.values() if (e.tenant, e.day) == (tenant, day)]
+        return sum(effect.tokens for effect in found), sum(effect.money for effect in found)
+
     # derived rows
 
     async def find_run(self, tenant: str, run_id: str) -> RunRow | None:

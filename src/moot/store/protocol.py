@@ -10,6 +10,8 @@ from typing import Any, Protocol
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from moot.store.effects import EffectRow as EffectRow
+
 
 class RunRow(Struct, frozen=True, kw_only=True):
     """Derived: what lists and look-ups need of a run. Times are ms since the epoch."""
@@ -88,16 +90,6 @@ class ArtifactRow(Struct, frozen=True, kw_only=True):
     run_id: str
     artifact_id: str
     body: bytes
-
-
-class EffectRow(Struct, frozen=True, kw_only=True):
-    """Derived: where in the log the start or the end of an effect stands."""
-
-    tenant: str
-    invocation_id: str
-    run_id: str
-    sequence: int
-    finished: bool
 
 
 class Note(Struct, frozen=True, kw_only=True):
@@ -273,6 +265,9 @@ class LogStore(Protocol):
 
     async def effect(self, tenant: str, invocation_id: str) -> EffectRow | None:
         """The newest record of this effect: that it was begun, or how it ended."""
+
+    async def spent(self, tenant: str, day: int) -> tuple[int, int]:
+        """Tokens and money that the tenant's effects have used up on a day."""
 
 
 class IndexStore(Protocol):

@@ -130,15 +130,20 @@ class Book:
         return Reference(name, model, entry)
 
     def choose(
-        self, reference: str, told: Told | None = None, attempts: int | None = None
+        self,
+        reference: str,
+        told: Told | None = None,
+        attempts: int | None = None,
+        most: int | None = None,
     ) -> Chosen:
-        """A model to ask; ``told`` hears of every attempt. Nothing is called yet."""
+        """A model to ask; ``told`` hears of every attempt, of which there are ``most`` at most.
+        Nothing is called yet."""
         found = self.look_up(reference)
         entry = found.entry
         if self._ways.mode == "replay" and entry.provider != "demo":
             replaying = Replaying(entry.provider, self._tape())
             return Chosen(found, replaying, self._prices)
-        limits = _limits(entry, attempts)
+        limits = _limits(entry, attempts, most)
         model: Model = Retrying(self._opened(found), self._clock, limits, told, self._wait)
         if self._ways.mode == "record" and entry.provider != "demo":
             model = Recording(model, self._tape())
@@ -196,10 +201,11 @@ class Book:
             await self._open.pop(name).aclose()
 
 
-def _limits(entry: ModelEntry, attempts: int | None) -> Limits:
+def _limits(entry: ModelEntry, attempts: int | None, most: int | None) -> Limits:
     usual = Limits()
+    often = attempts or entry.attempts or usual.attempts
     return Limits(
-        attempts=attempts or entry.attempts or usual.attempts,
+        attempts=often if most is None else max(1, min(often, most)),
         first_token_s=entry.first_token_s or usual.first_token_s,
         total_s=entry.total_s or usual.total_s,
     )

@@ -59,6 +59,10 @@ class Agent(Protocol):
     async def noted(self, type_: str, payload: dict[str, Any]) -> None:
         """Another event of the protocol about its work with a model; said once like the rest."""
 
+    def tell(self, type_: str, payload: dict[str, Any]) -> None:
+        """A fact for people to see at once, on which nothing relies: it is told as often as it
+        happens."""
+
     async def decided(self, decision: Any, confidence: float | None = None, **more: Any) -> Any:
         """The decision to go on with: this one, or what a person has made of it when the agent
         is less sure than the run wants. Rejected, it fails the node."""

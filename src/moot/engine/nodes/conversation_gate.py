@@ -7,7 +7,7 @@ import msgspec
 from moot.core import rosters
 from moot.core.errors import BadRequest
 from moot.core.outcomes import Call, ConversationSpec, GateSpec, Kind, NodeType
-from moot.core.participation import Policy
+from moot.core.policy import Policy
 from moot.engine.nodes import gate_config
 
 

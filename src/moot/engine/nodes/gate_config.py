@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.core import schemas
-from moot.core.participation import Policy
+from moot.core.policy import Policy
 from moot.core.thread import is_person
 
 #: a hundred years

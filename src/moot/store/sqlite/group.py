@@ -147,7 +147,7 @@ class Group:
         effects: list[Any] = []
         for effect in self._effects.values():
             effects += (effect.tenant, effect.invocation_id, effect.run_id, effect.sequence)
-            effects.append(int(effect.finished))
+            effects += (int(effect.finished), effect.day, effect.tokens, effect.money)
         sql.PUT_EFFECTS.run(db, effects)
 
     def _write_inbox(self, db: apsw.Connection) -> None:

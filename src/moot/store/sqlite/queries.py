@@ -28,7 +28,14 @@ WHERE h.run_id = ? AND h.tenant = ? AND s.fold_version = ?
 """
 SEALED = "SELECT name, value FROM sealed WHERE tenant = ? AND run_id = ?"
 ARTIFACT = "SELECT body FROM artifacts WHERE tenant = ? AND run_id = ? AND artifact_id = ?"
-EFFECT = "SELECT run_id, sequence, finished FROM effects WHERE tenant = ? AND invocation_id = ?"
+EFFECT = """
+SELECT run_id, sequence, finished, day, tokens, money FROM effects
+WHERE tenant = ? AND invocation_id = ?
+"""
+SPENT = """
+SELECT coalesce(sum(tokens), 0), coalesce(sum(money), 0) FROM effects
+WHERE tenant = ? AND day = ? AND day > 0
+"""
 FIND_RUN = """
 SELECT r.tenant, r.run_id, r.workflow_id, r.status, r.created_at, r.updated_at, r.ended_at,
        r.parent_run, r.scope_id, r.agent_id, r.error_code, r.next_sequence,
@@ -120,14 +127,22 @@ def effect(db: apsw.Connection, tenant: str, invocation_id: str) -> EffectRow | 
     row = _first(db, EFFECT, tenant, invocation_id)
     if row is None:
         return None
-    run_id, sequence, finished = row
+    run_id, sequence, finished, day, tokens, money = row
     return EffectRow(
         tenant=tenant,
         invocation_id=invocation_id,
         run_id=run_id,
         sequence=sequence,
         finished=bool(finished),
+        day=day,
+        tokens=tokens,
+        money=money,
     )
+
+
+def spent(db: apsw.Connection, tenant: str, day: int) -> tuple[int, int]:
+    row = _first(db, SPENT, tenant, day)
+    return (row[0], row[1]) if row else (0, 0)
 
 
 def run_row(columns: tuple[Any, ...]) -> RunRow:

@@ -62,13 +62,14 @@ PUT_MESSAGES = Bulk(
 )
 PUT_EFFECTS = Bulk(
     """
-    INSERT INTO effects (tenant, invocation_id, run_id, sequence, finished)
+    INSERT INTO effects (tenant, invocation_id, run_id, sequence, finished, day, tokens, money)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
     ON CONFLICT (tenant, invocation_id) DO UPDATE SET run_id = excluded.run_id,
-      sequence = excluded.sequence, finished = excluded.finished
+      sequence = excluded.sequence, finished = excluded.finished, day = excluded.day,
+      tokens = excluded.tokens, money = excluded.money
       WHERE excluded.sequence >= effects.sequence
     """,
-    5,
+    8,
 )
 ADD_RECEIPTS = Bulk(
     """

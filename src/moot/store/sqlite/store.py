@@ -123,6 +123,9 @@ class SqliteStore:
     async def effect(self, tenant: str, invocation_id: str) -> EffectRow | None:
         return await self._readers.run(queries.effect, tenant, invocation_id)
 
+    async def spent(self, tenant: str, day: int) -> tuple[int, int]:
+        return await self._readers.run(queries.spent, tenant, day)
+
     # derived rows
 
     async def find_run(self, tenant: str, run_id: str) -> RunRow | None:

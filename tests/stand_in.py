@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +30,8 @@ class Reply:
     error_event: dict[str, Any] | None = None
     #: nothing at all is sent before this is set
     wait_for: asyncio.Event | None = None
+    #: the same, for who waits beside the loop
+    pause: Callable[[], Any] | None = None
 
 
 @dataclass
@@ -52,12 +54,17 @@ class StandIn:
     def will(self, *replies: Reply) -> None:
         self.replies = list(replies)
 
+    async def replying(self, asked: "Asked") -> Reply:
+        return self.reply_to(asked)
+
+    def reply_to(self, asked: "Asked") -> Reply:
+        return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while asked := await _read(reader):
                 self.asked.append(asked)
-                reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
-                if not await _answer(writer, asked, reply):
+                if not await _answer(writer, asked, await self.replying(asked)):
                     break
         except ConnectionError:
             pass
@@ -91,6 +98,8 @@ async def _answer(writer: asyncio.StreamWriter, asked: Asked, reply: Reply) -> b
     """Whether the connection goes on."""
     if reply.wait_for is not None:
         await reply.wait_for.wait()
+    if reply.pause is not None:
+        await asyncio.to_thread(reply.pause)
     if reply.status != 200:
         body = json.dumps({"type": "error", "error": reply.error}).encode()
         _head(writer, reply, "application/json", f"content-length: {len(body)}")

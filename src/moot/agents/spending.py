@@ -1,0 +1,89 @@
+"""What one assignment uses up: calls with every attempt, tokens, money, time; and what is left."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from moot.agents.desk import Assignment, Usage
+from moot.agents.models.book import Chosen
+from moot.agents.models.protocol import Answer
+from moot.core.model_errors import BudgetUsedUp
+
+
+class Spending:
+    def __init__(self, assignment: Assignment, model: Chosen, now: Callable[[], int]) -> None:
+        self._assignment, self._model, self._now = assignment, model, now
+        self._usage = Usage(model=model.reference.text)
+        self._began = now()
+        #: how often the call under way has been tried
+        self.attempts = 0
+
+    @property
+    def calls(self) -> int:
+        return self._usage.calls
+
+    @property
+    def calls_left(self) -> int:
+        return self._assignment.calls_left - self._usage.calls
+
+    def refuse_over_budget(self) -> None:
+        """Before another call: what is used up stays used up. Raises BudgetUsedUp."""
+        tokens, money = self._assignment.tokens_left, self._assignment.money_left
+        spent = self._usage.input_tokens + self._usage.output_tokens
+        over = {
+            "calls": self.calls_left < 1,
+            "tokens": tokens is not None and spent >= tokens,
+            "money": money is not None and (self._usage.cost or 0.0) >= money,
+        }
+        for name, used_up in over.items():
+            if used_up:
+                raise BudgetUsedUp(f"Nothing is left of the limit of {name}.", limit=name)
+
+    def receipt(self, answer: Answer) -> dict[str, Any]:
+        """The answer as it is recorded: with its attempts, and its price when there is one."""
+        often = max(answer.attempts, self.attempts)
+        said: dict[str, Any] = msgspec.to_builtins(replace(answer, attempts=often))
+        cost = self._model.cost(answer.usage)
+        return said if cost is None else {**said, "cost": float(cost.amount)}
+
+    def count_failure(self) -> None:
+        self._usage.calls += max(1, self.attempts)
+
+    def count(self, answer: Answer) -> None:
+        self._usage.calls += answer.attempts
+        usage = answer.usage
+        if usage is None:
+            return
+        self._usage.input_tokens += usage.input_tokens
+        self._usage.output_tokens += usage.output_tokens
+        cost = self._model.cost(usage)
+        if cost is not None:
+            self._usage.cost = float(cost.amount) + (self._usage.cost or 0.0)
+            self._usage.price = {
+                "pattern": cost.pattern,
+                "currency": cost.currency,
+                **msgspec.to_builtins(cost.price),
+            }
+
+    def total(self) -> Usage:
+        self._usage.milliseconds = max(0, self._now() - self._began)
+        return self._usage
+
+    def meta(self, answer: Answer) -> dict[str, Any]:
+        """What a turn says of how it came about."""
+        usage = self.total()
+        meta: dict[str, Any] = {
+            "model": usage.model,
+            "inputTokens": usage.input_tokens,
+            "outputTokens": usage.output_tokens,
+            "milliseconds": usage.milliseconds,
+        }
+        if usage.cost is not None:
+            meta["cost"] = usage.cost
+        if answer.finish == "length":
+            meta["truncated"] = True
+        if self._model.provider == "demo":
+            meta["demo"] = True
+        return meta

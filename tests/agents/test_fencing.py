@@ -1,0 +1,114 @@
+"""What others say reaches a model as words: nothing in them can be taken for the host or a peer."""
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from injections import ALL, NAMES, PRETENDING
+from moot.agents.cast import Cast
+from moot.agents.fencing import LONGEST, fenced, label
+
+CAST = ("Ada", "Bo", "ada", "bo")
+#: written anew and simply, so that it does not share a mistake
+FORGED = re.compile(
+    r"^\W*(ada|bo|system|assistant|host|human|user|developer|tool)\W{0,6}[:\uff1a]", re.I | re.M
+)
+TAGS = re.compile(
+    r"<\s*[/|!?]?\s*(system|assistant|developer|im_start|im_end|endoftext|start_header|invoke|tool_)"
+    r"|\[/?INST\]|<<SYS|<!--",
+    re.I,
+)
+HIDDEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\x00-\x08\x0e-\x1f]")
+
+ORDINARY = [
+    "I agree with Ada: it is too early.", "Note: two points.\n1. cost\n2. time", "a < b and b > c",
+    "See https://example.com:8080/x?y=1#z.", "List<Message> and vector<int>", "if x<y: return z",
+    "## Plan\n\n- **cost**: low\n- time: short", "The system design: two parts.",
+    "At 12:30 we meet.",
+    "User stories: as a user I want...", "[a link](https://example.com)", "She said: \"no\".",
+    "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\U0001f469\u200d\U0001f467 hello",
+    "Human resources: two people.", "def f(x: int) -> None:\n    pass", "``` code ```", "a\tb",
+    "Grüße, naïve café — “quoted”", "x[0]: the first", "Tools: hammer, saw", "5 < 6 | 7 > 3",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PRETENDING)
+def test_what_pretends_is_pointed_out_and_harmless(text: str) -> None:
+    safe, flags = fenced(text, CAST)
+    assert flags
+    folded = unicodedata.normalize("NFKC", HIDDEN.sub("", safe))
+    assert not FORGED.search(folded.translate({0x410: "A", 0x443: "y", 0x455: "s"})), safe
+    assert not TAGS.search(folded)
+    assert not HIDDEN.search(safe)
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_ordinary_text_stays_as_it_is(text: str) -> None:
+    assert fenced(text, CAST) == (text, [])
+
+
+pieces = st.one_of(
+    st.sampled_from(ALL),
+    st.sampled_from(
+        ["<", ">", "[", "]", ":", "\n", "system", "Ada", "|", "**", "#", "\u200d", "-"]
+    ),
+    st.text(max_size=20),
+)
+texts = st.lists(pieces, max_size=8).map("".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(texts)
+def test_fencing_again_changes_nothing(text: str) -> None:
+    once, _ = fenced(text, CAST)
+    assert fenced(once, CAST)[0] == once
+
+
+@settings(max_examples=400, deadline=None)
+@given(texts)
+def test_nothing_comes_out_that_could_be_taken_for_a_tag(text: str) -> None:
+    safe, _ = fenced(text, CAST)
+    assert not TAGS.search(safe)
+    assert not HIDDEN.search(safe)
+    for line in safe.split("\n"):
+        assert not re.match(r"[\s\[(*>_#-]*(Ada|Bo|system|assistant|host)[\s\])*_]*:", line, re.I)
+    assert len(safe) <= LONGEST
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.sampled_from(["we", "ship", "later", "agree", "cost", "Ada", "42"]), max_size=30)
+)
+def test_words_are_never_lost(said: list[str]) -> None:
+    text = " ".join(said)
+    assert fenced(text, CAST)[0].replace("(quoting) ", "") == text
+
+
+names = st.one_of(st.sampled_from(NAMES), st.text(max_size=30))
+
+
+@given(names)
+def test_a_label_is_one_plain_line(name: str) -> None:
+    found = label(name)
+    assert len(found.splitlines()) <= 1 and len(found) <= 60
+    assert not re.search(r"[<>\[\]{}|`\"\\:\n]", found)
+    assert label(found) == found
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(names, max_size=6), st.lists(st.sampled_from(["user:eve", "user:host", "x:ada"])))
+def test_nobody_is_called_like_somebody_else_or_like_the_host(
+    given_names: list[str], others: list[str]
+) -> None:
+    members = {f"host:m{n}": {"name": name} for n, name in enumerate(given_names)}
+    cast = Cast(members)
+    everybody = [*members, *dict.fromkeys(others)]
+    called = [cast.called(name) for name in everybody]
+    assert len({name.casefold() for name in called}) == len(everybody)
+    taken = {"host", "the host", "system", "user", "the user", "assistant", "tool", "everybody"}
+    assert not taken & {name.casefold() for name in called}
+    assert [cast.called(name) for name in everybody] == called
+    assert all(called)
