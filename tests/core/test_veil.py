@@ -27,7 +27,7 @@ def lived(*variables: dict[str, Any], **given: Any) -> Life:
             node("ok", "core.approvalGate", config={"title": "Ship?"}),
             variables=list(variables),
             **given,
-        )  # fmt: skip
+        )
     )
     world = World()
     life = world.start(flow)
