@@ -19,8 +19,13 @@ from moot.core.verification import verify
 from moot.engine.head import Head
 from moot.engine.replaying import Replay
 
-#: replays of forks and of runs with children elsewhere
-UNSOUND = ("0.1.0-branched-child2", "0.1.0-elsewhere", "0.1.0-refusals-child1")
+#: replays of forks, and of runs whose children are elsewhere or were cancelled with them
+UNSOUND = (
+    "0.1.0-branched-child2",
+    "0.1.0-elsewhere",
+    "0.1.0-refusals-child1",
+    "0.1.0-waiting_child",
+)
 GOLDEN = sorted(LOGS.glob("*.jsonl"))
 
 
