@@ -18,19 +18,16 @@ PLAIN = {"name": "topic", "type": "string", "defaultValue": "June"}
 TEXTS = ("[REDACTED]", "sha256:" + "0" * 64)
 
 
-def lived(*variables: dict[str, Any], **given: Any) -> Life:
-    flow = compiled(
-        chain(
-            node("copy", "core.identity", inputs={"payload": TOPIC}),
-            node("look", "core.identity", inputs={"payload": PIN}),
-            node("work", "acme.work"),
-            node("ok", "core.approvalGate", config={"title": "Ship?"}),
-            variables=list(variables),
-            **given,
-        )
+def lived(*variables: dict[str, Any]) -> Life:
+    body = chain(
+        node("copy", "core.identity", inputs={"payload": TOPIC}),
+        node("look", "core.identity", inputs={"payload": PIN}),
+        node("work", "acme.work"),
+        node("ok", "core.approvalGate", config={"title": "Ship?"}),
+        variables=list(variables),
     )
     world = World()
-    life = world.start(flow)
+    life = world.start(compiled(body))
     world.finish(life, "work", Completed({"said": "hunter2 is it", "n": 1}))
     world.answer(life, "ok", {"action": "accept", "comment": "hunter2, go"})
     assert life.run.status == "completed", life.order()

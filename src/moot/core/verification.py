@@ -107,6 +107,8 @@ class _Walk:
             raise _Differs(first, problem.kind, problem.expected, problem.found) from None
         except MootError as refusal:
             raise _Differs(first, "impossible", refusal.message, event.type) from None
+        if not found:
+            raise _Differs(first, "impossible", "something that comes of a command", event.type)
         self._group(first, found)
 
     # -- what follows from the state
