@@ -32,7 +32,8 @@ def child(seen: Seen, state: NodeState) -> list[NewEvent]:
             ask_id=hints["askId"], child_run=said["childRunId"], host_id=hints["hostId"], at=seen.at
         )
         return decide(seen.run, seen.flow, found)
-    if event.type == "node.dispatched" and status is not None and status not in ENDS:
+    going = status is not None and status not in ENDS and "tree" not in hints
+    if event.type == "node.dispatched" and going:
         waits = ChildWaits(
             node_id=seen.its.id,
             child_run=said["childRunId"],
