@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from golden import LOGS, beside, folded, pretty, read_log, shown
 from replay_agents import agents, models, refusals
 from replay_councils import interrupted, led
-from replay_peers import elsewhere
+from replay_peers import elsewhere, elsewhere_twice
 from replay_scenes import branches, caps, channels, effects, families, late, memories, pauses
 from replay_staff import deployed, staff
 from replay_story import Story
@@ -30,6 +30,7 @@ from replay_waits import (
 SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
     branches, channels, families, pauses, effects, caps, late, approvals, questions, council,
     gathering, by_itself, waiting_child, paused_wait, supervisor, branched, elsewhere,
+    elsewhere_twice,
     agents, models, refusals,
     memories, staff, deployed, led, interrupted, voted,
 )  # fmt: skip

@@ -122,9 +122,7 @@ def tied(definition: WorkflowDef, types: Mapping[str, NodeType], name: str) -> F
             for edge in definition.edges
             if edge.id in back
         },
-        agents={
-            node.id: node.agent for node in definition.nodes if isinstance(node.agent, dict)
-        },
+        agents={node.id: node.agent for node in definition.nodes if isinstance(node.agent, dict)},
     )
 
 
