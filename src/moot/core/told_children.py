@@ -38,7 +38,7 @@ def child(seen: Seen, state: NodeState) -> list[NewEvent]:
             node_id=seen.its.id,
             child_run=said["childRunId"],
             workflow_id=said["childWorkflowId"],
-            status=status,
+            status=str(status),
         )
         return decide(seen.run, seen.flow, waits)
     if "askId" in hints and hints["askId"] in seen.run.abroad:
