@@ -91,7 +91,7 @@ def child_id(run: Run, *parts: str) -> str:
 
 def begins_here(new: NewEvent) -> bool:
     """Whether a dispatch begins a child run on this host, in the same commit."""
-    return "childStatus" not in new.payload and "askId" not in (new.hints or {})
+    return "tree" in (new.hints or {})
 
 
 def nobody(workflow_id: str) -> NodeError:

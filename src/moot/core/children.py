@@ -104,9 +104,8 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
             return finish(run, flow, node_id, state.attempt, Failed(asking.withheld(hidden)), at)
         return [asking.asked(run, node, state, spec, share, None)]
     child = asking.child_id(run, node_id, str(state.attempt), str(state.children))
-    payload = {"childRunId": child, "childWorkflowId": spec.workflow_id}
     hints = {"tree": share}
-    begun = NewEvent("node.dispatched", payload, node_id, cause=state.started_seq, hints=hints)
+    begun = handoff.dispatched(node_id, child, spec.workflow_id, state.started_seq, hints)
     if spec.attest is None:
         return [begun]
     first, worker = run.next_sequence, spec.workflow_id

@@ -71,15 +71,12 @@ def found(run: Run, flow: Flow, command: PeerFound) -> list[NewEvent]:
         refusal = PeerRefused(ask_id=command.ask_id, error=error, unsure=False, at=command.at)
         return refused(run, flow, refusal)
     worker = f"{entry.peer}{peers.SLASH}{entry.workflow_id}"
-    payload = {"childRunId": child, "childWorkflowId": worker}
     hints = {"askId": command.ask_id, "hostId": command.host_id}
     if not flow.nodes[entry.node_id].type.dispatches:
-        cause = state.started_seq
-        return [NewEvent("node.dispatched", payload, entry.node_id, cause=cause, hints=hints)]
+        return [handoff.dispatched(entry.node_id, child, worker, state.started_seq, hints)]
     assert run.orchestrator is not None
     order = run.orchestrator
-    cause = order.decided_seq
-    begun = NewEvent("node.dispatched", payload, entry.node_id, cause=cause, hints=hints)
+    begun = handoff.dispatched(entry.node_id, child, worker, order.decided_seq, hints)
     if command.ask_id in order.links:  # it takes the place of one that was there before the fork
         return [begun]
     succeeded = "dispatch.succeeded"

@@ -340,15 +340,17 @@ def _node_retried(run: Run, event: Event, at: int) -> None:
 
 
 def _dispatched(run: Run, event: Event, at: int) -> None:
-    """Without a status a child began; with one it waits, runs again, or has ended."""
+    """With what it was lent or asked for by, or without a status, a child began; else it waits,
+    runs again, or has ended."""
     child = event.payload.get("childRunId", "")
-    status = event.payload.get("childStatus")
+    hints = event.hints if event.hints is not UNSET else {}
+    began = "tree" in hints or "askId" in hints
+    status = None if began else event.payload.get("childStatus")
     node = run.nodes.get(_node_id(event))
     if status in GOING:
         supervision.child_waits(run, _node_id(event), child, str(status))
         return
     run.mirrored.pop(_node_id(event), None)
-    hints = event.hints if event.hints is not UNSET else {}
     if "askId" in hints:
         abroad.found(run, node, event, hints["askId"])
         return

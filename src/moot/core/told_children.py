@@ -32,12 +32,13 @@ def child(seen: Seen, state: NodeState) -> list[NewEvent]:
             ask_id=hints["askId"], child_run=said["childRunId"], host_id=hints["hostId"], at=seen.at
         )
         return decide(seen.run, seen.flow, found)
-    if event.type == "node.dispatched" and status is not None and status not in ENDS:
+    going = status is not None and status not in ENDS and "tree" not in hints
+    if event.type == "node.dispatched" and going:
         waits = ChildWaits(
             node_id=seen.its.id,
             child_run=said["childRunId"],
             workflow_id=said["childWorkflowId"],
-            status=status,
+            status=str(status),
         )
         return decide(seen.run, seen.flow, waits)
     if "askId" in hints and hints["askId"] in seen.run.abroad:
