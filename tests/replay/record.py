@@ -9,13 +9,8 @@ from collections.abc import Awaitable, Callable
 
 from golden import DEFINITIONS, LOGS, beside, folded, pretty, read_log, shown
 from replay_agents import agents, models, refusals
-<<<<<<< HEAD
 from replay_councils import interrupted, led, summed_up
-from replay_peers import asked_anew, elsewhere
-=======
-from replay_councils import interrupted, led
 from replay_peers import elsewhere, elsewhere_twice
->>>>>>> fixpeers
 from replay_scenes import branches, caps, channels, effects, families, late, memories, pauses
 from replay_staff import deployed, staff
 from replay_story import Story
@@ -36,12 +31,8 @@ from moot.core.events import decode
 
 SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
     branches, channels, families, pauses, effects, caps, late, approvals, questions, council,
-<<<<<<< HEAD
-    gathering, by_itself, waiting_child, paused_wait, supervisor, branched, elsewhere, asked_anew,
-=======
     gathering, by_itself, waiting_child, paused_wait, supervisor, branched, elsewhere,
     elsewhere_twice,
->>>>>>> fixpeers
     agents, models, refusals,
     memories, staff, deployed, led, interrupted, voted, summed_up,
 )  # fmt: skip

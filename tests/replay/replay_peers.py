@@ -4,7 +4,6 @@ from replay_story import ADA, TENANT, Story, edge, node, workflow
 
 from moot.core.children import ChildEnded, ChildWaits
 from moot.core.commands import Command, PeerFound, PeerStopped
-from moot.core.conversation import Speaker
 from moot.core.peers import read
 from moot.core.trace import read as trace_of
 from moot.engine.branching import Wanted, branch
@@ -53,22 +52,6 @@ async def elsewhere(story: Story) -> None:
     await story.wait(run_id)
 
 
-<<<<<<< HEAD
-async def asked_anew(story: Story) -> None:
-    """A branch of a run whose child lives on another host has a child of its own there."""
-    story.host.peers.know([Peer("lab", NOWHERE, None)])
-    sub = node("sub", "core.subWorkflow", config={"workflowId": "lab/d"})
-    source = await story.begin(workflow("asked-anew", [sub], []))
-    await _found(story, source, "far_source")
-    length = (await story.host.view(TENANT, source)).run.next_sequence
-    wanted = Wanted(from_seq=length, by=Speaker("key_ada", ("user:ada",)))
-    made = await branch(story.host, TENANT, source, wanted)
-    await _found(story, made.run_id, "far_branch")
-    await _ended(story, made.run_id, "far_branch", "completed")
-    await _ended(story, source, "far_source", "completed")
-    await story.wait(source)
-    await story.wait(made.run_id)
-=======
 async def elsewhere_twice(story: Story) -> None:
     """A branch of a run whose child on another host lives has a child of its own there."""
     story.host.peers.know([Peer("lab", NOWHERE, None)])
@@ -81,7 +64,6 @@ async def elsewhere_twice(story: Story) -> None:
     for name, child in ((source, "far_d"), (run.run_id, "far_e")):
         await _ended(story, name, child, "completed")
         await story.wait(name)
->>>>>>> fixpeers
 
 
 async def _take(story: Story, run_id: str, command: Command) -> None:

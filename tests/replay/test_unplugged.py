@@ -23,6 +23,7 @@ from moot.engine.replaying import Replay
 UNSOUND = (
     "0.1.0-branched-child2",
     "0.1.0-elsewhere",
+    "0.1.0-elsewhere_twice-child1",
     "0.1.0-refusals-child1",
     "0.1.0-waiting_child",
 )
