@@ -230,7 +230,8 @@ def _moments(seen: Seen) -> set[int]:
         if due is not None and due <= seen.at:
             found.add(due)
         if limit:
-            found.add(min(seen.at, run.nodes[node_id].started_at + limit))
+            state = run.nodes[node_id]
+            found.add(min(seen.at, state.started_at + state.paused_ms + limit))
         talk = run.conversations.get(node_id)
         wakes = talk.floor.wakes if talk is not None and talk.floor is not None else {}
         found |= {wake.due for wake in wakes.values() if wake.due <= seen.at}

@@ -119,7 +119,7 @@ def _ended(seen: Seen, state: NodeState) -> list[NewEvent]:
     last = next(e for e in seen.rest if e.type != "variable.changed" or e.node_id != node.id)
     hints = {} if last.hints is UNSET else last.hints
     status = hints.get("childStatus") or last.payload.get("childStatus")
-    if status is None or ("childRunId" in hints and abroad.entry_of(seen.run, name) is None):
+    if status not in ENDS or ("childRunId" in hints and abroad.entry_of(seen.run, name) is None):
         return told.outcome(seen, state)  # it failed for a reason of its own
     given = {e.payload["name"]: e.payload.get("next") for e in seen.log[seen.first : last.sequence]}
     collect = _collect(seen, state)
