@@ -3,14 +3,25 @@
 import re
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.cli.comparing import MOST_WORDS, changes, differing, same, text_of, word_diff
+from moot.core.comparison import same as as_the_host_has_it
+from moot.core.events import Event
 
 RUN, OTHER = "run_" + "a" * 20, "run_" + "b" * 20
 words = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=30).map(" ".join)
+TIME = "2026-01-01T00:00:00.000000Z"
+keys = st.sampled_from(["durationMs", "ts", "turn", "key", "runId", "outputs", "via", "mergeOrder"])
+values = st.recursive(
+    st.sampled_from([None, True, 1, 1.5, "x", RUN, OTHER, f"{RUN}:gate:1", TIME]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(keys, inner, max_size=2),
+    max_leaves=5,
+)
+payloads = st.dictionaries(keys, values, max_size=3)
 
 
 def event(**payload: Any) -> dict[str, Any]:
@@ -24,7 +35,7 @@ def event(**payload: Any) -> dict[str, Any]:
         ({"childRunId": RUN}, {"childRunId": OTHER}),
         ({"key": f"{RUN}:gate:1"}, {"key": f"{OTHER}:gate:1"}),
         ({"dueAt": "2026-01-01T00:00:00.5Z"}, {"dueAt": "2027-01-01T00:00:00Z"}),
-        ({"inputs": {}, "forkedFrom": {"mode": "branch"}}, {"inputs": {}}),
+        ({"turn": {"ts": 1, "content": "hi"}}, {"turn": {"ts": 2, "content": "hi"}}),
     ],
 )
 def test_numbers_clocks_and_made_up_ids_are_no_difference(a: Any, b: Any) -> None:
@@ -43,6 +54,37 @@ def test_numbers_clocks_and_made_up_ids_are_no_difference(a: Any, b: Any) -> Non
 )  # fmt: skip
 def test_what_was_said_is_compared_place_by_place(a: Any, b: Any, said: str) -> None:
     assert changes(event(**a), event(**b)) == said
+
+
+def test_where_a_fork_comes_from_is_no_difference() -> None:
+    began = {**event(inputs={}, forkedFrom={"mode": "branch"}), "type": "run.started"}
+    assert same(began, {**event(inputs={}), "type": "run.started"})
+
+
+@pytest.mark.parametrize("key", ["durationMs", "ts", "via", "limits", "scopeId", "editedBy"])
+def test_what_only_looks_like_the_hosts_own_is_compared(key: str) -> None:
+    """In what people and nodes say there are no clocks of the host, however it is called."""
+    assert differing(event(outputs={key: 1}), event(outputs={key: 2})) == [f"outputs.{key}"]
+    assert not same(event(outputs={"x": {key: 1}}), event(outputs={"x": {key: 2}}))
+
+
+def test_times_that_nodes_tell_are_compared() -> None:
+    a, b = ({"outputs": {"at": f"202{year}-01-01T00:00:00Z"}} for year in (6, 7))
+    assert differing(event(**a), event(**b)) == ["outputs.at"]
+
+
+@given(payloads, payloads)
+def test_the_terminal_agrees_with_the_host(a: dict[str, Any], b: dict[str, Any]) -> None:
+    """As ``:diff`` does, for whatever is said."""
+    events = [
+        Event(
+            event_id=f"{run}.1", run_id=run, sequence=1, type="node.completed", timestamp=TIME,
+            payload=told, node_id="n",
+        )
+        for run, told in ((RUN, a), (OTHER, b))
+    ]  # fmt: skip
+    shown = [msgspec.to_builtins(each) for each in events]
+    assert same(*shown) == as_the_host_has_it(*events)
 
 
 def test_another_node_or_type_differs_in_all() -> None:

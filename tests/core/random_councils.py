@@ -32,6 +32,7 @@ def lived(story: tuple[dict[str, Any], int, list[Any]], more: list[str]) -> tupl
     """A council in which all this happened; each decision has one time."""
     policy, members, happened = story
     world, life = council(policy, members)
+    world.step_micros = 0
     beside = iter(more)
     for move in happened:
         if not life.run.going:

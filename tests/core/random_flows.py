@@ -402,6 +402,6 @@ class Story:
         ]
         for name in run.active:
             limit = life.flow.nodes[name].timeout_ms
-            if limit and run.nodes[name].status is NodeStatus.RUNNING:
-                moments.append(run.nodes[name].started_at + limit)
+            if limit and (state := run.nodes[name]).status is NodeStatus.RUNNING:
+                moments.append(state.started_at + state.paused_ms + limit)
         return min(moments, default=None) if run.going else None

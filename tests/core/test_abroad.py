@@ -9,7 +9,7 @@ from planning import CHAIN, DONE, fast, hand, planned, settle, variable, world
 from random_flows import examples
 from simulator import Life, World, chain, compiled, node
 
-from moot.core.abroad import CREATE, FOLLOW, STOP
+from moot.core.abroad import CREATE, FOLLOW, MOST_WAITS, STOP
 from moot.core.children import ChildEnded, ChildWaits
 from moot.core.commands import (
     CancelRun,
@@ -235,3 +235,19 @@ def test_a_replayed_run_is_owed_nothing_elsewhere(status: str) -> None:
     place, life = supervised("lab/w")
     life.run.forked_from = {"mode": "replay"}
     assert World.owed(place, life).abroad == []
+
+
+def test_a_child_that_waits_and_goes_on_for_ever_does_not_fill_the_log() -> None:
+    for place, life in (supervised("lab/w"), single()):
+        found(place, life, owed(life, CREATE)[0], "far")
+        [entry] = life.run.abroad.values()
+        before = len(life.log)
+        for number in range(2000):
+            status = ("waiting-input", "waiting-approval", "running")[number % 3]
+            told = ChildWaits(
+                node_id=entry.node_id, child_run="far", workflow_id="lab/w", status=status
+            )
+            place.take(life, told)
+        assert len(life.log) - before <= 2 * MOST_WAITS and life.run.status is Status.RUNNING
+        over(place, life, "far", "completed")
+        assert life.run.status is Status.COMPLETED

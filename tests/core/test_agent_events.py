@@ -204,9 +204,10 @@ def test_only_a_handoff_puts_one_agent_in_anothers_place(agents: list[str | None
     assert told.run.agent == ({"agentId": named[-1]} if named else None)
 
 
-def test_what_refers_to_memory_is_not_shown() -> None:
-    told = Told(flow_of(pinned("a", "host:one", memoryRef="m", modelClass="chat")))
-    assert told.run.agent == {"agentId": "host:one", "modelClass": "chat"}
+def test_a_pin_is_shown_with_the_memory_it_refers_to() -> None:
+    pin = {"memoryRef": "m", "modelClass": "chat"}
+    told = Told(flow_of(pinned("a", "host:one", **pin)))
+    assert told.run.agent == {"agentId": "host:one", **pin}
 
 
 def test_an_agent_says_each_thing_once() -> None:

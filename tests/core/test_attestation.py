@@ -252,6 +252,12 @@ def test_what_is_no_attestation_is_refused_when_registered(bad: Any) -> None:
         world(bad)
 
 
+def test_a_workflow_of_another_host_is_not_attested() -> None:
+    asked = {"workflowId": "lab/w", "outputAttestation": {"checksum": True}}
+    with pytest.raises(BadRequest, match="another one"):
+        compiled(chain(node("sub", "core.subWorkflow", config=asked), id="top"))
+
+
 # -- in any order ------------------------------------------------------------------------------
 
 ACTIONS = st.sampled_from(["accept", "reject", "edit-accept", "wait", "cancel"])

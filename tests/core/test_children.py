@@ -38,7 +38,7 @@ def test_a_child_begins_with_the_event_that_names_it() -> None:
     _, life, child = parent(sub())
     assert life.order()[-1] == "node.dispatched sub"
     assert life.log[-1].payload == {
-        "childRunId": child.run.run_id, "childWorkflowId": "kid"
+        "childRunId": child.run.run_id, "childWorkflowId": "kid", "childStatus": "running"
     }  # fmt: skip
     assert child.log[0].causation_id == life.log[-1].event_id
     assert (child.run.parent_run, child.run.parent_node) == (life.run.run_id, "sub")

@@ -3,8 +3,9 @@
 from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis import given, settings
+from hypothesis import given
 from random_councils import deeds, lived, stories
+from random_flows import examples
 from replaying import check_same, retold
 from simulator import TENANT, Life, World, compiled, definition, node
 from test_participation import end, floor_of
@@ -19,14 +20,14 @@ def said(log: list[Event], type_: str) -> list[dict[str, Any]]:
     return [event.payload for event in log if event.type == type_]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(stories, deeds)
 def test_the_log_of_a_council_is_found_to_be_one(story: Any, more: list[str]) -> None:
     _, life = lived(story, more)
     assert verified(life) is None, life.order()
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(stories, deeds, st.data())
 def test_a_replay_of_a_council_decides_the_same_and_is_found_to_be_one(
     story: Any, more: list[str], data: st.DataObject
@@ -66,7 +67,7 @@ def test_names_stay_as_they_were_given_though_a_replay_leaves_out_pauses() -> No
     assert verify(life.flow, TENANT, found.run.run_id, found.log) is None
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(stories, deeds, st.data())
 def test_a_decision_that_somebody_changed_is_found(
     story: Any, more: list[str], data: st.DataObject

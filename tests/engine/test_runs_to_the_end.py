@@ -83,7 +83,8 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "async": (node("n", "acme.later", inputs=PORT), {"got": V[0]["defaultValue"]}),
     "thread": (
-        node("n", "acme.thread", inputs=PORT), {"got": V[0]["defaultValue"], "thread": "moot-node"}
+        node("n", "acme.thread", inputs=PORT),
+        {"got": V[0]["defaultValue"], "thread": "moot-blocking"},
     ),
     "pure": (node("n", "acme.pure", inputs=PORT), {"got": V[0]["defaultValue"]}),
 }  # fmt: skip

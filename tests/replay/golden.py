@@ -9,6 +9,8 @@ from moot.core.events import Event, decode
 from moot.core.run import Run, fold
 
 LOGS = Path(__file__).parent / "logs"
+#: by their digests, what the logs are of
+DEFINITIONS = Path(__file__).parent / "definitions"
 
 
 def read_log(path: Path) -> list[Event]:

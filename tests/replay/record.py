@@ -7,10 +7,10 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 
-from golden import LOGS, beside, folded, pretty, read_log, shown
+from golden import DEFINITIONS, LOGS, beside, folded, pretty, read_log, shown
 from replay_agents import agents, models, refusals
 from replay_councils import interrupted, led, summed_up
-from replay_peers import elsewhere
+from replay_peers import elsewhere, elsewhere_twice
 from replay_scenes import branches, caps, channels, effects, families, late, memories, pauses
 from replay_staff import deployed, staff
 from replay_story import Story
@@ -27,9 +27,12 @@ from replay_waits import (
     waiting_child,
 )
 
+from moot.core.events import decode
+
 SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
     branches, channels, families, pauses, effects, caps, late, approvals, questions, council,
     gathering, by_itself, waiting_child, paused_wait, supervisor, branched, elsewhere,
+    elsewhere_twice,
     agents, models, refusals,
     memories, staff, deployed, led, interrupted, voted, summed_up,
 )  # fmt: skip
@@ -39,15 +42,20 @@ async def record(version: str) -> list[str]:
     """The names of the logs that were written."""
     written = []
     LOGS.mkdir(exist_ok=True)
+    DEFINITIONS.mkdir(exist_ok=True)
     for scene in SCENES:
         story = Story()
         await scene(story)
         for number, (tenant, run_id) in enumerate(await story.store.runs()):
             name = f"{version}-{scene.__name__}" + (f"-child{number}" if number else "")
             path = LOGS / f"{name}.jsonl"
+            rows = await story.store.read(tenant, run_id, -1, 100_000)
+            digest = decode(rows[0]).payload["definition"]
+            known = await story.store.definition_by_digest(tenant, digest)
+            if known is not None:
+                (DEFINITIONS / f"{digest}.json").write_bytes(known.body)
             if path.exists():
                 continue
-            rows = await story.store.read(tenant, run_id, -1, 100_000)
             path.write_bytes(b"\n".join(rows) + b"\n")
             beside(path).write_bytes(pretty(shown(folded(read_log(path)))))
             written.append(name)

@@ -1,11 +1,12 @@
 """A scene of work on another host, whose answers the story tells itself."""
 
-from replay_story import TENANT, Story, edge, node, workflow
+from replay_story import ADA, TENANT, Story, edge, node, workflow
 
 from moot.core.children import ChildEnded, ChildWaits
 from moot.core.commands import Command, PeerFound, PeerStopped
 from moot.core.peers import read
 from moot.core.trace import read as trace_of
+from moot.engine.branching import Wanted, branch
 from moot.engine.peer_calls import Peer
 
 #: nobody listens there
@@ -49,6 +50,20 @@ async def elsewhere(story: Story) -> None:
     await _found(story, run_id, "far_d")
     await _ended(story, run_id, "far_d", "cancelled")
     await story.wait(run_id)
+
+
+async def elsewhere_twice(story: Story) -> None:
+    """A branch of a run whose child on another host lives has a child of its own there."""
+    story.host.peers.know([Peer("lab", NOWHERE, None)])
+    sub = node("sub", "core.subWorkflow", config={"workflowId": "lab/d"})
+    source = await story.begin(workflow("elsewhere-twice", [sub], []))
+    await _found(story, source, "far_d")
+    place = (await story.host.view(TENANT, source)).run.next_sequence
+    run = await branch(story.host, TENANT, source, Wanted(from_seq=place, by=ADA))
+    await _found(story, run.run_id, "far_e")
+    for name, child in ((source, "far_d"), (run.run_id, "far_e")):
+        await _ended(story, name, child, "completed")
+        await story.wait(name)
 
 
 async def _take(story: Story, run_id: str, command: Command) -> None:

@@ -119,6 +119,7 @@ class Story:
         self.programs = Programs()
         types = built_in(conformance=True, programs=self.programs)
         types.update({each.node_type.type_id: each.node_type for each in (flaky, busy, mind)})  # type: ignore[attr-defined]
+        self.types = types
         #: whoever speaks for the members of a council
         self.speaks: Invoke = nobody
         flows = Flows(self.store, types, self.clock)

@@ -44,6 +44,7 @@ def snapshot(head: Head) -> dict[str, Any]:
         "runOrchestrator": _orchestrator(head),
         "definitionVersion": head.flow.definition.version,
         "agent": _agent(head),
+        "treeRuns": 1 + run.spent if run.origin is not None and run.terminal else None,
     }
     shown.update({name: value for name, value in optional.items() if value is not None})
     return shown

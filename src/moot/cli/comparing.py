@@ -6,15 +6,10 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from moot.cli.aligning import Event
+from moot.core.comparison import alike, own_names, said
 
-#: ids that are made up for each run
-MADE_UP = re.compile(r"\b(run|th|int|art|msg|evt)_[a-z2-7]{20}\b")
-#: what differs from run to run, and says nothing of what happened
-NOISE = frozenset({
-    "durationMs", "ts", "invocationId", "messageId", "originalEventId", "editedBy", "via",
-    "forkedFrom", "parentRunId", "parentNodeId", "scopeId", "limits", "costEstimateUsd",
-})  # fmt: skip
-MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+#: how the host names a turn on a channel: its place, its number, who speaks
+TURN_ID = re.compile(r".+:\d+:\w+")
 
 #: words of a text that are compared; words shown on both sides of a change
 MOST_WORDS = 1000
@@ -34,17 +29,48 @@ def differing(a: Event, b: Event) -> list[str]:
     """Paths within the payload at which they differ; an event of another kind differs in all."""
     if (a["type"], a.get("nodeId")) != (b["type"], b.get("nodeId")):
         return ["type"]
-    left, right = _leaves(a.get("payload")), _leaves(b.get("payload"))
-    return [path for path in {**left, **right} if _shown(left, path) != _shown(right, path)]
+    one, other, runs = _said(a), _said(b), (_run(a), _run(b))
+    if alike(one, other, runs):
+        return []
+    left, right = _leaves(one), _leaves(other)
+    apart = [
+        path
+        for path in {**left, **right}
+        if path not in left or path not in right or not alike(left[path], right[path], None)
+    ]
+    return [path for path in apart if not _named_apart(left, right, path, runs)] or apart
+
+
+def _named_apart(left: Leaves, right: Leaves, path: str, runs: tuple[str, str]) -> bool:
+    """Whether both have a name of their own making there."""
+    key = re.sub(r"(\[\d+\])+$", "", path).rpartition(".")[2]
+    return path in left and path in right and own_names(key, left[path], right[path], runs)
 
 
 def changes(a: Event, b: Event) -> str:
     """``outputs.price 1 → 2``: the first few places and both values."""
-    left, right = _leaves(a.get("payload")), _leaves(b.get("payload"))
+    left, right = _leaves(_said(a)), _leaves(_said(b))
     paths = differing(a, b)
-    said = [f"{path} {_shown(left, path)} → {_shown(right, path)}" for path in paths[:NAMED]]
+    told = [f"{path} {_shown(left, path)} → {_shown(right, path)}" for path in paths[:NAMED]]
     more = f", and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
-    return "; ".join(said) + more
+    return "; ".join(told) + more
+
+
+def _said(event: Event) -> dict[str, Any]:
+    """The payload without what the host's clock says, by the host's own rule."""
+    payload = event.get("payload") or {}
+    return said(event["type"], payload, event.get("hints") or _hints(payload))
+
+
+def _hints(payload: dict[str, Any]) -> dict[str, Any]:
+    """On the wire the host does not say that a message on a channel is a turn; its id does."""
+    value = payload.get("value")
+    name = value.get("messageId") if isinstance(value, dict) else None
+    return {"turn": isinstance(name, str) and TURN_ID.fullmatch(name) is not None}
+
+
+def _run(event: Event) -> str:
+    return str(event.get("runId") or "no run")
 
 
 def _shown(leaves: Leaves, path: str) -> str:
@@ -52,21 +78,16 @@ def _shown(leaves: Leaves, path: str) -> str:
 
 
 def _leaves(value: Any, path: str = "") -> Leaves:
-    """Every single value by its path, without what is noise."""
+    """Every single value by its path."""
+    found: Leaves = {}
     if isinstance(value, dict) and value:
-        found: Leaves = {}
-        for key, inner in value.items():
-            if key not in NOISE:
-                found |= _leaves(inner, f"{path}.{key}" if path else str(key))
+        for name, inner in value.items():
+            found |= _leaves(inner, f"{path}.{name}" if path else str(name))
         return found
     if isinstance(value, list) and value:
-        found = {}
         for number, inner in enumerate(value):
             found |= _leaves(inner, f"{path}[{number}]")
         return found
-    if isinstance(value, str):
-        value = MADE_UP.sub(r"\1_*", value)
-        return {path: "*" if MOMENT.fullmatch(value) else value}
     return {path: value}
 
 

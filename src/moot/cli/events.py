@@ -79,11 +79,14 @@ def _node_retried(event: dict[str, Any], _: Started) -> str:
     return f"{failed}{_error({'error': said.get('lastError')})}; again in {pause}{which}"
 
 
-def _dispatched(event: dict[str, Any], _: Started) -> str:
+def _dispatched(event: dict[str, Any], started: Started) -> str:
+    """A child runs when it begins, and again after each wait: the first time it is news."""
     said = event["payload"]
     child = str(said.get("childRunId", ""))
-    status = said.get("childStatus")
-    return output.line(f"child {child} {status}" if status else f"handed work to {child}")
+    status, key = said.get("childStatus", "running"), f"child {child}"
+    begins = status == "running" and key not in started
+    started[key] = str(event.get("timestamp", ""))
+    return output.line(f"handed work to {child}" if begins else f"child {child} {status}")
 
 
 def _child_forked(event: dict[str, Any], _: Started) -> str:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from moot.core.node_state import NodeState
     from moot.core.run import Run
 
+ASKED_ANEW = "moot.peer.askedAnew"
+
+#: how often a child on another host is shown to wait; after that it is shown as running
+MOST_WAITS = 256
+
 #: what is still to be done about a child on another host
 CREATE, FOLLOW, STOP = "create", "follow", "stop"
 
@@ -25,10 +30,12 @@ class Abroad(Struct, omit_defaults=True):
     peer: str
     workflow_id: str
     node_id: str
-    #: the run that asked: a fork repeats what its source said and stops none of its children
+    #: the run that asked: a fork repeats what its source said and sees to none of its children
     owner: str = ""
     asked_at: int = 0
     asked_seq: int = 0
+    #: where the handoff of a dispatch node began
+    began: int = 0
     inputs: dict[str, Any] = {}
     cause: str = ""
     depth: int = 0
@@ -36,6 +43,8 @@ class Abroad(Struct, omit_defaults=True):
     #: it lives on when its parent is cancelled
     detached: bool = False
     child: str | None = None
+    #: how often it was shown to wait
+    waits: int = 0
     host_id: str = ""
     #: why it is not wanted any more, and since when
     stop: str | None = None
@@ -43,13 +52,14 @@ class Abroad(Struct, omit_defaults=True):
 
 
 def owed(run: "Run") -> list[tuple[str, str]]:
-    """(name, what is to be done) for each child on another host. A replay is owed nothing."""
+    """(name, what is to be done) for each child on another host. A replay is owed nothing, and
+    nobody is for the children of another run."""
     if not run.abroad or run.replayed:
         return []
     return [
         (name, STOP if each.stop else CREATE if each.child is None else FOLLOW)
         for name, each in run.abroad.items()
-        if each.stop or run.going
+        if each.owner == run.run_id and (each.stop or run.going)
     ]
 
 
@@ -75,29 +85,44 @@ def unnamed(run: "Run", name: str) -> bool:
 
 
 def _asked(run: "Run", event: Event, at: int) -> None:
-    said, hints = event.payload, event.hints if event.hints is not UNSET else {}
-    node_id = event.node_id if event.node_id is not UNSET else ""
-    name, node = said["askId"], run.nodes.get(node_id)
-    run.abroad[name] = Abroad(
-        peer=said["peer"],
-        workflow_id=said["workflowId"],
-        node_id=node_id,
-        owner=said.get("parentRunId", ""),
-        asked_at=at,
-        asked_seq=event.sequence,
-        inputs=hints.get("inputs", {}),
-        cause=said.get("cause", ""),
-        depth=hints.get("depth", 0),
-        tree=hints.get("tree", 0),
-        detached=hints.get("detached", False),
-    )
+    name, hints = event.payload["askId"], event.hints if event.hints is not UNSET else {}
+    entry = run.abroad[name] = _entry(event, at)
+    node = run.nodes.get(entry.node_id)
     if node is None:
         return
     node.children += 1
     if "worker" in hints:
         node.living[name] = hints["worker"]
     else:
-        node.child = name
+        node.child, node.lent = name, {}
+    node.lent[name] = entry.tree
+
+
+def _entry(event: Event, at: int) -> Abroad:
+    said, hints = event.payload, event.hints if event.hints is not UNSET else {}
+    return Abroad(
+        peer=said["peer"],
+        workflow_id=said["workflowId"],
+        node_id=event.node_id if event.node_id is not UNSET else "",
+        owner=said.get("parentRunId", ""),
+        asked_at=at,
+        asked_seq=event.sequence,
+        began=event.sequence - 1,
+        inputs=hints.get("inputs", {}),
+        cause=said.get("cause", ""),
+        depth=hints.get("depth", 0),
+        tree=hints.get("tree", 0),
+        detached=hints.get("detached", False),
+    )
+
+
+def renewed(run: "Run", event: Event, at: int) -> tuple[str, str]:
+    """A branch asks for a child of its own; what the source's was called, and what this one is."""
+    former, name = event.payload["formerAskId"], event.payload["askId"]
+    before = run.abroad.pop(former)
+    entry = run.abroad[name] = _entry(event, at)
+    entry.began = before.began
+    return before.child or former, name
 
 
 def found(run: "Run", node: "NodeState | None", event: Event, name: str) -> None:
@@ -108,12 +133,46 @@ def found(run: "Run", node: "NodeState | None", event: Event, name: str) -> None
     entry.child = child = event.payload.get("childRunId", "")
     entry.inputs = {}
     entry.host_id = event.hints.get("hostId", "") if event.hints is not UNSET else ""
-    if node is None:
-        return
-    if name in node.living:
-        node.living = {child if key == name else key: n for key, n in node.living.items()}
-    elif node.child == name:
-        node.child = child
+    if run.orchestrator is not None:
+        run.orchestrator.links = renamed(run.orchestrator.links, name, child)
+    if node is not None:
+        goes_by(node, name, child)
+
+
+def goes_by(node: "NodeState", old: str, new: str) -> None:
+    """From here on the node knows a child by another name."""
+    node.child = new if node.child == old else node.child
+    node.living = renamed(node.living, old, new)
+    node.lent = renamed(node.lent, old, new)
+    node.waits = renamed(node.waits, old, new)
+
+
+def renamed(found: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    if old not in found:
+        return found
+    return {new if name == old else name: value for name, value in found.items()}
+
+
+def waited(run: "Run", child: str) -> None:
+    """Its parent shows that it waits."""
+    known = entry_of(run, child)
+    if known is not None:
+        known[1].waits += 1
+
+
+def restless(run: "Run", child: str) -> bool:
+    """Whether it has been shown to wait so often that no more is made of it."""
+    known = entry_of(run, child)
+    return known is not None and known[1].waits >= MOST_WAITS
+
+
+def kept(run: "Run", node: "NodeState", hints: dict[str, Any]) -> int:
+    """What children elsewhere hold that the node does not wait for any more: they may use it all.
+    Nothing, where it is said how much they used, or that there is none."""
+    if not run.abroad or "runs" in hints or ("askId" in hints and "unsure" not in hints):
+        return 0
+    away = names(run)
+    return sum(node.lent.get(name, 0) for name in (node.child, *node.living) if name in away)
 
 
 def left(run: "Run", event: Event, name: str, at: int) -> bool:
@@ -147,6 +206,8 @@ def refused(run: "Run", event: Event, at: int) -> None:
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
     if name is not None and left(run, event, name, at) and node is not None:
         node.living.pop(name, None)
+        if run.orchestrator is not None:
+            run.orchestrator.links.pop(name, None)
 
 
 def _unwanted(run: "Run", key: str, entry: Abroad, why: str, at: int) -> None:

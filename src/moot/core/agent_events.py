@@ -27,12 +27,6 @@ def verbosity_of(configurable: dict[str, Any]) -> str:
     return asked if asked in VERBOSITIES else VERBOSITY
 
 
-def shown(agent: dict[str, Any]) -> dict[str, Any]:
-    """A pin as it stands in events and snapshots. Without long-term memory there is none to
-    refer to."""
-    return {name: value for name, value in agent.items() if name != "memoryRef"}
-
-
 def check_id(agent_id: str) -> str:
     if not 3 <= len(agent_id) <= 256:
         raise BadRequest("An agent's id has 3 to 256 characters.", agentId=agent_id[:256])

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from msgspec import UNSET
+
 from moot.core import abroad, peers
 from moot.core.errors import PeerUnknown
-from moot.core.events import NewEvent
+from moot.core.events import Event, NewEvent
 from moot.core.flow import FlowNode
 from moot.core.ids import derived_id
 from moot.core.node_state import NodeState
@@ -38,6 +40,37 @@ def asked(
     return NewEvent("moot.peer.asked", payload, node.id, cause=cause, hints=hints)
 
 
+def others(run: Run) -> list[str]:
+    """The names of children elsewhere that another run has asked for, and this one waits for."""
+    if run.terminal:
+        return []
+    waited = {
+        name
+        for node_id in run.active
+        for name in (run.nodes[node_id].child, *run.nodes[node_id].living)
+    }
+    return [
+        name
+        for name, each in run.abroad.items()
+        if each.owner != run.run_id and (name in waited or each.child in waited)
+    ]
+
+
+def anew(run: Run, former: str, asked: Event) -> NewEvent:
+    """A branch asks for a child of its own as its source ``asked``, under a name of its own."""
+    entry = run.abroad[former]
+    payload = {
+        "askId": derived_id("ask_", run.tenant, run.run_id, "fork", former),
+        "formerAskId": former,
+        "peer": entry.peer,
+        "workflowId": entry.workflow_id,
+        "parentRunId": run.run_id,
+        "cause": entry.cause,
+    }
+    hints = asked.hints if asked.hints is not UNSET else {}
+    return NewEvent(abroad.ASKED_ANEW, payload, entry.node_id, cause=asked.sequence, hints=hints)
+
+
 def withheld(names: tuple[str, ...]) -> NodeError:
     """What a workflow calls sensitive does not leave this host."""
     return NodeError(
@@ -58,7 +91,7 @@ def child_id(run: Run, *parts: str) -> str:
 
 def begins_here(new: NewEvent) -> bool:
     """Whether a dispatch begins a child run on this host, in the same commit."""
-    return "childStatus" not in new.payload and "askId" not in (new.hints or {})
+    return "tree" in (new.hints or {})
 
 
 def nobody(workflow_id: str) -> NodeError:

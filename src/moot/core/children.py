@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import asking, handoff, tree
+from moot.core import abroad, asking, handoff, tree
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, event_id
 from moot.core.flow import Flow, FlowNode
@@ -64,12 +64,13 @@ def child_waits(run: Run, told: ChildWaits) -> list[NewEvent]:
         shown = run.mirrored.get(told.node_id, "running")
     else:
         return []
-    if shown == told.status:
+    status = "running" if abroad.restless(run, told.child_run) else told.status
+    if shown == status:
         return []
     payload = {
         "childRunId": told.child_run,
         "childWorkflowId": told.workflow_id,
-        "childStatus": told.status,
+        "childStatus": status,
     }
     return [NewEvent("node.dispatched", payload, told.node_id)]
 
@@ -94,7 +95,7 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
         return finish(run, flow, node_id, state.attempt, Failed(problem.error), at)
     if spec is None:
         return [_done(node, state, at, {}, state.results or [])]
-    share = tree.share(run, flow, node_id)
+    share = tree.share(run, flow, node_id, away=is_away(spec.workflow_id))
     error = tree.refusal(run, share)
     if error is not None:
         return finish(run, flow, node_id, state.attempt, Failed(error), at)
@@ -103,9 +104,8 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
             return finish(run, flow, node_id, state.attempt, Failed(asking.withheld(hidden)), at)
         return [asking.asked(run, node, state, spec, share, None)]
     child = asking.child_id(run, node_id, str(state.attempt), str(state.children))
-    payload = {"childRunId": child, "childWorkflowId": spec.workflow_id}
     hints = {"tree": share}
-    begun = NewEvent("node.dispatched", payload, node_id, cause=state.started_seq, hints=hints)
+    begun = handoff.dispatched(node_id, child, spec.workflow_id, state.started_seq, hints)
     if spec.attest is None:
         return [begun]
     first, worker = run.next_sequence, spec.workflow_id

@@ -56,8 +56,7 @@ def alike(left: Any, right: Any, runs: Runs) -> bool:
     """Equal as JSON. With ``runs``, names that each of the two has made for itself are equal."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(
-            alike(left[key], right[key], runs)
-            or (runs is not None and key in NAMES and _own(left[key], right[key], runs))
+            alike(left[key], right[key], runs) or own_names(key, left[key], right[key], runs)
             for key in left
         )
     if isinstance(left, list) and isinstance(right, list):
@@ -69,8 +68,11 @@ def alike(left: Any, right: Any, runs: Runs) -> bool:
     return bool(left == right)
 
 
-def _own(left: Any, right: Any, runs: tuple[str, str]) -> bool:
-    return _made(left, runs[0]) and _made(right, runs[1])
+def own_names(key: str, left: Any, right: Any, runs: Runs) -> bool:
+    """Whether under this key each run has a name that it has made for itself."""
+    return (
+        runs is not None and key in NAMES and _made(left, runs[0]) and _made(right, runs[1])
+    )  # fmt: skip
 
 
 def _made(name: Any, run_id: str) -> bool:

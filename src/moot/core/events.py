@@ -187,6 +187,7 @@ CATALOGUE = (
     EventType("replay.divergedAtRefusal", "a model refused in a replay or its source alone"),
     EventType("moot.pause.requested", "a pause waits for the running nodes to finish", True),
     EventType("moot.peer.asked", "another host is about to be asked for a child run", True),
+    EventType("moot.peer.askedAnew", "a branch asks another host for a child of its own", True),
     EventType("moot.peer.stopped", "a child run on another host was told to stop", True),
     EventType("moot.effect.started", "an effect on the outside world is about to happen", True),
     EventType("moot.effect.finished", "the outcome of an effect, recorded before use", True),

@@ -7,7 +7,6 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from moot.core import expressions, schemas
-from moot.core.agent_events import shown
 from moot.core.channels import Rule, may, rule_of
 from moot.core.definition import (
     DISPATCH,
@@ -67,7 +66,7 @@ class Flow(Struct, frozen=True, kw_only=True):
     references: tuple[str, ...]
     #: dispatch node -> the supervisor it leads back to, and the nodes of the loop besides
     loops: dict[str, tuple[str, tuple[str, ...]]]
-    #: node -> the agent it is pinned to, as it may be shown
+    #: node -> the agent it is pinned to
     agents: dict[str, dict[str, Any]]
 
 
@@ -123,9 +122,7 @@ def tied(definition: WorkflowDef, types: Mapping[str, NodeType], name: str) -> F
             for edge in definition.edges
             if edge.id in back
         },
-        agents={
-            node.id: shown(node.agent) for node in definition.nodes if isinstance(node.agent, dict)
-        },
+        agents={node.id: node.agent for node in definition.nodes if isinstance(node.agent, dict)},
     )
 
 

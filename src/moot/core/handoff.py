@@ -41,6 +41,14 @@ def step(
     return NewEvent("core.workflowChain.event", {**payload, **more}, node_id, cause=cause)
 
 
+def dispatched(
+    node_id: str, child: str, worker: str, cause: int, hints: dict[str, Any]
+) -> NewEvent:
+    """The child is there. That it runs again says the same; only here there are such hints."""
+    payload = {"childRunId": child, "childWorkflowId": worker, "childStatus": "running"}
+    return NewEvent("node.dispatched", payload, node_id, cause=cause, hints=hints)
+
+
 def begun(
     run: Run, node_id: str, worker: str, child: str, first: int, hints: dict[str, Any]
 ) -> list[NewEvent]:
@@ -48,10 +56,9 @@ def begun(
     ``hints`` say which worker it is and how many runs it may lead to."""
     assert run.orchestrator is not None
     decided = run.orchestrator.decided_seq
-    payload = {"childRunId": child, "childWorkflowId": worker}
     return [
         step(run, node_id, "dispatch.began", worker, decided),
-        NewEvent("node.dispatched", payload, node_id, cause=decided, hints=hints),
+        dispatched(node_id, child, worker, decided, hints),
         step(run, node_id, "dispatch.succeeded", worker, first, child),
     ]
 

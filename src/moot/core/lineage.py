@@ -114,21 +114,14 @@ def due_of(event: Event) -> str | None:
 def _child_forked(run: "Run", event: Event, at: int) -> None:
     """From here on the branch's own child is meant."""
     old, new = event.payload["childRunId"], event.payload["forkRunId"]
-    run.children = _renamed(run.children, old, new)
+    run.children = abroad.renamed(run.children, old, new)
     hints = event.hints if event.hints is not UNSET else {}
     remembering.child_forked(run, old, new, hints.get("given", {}))
     if run.orchestrator is not None:
-        run.orchestrator.links = _renamed(run.orchestrator.links, old, new)
+        run.orchestrator.links = abroad.renamed(run.orchestrator.links, old, new)
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
     if node is not None:
-        node.child = new if node.child == old else node.child
-        node.living = _renamed(node.living, old, new)
-        node.lent = _renamed(node.lent, old, new)
-        node.waits = _renamed(node.waits, old, new)
-
-
-def _renamed(found: dict[str, Any], old: str, new: str) -> dict[str, Any]:
-    return {new if name == old else name: value for name, value in found.items()}
+        abroad.goes_by(node, old, new)
 
 
 HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {CHILD_FORKED: _child_forked}

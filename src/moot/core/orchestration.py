@@ -230,7 +230,8 @@ def _next_worker(
     number = state.children
     if number >= len(workers):
         return []
-    share = tree.share(run, flow, node.id, len(workers) - number)
+    away = is_away(workers[number])
+    share = tree.share(run, flow, node.id, len(workers) - number, away)
     problem = _not_allowed(run, node, state, share, at)
     if problem:
         return problem
@@ -238,7 +239,7 @@ def _next_worker(
     if join is not None and not number:
         events.append(_fan_out(run, node, workers, join))
     first = run.next_sequence + len(events)
-    if is_away(workers[number]):
+    if away:
         return [*events, *_ask(run, node, at, sealed, first, share)]
     child = asking.child_id(run, node.id, str(state.started_seq), str(number))
     hints = {"worker": number, "tree": share}

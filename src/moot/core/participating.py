@@ -16,7 +16,7 @@ from moot.core.events import NewEvent
 from moot.core.floor import Step, step
 from moot.core.flow import Flow, FlowNode
 from moot.core.model_errors import DailyBudgetUsedUp
-from moot.core.participation import NATURAL, SPOKEN, Floor, Wake
+from moot.core.participation import DAY, NATURAL, SPOKEN, Floor, Wake
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.talking import talk as take_turn
@@ -256,7 +256,7 @@ def _without_turn(
 ) -> list[NewEvent]:
     events = [_answered(node, talk, wake, given, given.outcome)]
     if (given.error or {}).get("code") == DailyBudgetUsedUp.code:
-        payload = {"conversationId": talk.conversation_id, "reason": "budget of the day"}
+        payload = {"conversationId": talk.conversation_id, "reason": DAY}
         events.append(NewEvent("moot.participation.stopped", payload, node.id, cause=talk.turn_seq))
     excuse = EXCUSES.get(given.outcome)
     if excuse is not None:

@@ -19,6 +19,8 @@ SPOKEN = frozenset({"speak", "synthesise", "summarise"})
 
 #: stops that a person's turn lifts; the others need a word of their own
 LIFTED = frozenset({"consecutive", "pair"})
+#: a tenant has used up what it may in a day
+DAY = "budget of the day"
 #: stops at which a conversation is meant to end
 NATURAL = frozenset({"rounds", "consensus", "moderator"})
 

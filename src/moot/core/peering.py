@@ -71,17 +71,16 @@ def found(run: Run, flow: Flow, command: PeerFound) -> list[NewEvent]:
         refusal = PeerRefused(ask_id=command.ask_id, error=error, unsure=False, at=command.at)
         return refused(run, flow, refusal)
     worker = f"{entry.peer}{peers.SLASH}{entry.workflow_id}"
-    payload = {"childRunId": child, "childWorkflowId": worker}
     hints = {"askId": command.ask_id, "hostId": command.host_id}
     if not flow.nodes[entry.node_id].type.dispatches:
-        cause = state.started_seq
-        return [NewEvent("node.dispatched", payload, entry.node_id, cause=cause, hints=hints)]
+        return [handoff.dispatched(entry.node_id, child, worker, state.started_seq, hints)]
     assert run.orchestrator is not None
-    began, decided = entry.asked_seq - 1, run.orchestrator.decided_seq
-    return [
-        NewEvent("node.dispatched", payload, entry.node_id, cause=decided, hints=hints),
-        handoff.step(run, entry.node_id, "dispatch.succeeded", worker, began, child),
-    ]
+    order = run.orchestrator
+    begun = handoff.dispatched(entry.node_id, child, worker, order.decided_seq, hints)
+    if command.ask_id in order.links:  # it takes the place of one that was there before the fork
+        return [begun]
+    succeeded = "dispatch.succeeded"
+    return [begun, handoff.step(run, entry.node_id, succeeded, worker, entry.began, child)]
 
 
 def refused(run: Run, flow: Flow, command: PeerRefused) -> list[NewEvent]:
@@ -97,8 +96,8 @@ def refused(run: Run, flow: Flow, command: PeerRefused) -> list[NewEvent]:
         return events
     worker = f"{entry.peer}{peers.SLASH}{entry.workflow_id}"
     error = command.error.as_payload()
-    told = handoff.step(run, node.id, "dispatch.failed", worker, entry.asked_seq - 1, error=error)
-    told.hints = hints
+    told = handoff.step(run, node.id, "dispatch.failed", worker, entry.began, error=error)
+    told.hints = {**hints, "runs": max(1, entry.tree)} if command.unsure else hints
     rest = given_up(run, node, state, command.seen, but=name)
     return [told, *rest, failed(node, command.error, state.attempt)]
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from msgspec import UNSET
 
-from moot.core import agency, agent_work, refusals, told, told_children, told_talks
+from moot.core import agency, agent_work, asking, refusals, told, told_children, told_talks
 from moot.core import wake as waking
+from moot.core.abroad import ASKED_ANEW
 from moot.core.answered import ANSWERS, asked_back
 from moot.core.channels import Rule, check
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake, decide
@@ -28,6 +29,7 @@ from moot.core.pending import deadline
 from moot.core.run import HANDLERS, Run
 from moot.core.status import NodeStatus
 from moot.core.told import Impossible, Kept, Seen
+from moot.core.veil import Veil
 
 __all__ = ["TIMESTAMP", "Impossible", "caused", "is_turn"]
 
@@ -47,7 +49,7 @@ def is_turn(flow: Flow, event: Event) -> bool:
 
 
 def caused(
-    run: Run, flow: Flow, log: Sequence[Event], first: int, veiled: bool, kept: Kept
+    run: Run, flow: Flow, log: Sequence[Event], first: int, veil: Veil, kept: Kept
 ) -> list[NewEvent]:
     """What the command that the event tells of causes. Raises Impossible, or what the command is
     refused with."""
@@ -55,7 +57,7 @@ def caused(
     node = flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
     if event.node_id is not UNSET and node is None:
         raise Impossible("node", "a node of the workflow", event.node_id)
-    seen = Seen(run, flow, node, log, first, millis(event.timestamp), veiled, kept)
+    seen = Seen(run, flow, node, log, first, millis(event.timestamp), veil, kept)
     operator = OPERATORS.get(event.type)
     if operator is not None:
         return operator(seen)
@@ -92,7 +94,7 @@ def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
         return told.outcome(seen, state)
     if node.type.kind is Kind.ACTIVITY and event.type in agent_work.TOLD:
         return _of_agent(seen, state, node)
-    if node.type.kind is Kind.ACTIVITY or (seen.veiled and node.type.kind is Kind.INSTANT):
+    if node.type.kind is Kind.ACTIVITY or (node.type.kind is Kind.INSTANT and seen.veiled):
         return [_report(seen, node, event)]
     raise Impossible("impossible", "what follows from the state", event.type)
 
@@ -158,7 +160,8 @@ def _check_write(seen: Seen, node: FlowNode, event: Event) -> None:
         if (said.get("reducer"), found) != expected:
             raise Impossible("payload", expected, (said.get("reducer"), found))
     rule = declared or Rule(str(found.get("reducer") or said.get("reducer", "replace")))
-    if rule.reducer != "message" and not seen.veiled:
+    covered = seen.veil.covers_channel(seen.run, name, said.get("value"))
+    if rule.reducer != "message" and not covered:
         current = seen.run.channels.get(name)
         if problem := check(rule, current, _bare(rule, said.get("value"))):
             raise Impossible("payload", problem, said.get("value"))
@@ -227,7 +230,8 @@ def _moments(seen: Seen) -> set[int]:
         if due is not None and due <= seen.at:
             found.add(due)
         if limit:
-            found.add(min(seen.at, run.nodes[node_id].started_at + limit))
+            state = run.nodes[node_id]
+            found.add(min(seen.at, state.started_at + state.paused_ms + limit))
         talk = run.conversations.get(node_id)
         wakes = talk.floor.wakes if talk is not None and talk.floor is not None else {}
         found |= {wake.due for wake in wakes.values() if wake.due <= seen.at}
@@ -312,6 +316,18 @@ def _child_forked(seen: Seen) -> list[NewEvent]:
     return [NewEvent(CHILD_FORKED, said, said["nodeId"], hints=seen.hints)]
 
 
+def _asked_anew(seen: Seen) -> list[NewEvent]:
+    """Only in a branch, only of a child that its source has asked for, and as it did."""
+    run, said = seen.run, seen.event.payload
+    former = said["formerAskId"]
+    if run.forked_from is None or former not in asking.others(run):
+        raise Impossible("impossible", "a child that the source had asked for", former)
+    again = asking.anew(run, former, seen.log[run.abroad[former].asked_seq])
+    if run.next_sequence < run.inherited:  # the source was a branch itself: the names are its own
+        again.payload |= {name: said[name] for name in ("askId", "parentRunId")}
+    return [again]
+
+
 def _diverged(seen: Seen) -> list[NewEvent]:
     if not seen.run.replayed:
         raise Impossible("impossible", "a replay", seen.event.type)
@@ -336,6 +352,7 @@ OPERATORS: dict[str, Callable[[Seen], list[NewEvent]]] = {
     told_talks.ANSWERED: _answered,
     "moot.peer.stopped": told_children.stopped,
     CHILD_FORKED: _child_forked,
+    ASKED_ANEW: _asked_anew,
     "replay.diverged": _diverged,
     "replay.divergedAtRefusal": _refused,
 }

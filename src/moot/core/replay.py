@@ -13,6 +13,7 @@ from moot.core.events import Event, NewEvent
 from moot.core.flow import Flow
 from moot.core.lineage import PLACE
 from moot.core.outcomes import Kind, NodeError
+from moot.core.participation import DAY
 from moot.core.remembering import forked
 from moot.core.run import Run
 from moot.core.status import NodeStatus, Status
@@ -60,6 +61,8 @@ def is_fact(flow: Flow, event: Event) -> bool:
     match event.type:
         case "run.started" | "run.completed" | "node.skipped" | "workflow.loopback-limit":
             return False
+        case "moot.participation.stopped" if said.get("reason") == DAY:
+            return True  # said with the answer of a member
         case "moot.participation.decided" | "moot.participation.stopped":
             return False
         case "run.failed":

@@ -311,9 +311,10 @@ def _node_ended(run: Run, event: Event, at: int) -> None:
     node.error = said.get("error")
     node.reason = said.get("reason")
     node.results = node.held = None
+    hints = event.hints if event.hints is not UNSET else {}
+    run.spent += abroad.kept(run, node, hints)
     node.living, node.ends, node.waits, node.answer = {}, {}, {}, []
     node.said, node.calls, node.rulings = {}, {}, {}
-    hints = event.hints if event.hints is not UNSET else {}
     if run.orchestrator is not None:
         supervision.answered(run.orchestrator, hints)
     run.interrupts.pop(node_id, None)
@@ -331,6 +332,7 @@ def _node_retried(run: Run, event: Event, at: int) -> None:
         node.failures += 1
         node.due = at + event.payload.get("delayMs", 0)
         node.error = event.payload.get("lastError")
+        run.spent += abroad.kept(run, node, event.hints if event.hints is not UNSET else {})
         if node.child is not None and event.hints is not UNSET:
             abroad.given_back(run, event, node.child, event.hints.get("childStatus"), at)
         node.child = None
@@ -338,15 +340,17 @@ def _node_retried(run: Run, event: Event, at: int) -> None:
 
 
 def _dispatched(run: Run, event: Event, at: int) -> None:
-    """Without a status a child began; with one it waits, runs again, or has ended."""
+    """With what it was lent or asked for by, or without a status, a child began; else it waits,
+    runs again, or has ended."""
     child = event.payload.get("childRunId", "")
-    status = event.payload.get("childStatus")
+    hints = event.hints if event.hints is not UNSET else {}
+    began = "tree" in hints or "askId" in hints
+    status = None if began else event.payload.get("childStatus")
     node = run.nodes.get(_node_id(event))
     if status in GOING:
         supervision.child_waits(run, _node_id(event), child, str(status))
         return
     run.mirrored.pop(_node_id(event), None)
-    hints = event.hints if event.hints is not UNSET else {}
     if "askId" in hints:
         abroad.found(run, node, event, hints["askId"])
         return

@@ -147,10 +147,23 @@ def child_waits(run: "Run", node_id: str, child: str, status: str) -> None:
     place = node_id if shown is run.mirrored else child
     if status in WAITING:
         shown[place] = status
+        abroad.waited(run, child)
     else:
         shown.pop(place, None)
     if node is not None and node.living:
         mirror(run, node_id, node)
+
+
+def _asked_anew(run: "Run", event: Event, at: int) -> None:
+    """A branch has a child of its own on another host: of how its source's waited nothing is left,
+    the handoff goes on as it stood."""
+    old, new = abroad.renewed(run, event, at)
+    if run.orchestrator is not None:
+        run.orchestrator.links = abroad.renamed(run.orchestrator.links, old, new)
+    node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
+    if node is not None:
+        abroad.goes_by(node, old, new)
+        child_waits(run, str(event.node_id), new, "running")
 
 
 def mirror(run: "Run", node_id: str, node: "NodeState") -> None:
@@ -175,4 +188,5 @@ def lent(run: "Run") -> int:
 HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
     "runOrchestrator.decided": _decided,
     "core.workflowChain.event": _handed,
+    abroad.ASKED_ANEW: _asked_anew,
 }

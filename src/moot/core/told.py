@@ -19,6 +19,7 @@ from moot.core.nodework import failure
 from moot.core.outcomes import Decided, Failed, Kind, NodeError
 from moot.core.resolving import Answer
 from moot.core.run import Run
+from moot.core.veil import Veil
 
 
 class Impossible(Exception):
@@ -51,7 +52,7 @@ class Seen(Struct):
     log: Sequence[Event]
     first: int
     at: int
-    veiled: bool
+    veil: Veil
     kept: Kept
 
     @property
@@ -69,6 +70,11 @@ class Seen(Struct):
     @property
     def hints(self) -> dict[str, Any] | None:
         return None if self.event.hints is UNSET else self.event.hints
+
+    @property
+    def veiled(self) -> bool:
+        """Whether the node may have seen a secret."""
+        return self.veil.covers(self.run, self.node)
 
     @property
     def its(self) -> FlowNode:

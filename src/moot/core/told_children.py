@@ -32,12 +32,13 @@ def child(seen: Seen, state: NodeState) -> list[NewEvent]:
             ask_id=hints["askId"], child_run=said["childRunId"], host_id=hints["hostId"], at=seen.at
         )
         return decide(seen.run, seen.flow, found)
-    if event.type == "node.dispatched" and status is not None and status not in ENDS:
+    going = status is not None and status not in ENDS and "tree" not in hints
+    if event.type == "node.dispatched" and going:
         waits = ChildWaits(
             node_id=seen.its.id,
             child_run=said["childRunId"],
             workflow_id=said["childWorkflowId"],
-            status=status,
+            status=str(status),
         )
         return decide(seen.run, seen.flow, waits)
     if "askId" in hints and hints["askId"] in seen.run.abroad:
@@ -118,7 +119,7 @@ def _ended(seen: Seen, state: NodeState) -> list[NewEvent]:
     last = next(e for e in seen.rest if e.type != "variable.changed" or e.node_id != node.id)
     hints = {} if last.hints is UNSET else last.hints
     status = hints.get("childStatus") or last.payload.get("childStatus")
-    if status is None or ("childRunId" in hints and abroad.entry_of(seen.run, name) is None):
+    if status not in ENDS or ("childRunId" in hints and abroad.entry_of(seen.run, name) is None):
         return told.outcome(seen, state)  # it failed for a reason of its own
     given = {e.payload["name"]: e.payload.get("next") for e in seen.log[seen.first : last.sequence]}
     collect = _collect(seen, state)

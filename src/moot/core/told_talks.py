@@ -196,7 +196,10 @@ def _done(seen: Seen, said: dict[str, Any], outcome: str, turn: dict[str, Any]) 
         agent=turn.get("agent"),
     )
     found = decide(seen.run, seen.flow, given)
-    return found if seen.fits(found) else decide(_some_time(seen), seen.flow, given)
+    told = seen.event.payload.get("reason")
+    if seen.fits(found) and found[0].payload.get("reason") == told:
+        return found
+    return decide(_some_time(seen), seen.flow, given)
 
 
 def _some_time(seen: Seen) -> Run:

@@ -6,6 +6,7 @@ a loop of small workers goes on for long and a tree that grows for ever does not
 
 from msgspec import Struct
 
+from moot.core import abroad
 from moot.core.flow import Flow
 from moot.core.node_state import NodeState
 from moot.core.outcomes import Kind, NodeError
@@ -17,6 +18,10 @@ from moot.core.supervision import lent
 START = "runs:create"
 
 USUAL = 1000
+
+#: a child elsewhere is lent this part of its share: a host that does not say how much of it was
+#: used has used it all
+PART_ABROAD = 16
 
 
 class Seen(Struct, frozen=True):
@@ -30,7 +35,14 @@ class Seen(Struct, frozen=True):
 UNSEEN = Seen()
 
 
-def share(run: Run, flow: Flow, node_id: str, waiting: int = 1) -> int:
+def last_seen(run: Run, state: NodeState, seen: dict[str, Seen], child: str) -> Seen:
+    """What is known of a child that is given up: one elsewhere may have used all it was lent."""
+    if child in seen or child not in abroad.names(run):
+        return seen.get(child, UNSEEN)
+    return Seen(None, max(1, state.lent.get(child, 1)))
+
+
+def share(run: Run, flow: Flow, node_id: str, waiting: int = 1, away: bool = False) -> int:
     """What the next child of a node is lent. ``waiting`` is how many it is yet to start, this one
     among them; nodes that have not come to start any keep a share each."""
     free = run.limits.get("tree", USUAL) - 1 - run.spent - lent(run)
@@ -38,7 +50,8 @@ def share(run: Run, flow: Flow, node_id: str, waiting: int = 1) -> int:
         node.type.kind is Kind.CHILD and name != node_id and _to_come(run.nodes.get(name))
         for name, node in flow.nodes.items()
     )
-    return free // (waiting + others)
+    found = free // (waiting + others)
+    return max(1, found // PART_ABROAD) if away and found > 0 else found
 
 
 def _to_come(state: NodeState | None) -> bool:

@@ -10,19 +10,20 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from moot.core import led, lineage, possible, told_start
-from moot.core.carrying import is_masked
 from moot.core.commands import Advance, Compute, Dispatch, decide
-from moot.core.comparison import CLOCKS, alike, said
+from moot.core.comparison import CLOCKS, said
 from moot.core.errors import MootError
 from moot.core.events import CATALOGUE, Event, NewEvent, event_id, millis
 from moot.core.flow import Flow
 from moot.core.node_state import NODE_ENDS
+from moot.core.outcomes import Kind
 from moot.core.participating import Participate
 from moot.core.pending import pending
 from moot.core.remembering import MARK
 from moot.core.replay import LIMITS
 from moot.core.run import HANDLERS, Run, apply
 from moot.core.told import Kept
+from moot.core.veil import Veil, veil_of
 
 KNOWN = frozenset(row.name for row in CATALOGUE)
 
@@ -74,7 +75,9 @@ class _Walk:
         self._before = ""
         #: nodes that have ended since the graph was last looked at; None looks at all of it
         self._ended: list[str] | None = None
-        self._veiled = False
+        self._veil = Veil(flow)
+        #: whether the decision at hand was made by a node that may have seen a secret
+        self._free = False
         self._kept = Kept()
 
     def go(self) -> None:
@@ -84,7 +87,7 @@ class _Walk:
         start = self.log[0]
         if problem := told_start.start(self.flow, self.run, start):
             raise _Differs(0, *problem)
-        self._veiled = _veiled(self.flow, start)
+        self._veil = veil_of(self.flow, start)
         while self.run.next_sequence < len(self.log):
             self._decision(self.run.next_sequence)
 
@@ -92,16 +95,20 @@ class _Walk:
         event = self.log[first]
         self._envelope(event)
         edited = lineage.edited(self.run, first)
+        self._free = False
         try:
             found = [] if edited else self._follows(event)
             if not found:
                 found = possible.caused(
-                    self.run, self.flow, self.log, first, self._veiled, self._kept
+                    self.run, self.flow, self.log, first, self._veil, self._kept
                 )
+                self._free = self._is_child_of_secrets(event)
         except possible.Impossible as problem:
             raise _Differs(first, problem.kind, problem.expected, problem.found) from None
         except MootError as refusal:
             raise _Differs(first, "impossible", refusal.message, event.type) from None
+        if not found:
+            raise _Differs(first, "impossible", "something that comes of a command", event.type)
         self._group(first, found)
 
     # -- what follows from the state
@@ -127,6 +134,7 @@ class _Walk:
             if told_by == name:
                 events = decide(run, flow, Dispatch(name, at))
                 if events and _named(events[0], event) and self._goes_on(events):
+                    self._free = self._veil.covers(run, flow.nodes[name])
                     return events
         return self._step(event)
 
@@ -146,10 +154,17 @@ class _Walk:
         )
 
     def _masked(self, events: list[NewEvent], name: str) -> list[NewEvent]:
-        """With secrets in sight only the record knows what came of it."""
-        if not self._veiled or self.flow.nodes[name].type.instant is None:
-            return events
-        return []
+        """Of a node that may have seen a secret only the record knows what came of it."""
+        node = self.flow.nodes[name]
+        self._free = self._veil.covers(self.run, node)
+        return [] if self._free and node.type.instant is not None else events
+
+    def _is_child_of_secrets(self, event: Event) -> bool:
+        """What a child was given may be a secret, and what comes of its end with it."""
+        node = self.flow.nodes.get(event.node_id) if event.node_id is not UNSET else None
+        return (
+            node is not None and node.type.kind is Kind.CHILD and self._veil.covers(self.run, node)
+        )
 
     def _goes_on(self, events: list[NewEvent]) -> bool:
         """A worker that could not be begun is told by the same first words as one that was."""
@@ -181,13 +196,13 @@ class _Walk:
             runs = (self.run.run_id, str((self.run.forked_from or {}).get("sourceRunId")))
         expected = said(new.type, new.payload, new.hints)
         found = said(event.type, event.payload, event.hints)
-        if not self._veiled and not alike(expected, found, runs):
+        if not self._free and not self._veil.alike(expected, found, runs):
             raise _Differs(place, "payload", new.payload, event.payload)
         self._clocks(event, new)
         hints = {k: v for k, v in (_plain(event.hints) or {}).items() if k not in OWN_HINTS}
         self._remembers(event, hints.pop(MARK, None))
         wanted = {k: v for k, v in (new.hints or {}).items() if k not in OWN_HINTS}
-        if not self._veiled and not alike(wanted, hints, runs):
+        if not self._free and not self._veil.alike(wanted, hints, runs):
             raise _Differs(place, "hints", wanted, hints)
         self._cause(event, new)
 
@@ -274,16 +289,6 @@ def _not_after(found: Any, latest: Any) -> bool:
     if isinstance(found, str):
         return bool(possible.TIMESTAMP.fullmatch(found)) and found <= latest
     return isinstance(found, int) and 0 <= found <= latest
-
-
-def _veiled(flow: Flow, start: Event) -> bool:
-    """Whether the log hides something that the engine knew."""
-    return flow.masking != "passthrough" and (
-        bool(flow.sensitive)
-        or any(node.definition.output_sensitivity for node in flow.nodes.values())
-        or any(channel.sensitive for channel in flow.definition.channels.values())
-        or is_masked(start.payload.get("variables", {}))
-    )
 
 
 #: what only the engine says by itself

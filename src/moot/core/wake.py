@@ -12,7 +12,7 @@ from moot.core.outcomes import Failed, Kind, NodeError
 from moot.core.pending import deadline, time_limit
 from moot.core.run import Run
 from moot.core.status import NodeStatus
-from moot.core.tree import UNSEEN, Seen
+from moot.core.tree import Seen, last_seen
 from moot.core.waves import given_up
 
 
@@ -66,7 +66,7 @@ def _left_behind(
     if state.living:
         return [*given_up(run, node, state, seen), *events]
     if state.child is not None and node.definition.config.get("propagateCancellation") is not False:
-        runs = seen.get(state.child, UNSEEN).runs
+        runs = last_seen(run, state, seen, state.child).runs
         events[-1].hints = {"childRunId": state.child, "childStatus": "cancelled", "runs": runs}
     return events
 

@@ -16,7 +16,7 @@ from moot.core.node_state import NodeState
 from moot.core.nodework import variable_events
 from moot.core.outcomes import NodeError
 from moot.core.run import Run
-from moot.core.tree import UNSEEN, Seen
+from moot.core.tree import Seen, last_seen
 
 NOT_NEEDED = {"code": "cancelled", "message": "It was not needed any more."}
 FAILED_LATE = {"code": "failed", "message": "It failed, and was not needed any more."}
@@ -48,7 +48,7 @@ def _losers(run: Run, state: NodeState, seen: dict[str, Seen], but: str) -> list
     assert run.orchestrator is not None
     workers = run.orchestrator.decision["nextWorkerIds"]
     return [
-        _lost(child, workers[number], seen.get(child, UNSEEN))
+        _lost(child, workers[number], last_seen(run, state, seen, child))
         for child, number in state.living.items()
         if child != but
     ]
@@ -121,9 +121,9 @@ def _over(run: Run, flow: Flow | None, node: FlowNode, found: Ended) -> NewEvent
 
 def _never_there(run: Run, node: FlowNode, found: Ended) -> NewEvent:
     """Another host was asked for it and has not answered; whatever it begins is stopped."""
-    began = run.abroad[found.child].asked_seq - 1
+    began = run.abroad[found.child].began
     step = handoff.step(run, node.id, "dispatch.failed", found.worker, began, error=found.error)
-    step.hints = {"askId": found.child, "unsure": found.child}
+    step.hints = {"askId": found.child, "unsure": found.child, "runs": found.runs}
     return step
 
 

@@ -1,7 +1,8 @@
 """Branch: a new run with another one's history up to an event and a life of its own from there.
 
 The history is said again in one batch; what is owed after it is seen to as for any run. Children
-that lived at the fork are forked with it, so that no run has two parents.
+that lived at the fork are forked with it, and those on other hosts asked for anew, so that no run
+has two parents.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from moot.clock import Clock
-from moot.core import edits, lineage
+from moot.core import asking, edits, lineage
 from moot.core.carrying import Carried, carried
 from moot.core.commands import Advance, decide
 from moot.core.conversation import Speaker
@@ -222,6 +223,9 @@ class Branch(Turn):
         self._copy(head, plan, mark, changes, parent)
         for node_id, child in plan.children:
             self._fork_child(head, node_id, child)
+        for name in asking.others(head.run):
+            asked = plan.log[head.run.abroad[name].asked_seq]
+            self._record(head, asking.anew(head.run, name, asked))
 
     def _fork_child(self, head: Head, node_id: str, plan: Plan) -> None:
         source = plan.source.run.run_id

@@ -140,6 +140,13 @@ class Shown(Struct, frozen=True, rename="camel"):
     variables: dict[str, Any] = {}
     outputs: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
+    tree_runs: Any = None
+
+    def used(self, lent: int) -> int:
+        """How many runs it has led to, itself among them: all it might, unless its host says."""
+        most = max(1, lent)
+        told = self.tree_runs if type(self.tree_runs) is int else most
+        return min(max(1, told), most)
 
     def failure(self) -> dict[str, Any] | None:
         """The error in the closed form that a log has for it."""

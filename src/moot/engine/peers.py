@@ -237,8 +237,8 @@ class Peers:
     # -- follow ------------------------------------------------------------------------------
 
     async def _follow(self, job: Job) -> None:
-        """As long as the run lives and the other host is only away; what is wrong with it must
-        pass within its time."""
+        """As long as the run lives and the other host is only away. What is wrong with it must
+        be followed by a good answer within its time; that it was away meanwhile is none."""
         watch: Watch | None = None
         wrong: int | None = None
         waits = pauses()
@@ -253,8 +253,9 @@ class Peers:
                     return
             except Trouble as trouble:
                 now = self._host.clock.millis()
-                wrong = None if trouble.passing else wrong or now
-                if trouble.gone or (wrong is not None and now - wrong >= self.patience_ms):
+                wrong = wrong if trouble.passing else wrong or now
+                late = wrong is not None and now - wrong >= self.patience_ms
+                if trouble.gone or (late and not trouble.passing):
                     await self._lost(job, trouble)
                     return
                 _note(job, trouble, "A child on another host is waited for: %s")
@@ -290,6 +291,7 @@ class Peers:
                 variables=shown.variables,
                 outputs=shown.outputs or {},
                 error=shown.failure(),
+                runs=shown.used(job.entry.tree),
                 cause=ended_by if known and away else None,
                 cause_host=job.entry.host_id,
             ),
@@ -306,6 +308,7 @@ class Peers:
                 status="failed",
                 at=self._host.clock.millis(),
                 error={"code": error.code, "message": error.message},
+                runs=max(1, job.entry.tree),
                 stop=not trouble.gone,
             ),
         )

@@ -68,10 +68,16 @@ def _child(call: Call, number: int) -> ChildSpec | None:
 
 
 def _check(config: dict[str, Any]) -> str | None:
-    return check_child(config) or _attestation_problem(config.get(ATTESTED, {}))
+    return check_child(config) or _attestation_problem(config)
 
 
-def _attestation_problem(asked: Any) -> str | None:
+def _attestation_problem(config: dict[str, Any]) -> str | None:
+    asked = config.get(ATTESTED, {})
+    if asked and is_away(config["workflowId"]):
+        return (
+            f"config.{ATTESTED} is for workflows of this host: '{config['workflowId']}' runs on"
+            " another one. Run it without, and put an approval after it"
+        )
     try:
         msgspec.convert(asked, Attest)
     except msgspec.ValidationError as error:
