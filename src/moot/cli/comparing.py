@@ -6,7 +6,6 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from moot.cli.aligning import Event
-from moot.core.comparison import alike, own_names, said
 
 #: how the host names a turn on a channel: its place, its number, who speaks
 TURN_ID = re.compile(r".+:\d+:\w+")
@@ -27,6 +26,8 @@ def same(a: Event, b: Event) -> bool:
 
 def differing(a: Event, b: Event) -> list[str]:
     """Paths within the payload at which they differ; an event of another kind differs in all."""
+    from moot.core.comparison import alike
+
     if (a["type"], a.get("nodeId")) != (b["type"], b.get("nodeId")):
         return ["type"]
     one, other, runs = _said(a), _said(b), (_run(a), _run(b))
@@ -43,6 +44,8 @@ def differing(a: Event, b: Event) -> list[str]:
 
 def _named_apart(left: Leaves, right: Leaves, path: str, runs: tuple[str, str]) -> bool:
     """Whether both have a name of their own making there."""
+    from moot.core.comparison import own_names
+
     key = re.sub(r"(\[\d+\])+$", "", path).rpartition(".")[2]
     return path in left and path in right and own_names(key, left[path], right[path], runs)
 
@@ -58,6 +61,8 @@ def changes(a: Event, b: Event) -> str:
 
 def _said(event: Event) -> dict[str, Any]:
     """The payload without what the host's clock says, by the host's own rule."""
+    from moot.core.comparison import said
+
     payload = event.get("payload") or {}
     return said(event["type"], payload, event.get("hints") or _hints(payload))
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from moot.cli import quantities
-from moot.core.definition import nearest
 
 #: command -> what it takes, and what it does
 COMMANDS = {
@@ -92,6 +91,8 @@ def read(line: str, seats: Iterable[Seat]) -> Typed | None:
 def _command(text: str, seats: list[Seat]) -> Typed:
     name, words = _words(text)
     if name not in COMMANDS:
+        from moot.core.definition import nearest
+
         meant = nearest(name, COMMANDS)
         hint = f" Did you mean /{meant}?" if meant else " /help lists them."
         raise Mistake(f"There is no command /{name}.{hint}")
@@ -175,6 +176,8 @@ def _named(word: str, seats: list[Seat]) -> Seat:
     found = _meant(word, seats)
     if found is None:
         names = [seat.name for seat in seats]
+        from moot.core.definition import nearest
+
         meant = nearest(word.removeprefix("@").casefold(), [name.casefold() for name in names])
         hint = f" Did you mean {meant}?" if meant else f" There are {', '.join(names)}."
         raise Mistake(f"Nobody here is called '{word}'.{hint}")
