@@ -158,6 +158,14 @@ def _check_caps(life: Life) -> None:
             assert not over
 
 
+def _waited_for(event: Event, before: str | None) -> str | None:
+    """The child a node waits for after a dispatch: one that begins, none when it has ended."""
+    hints = {} if event.hints is UNSET else event.hints
+    if "tree" in hints or "askId" in hints:
+        return str(event.payload["childRunId"])
+    return before if event.payload.get("childStatus") in naive.SHOWN else None
+
+
 def _check_node(events: list[Event]) -> None:
     """A start before each end, one end for each attempt, nothing after the node's end."""
     attempt, at_work, over, waits_for = 0, False, False, None
@@ -173,8 +181,7 @@ def _check_node(events: list[Event]) -> None:
             attempt, at_work, waits_for = attempt + 1, True, None
         elif event.type == "node.dispatched":
             assert at_work
-            if event.payload.get("childStatus") not in naive.SHOWN:
-                waits_for = None if "childStatus" in event.payload else event.payload["childRunId"]
+            waits_for = _waited_for(event, waits_for)
         elif event.type == "interrupt.requested":
             assert at_work and not asked, "a question was put while another was open"
             asked = True
