@@ -19,14 +19,9 @@ from moot.core.verification import verify
 from moot.engine.head import Head
 from moot.engine.replaying import Replay
 
-#: replays of forks, and of runs whose children are elsewhere or were cancelled with them
-UNSOUND = (
-    "0.1.0-branched-child2",
-    "0.1.0-elsewhere",
-    "0.1.0-elsewhere_twice-child1",
-    "0.1.0-refusals-child1",
-    "0.1.0-waiting_child",
-)
+#: replays of forks that asked another host, or that met a refusal: still reported though sound.
+#: Who mends that takes the name out, or the test fails
+UNSOUND = ("0.1.0-elsewhere_twice-child1", "0.1.0-refusals-child1")
 GOLDEN = sorted(LOGS.glob("*.jsonl"))
 
 
@@ -77,6 +72,5 @@ def test_an_old_log_can_be_said_again(path: Path) -> None:
     if source.status != "cancelled":  # what operators did is not said again
         assert (head.run.status, head.run.variables) == (source.status, source.variables)
     assert fold("run_again", again) == head.run
-    if path.stem in UNSOUND:
-        pytest.xfail("verification does not know yet what a replay says again of such a source")
-    assert verify(flow, TENANT, "run_again", again) is None
+    found = verify(flow, TENANT, "run_again", again)
+    assert (found is not None) == (path.stem in UNSOUND), found

@@ -304,9 +304,9 @@ def _answered(seen: Seen) -> list[NewEvent]:
 
 
 def _child_forked(seen: Seen) -> list[NewEvent]:
-    """Only at the fork, only of a child that lives."""
+    """Only at the fork, only of a child that lives. A replay says again what its source did."""
     run, said = seen.run, seen.event.payload
-    if run.next_sequence < run.inherited or run.forked_from is None:
+    if not run.replayed and (run.next_sequence < run.inherited or run.forked_from is None):
         raise Impossible("impossible", "a branch at its fork", seen.event.type)
     if run.children.get(said["childRunId"], "") is not None:
         raise Impossible("impossible", "a living child", said)

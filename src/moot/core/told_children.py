@@ -68,6 +68,8 @@ def _turned_down(seen: Seen, hints: dict[str, Any]) -> list[NewEvent]:
 def stopped(seen: Seen) -> list[NewEvent]:
     """A child on another host was told that it is not wanted."""
     said = seen.event.payload
+    if seen.run.replayed:
+        return [seen.as_told()]  # the child was another run's: a replay has none to stop
     return decide(seen.run, seen.flow, PeerStopped(ask_id=said["askId"], outcome=said["outcome"]))
 
 
