@@ -1,6 +1,7 @@
 """The code keeps its shape: no long files, no long functions, a public surface that is a list."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +29,17 @@ def test_no_file_and_no_function_is_too_long(file: Path) -> None:
     text = file.read_text()
     assert text.count("\n") <= LONGEST_FILE
     assert [name for name, length in bodies(ast.parse(text)) if length > LONGEST_BODY] == []
+
+
+def test_every_test_file_can_be_told_from_the_others_by_its_name() -> None:
+    """Folders of tests are not packages: two files of one name would be taken for one."""
+    plain = [file for file in (ROOT / "tests").rglob("test_*.py") if not packed(file)]
+    names = Counter(file.name for file in plain)
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+def packed(file: Path) -> bool:
+    return (file.parent / "__init__.py").exists()
 
 
 def test_what_can_be_imported_is_what_is_listed() -> None:
