@@ -99,10 +99,13 @@ def test_the_functions_of_the_page_are_tools(tmp_path: Path) -> None:
 
 def commands(command: click.Command, path: str = "moot") -> Iterator[tuple[str, click.Command]]:
     """Every command that does something, by what is typed."""
-    children = getattr(command, "commands", {})
-    if not children:
+    if not isinstance(command, click.Group):
         yield path, command
-    for name, child in children.items():
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        child = command.get_command(context, name)
+        assert child is not None, f"{path} {name}"
         yield from commands(child, f"{path} {name}")
 
 

@@ -2,61 +2,46 @@
 
 import os
 import sys
+from importlib import import_module
 
 import click
 
 from moot import __version__
 from moot.cli import output
-from moot.cli.about import openapi, version
-from moot.cli.agent import agent
-from moot.cli.answer import answer, approve, reject
-from moot.cli.api import api
-from moot.cli.ask import ask
-from moot.cli.check import check
-from moot.cli.convene import convene
-from moot.cli.db import db
-from moot.cli.demo import demo
-from moot.cli.dev import dev
-from moot.cli.diff import diff
-from moot.cli.doctor import doctor
-from moot.cli.flow import flow
-from moot.cli.fork import fork
-from moot.cli.inbox import inbox
-from moot.cli.init import init
-from moot.cli.key import key
-from moot.cli.memory import memory
-from moot.cli.models import models
-from moot.cli.replay import replay
-from moot.cli.run import run
-from moot.cli.serve import serve
-from moot.cli.test import test
-from moot.cli.thread import thread
-from moot.cli.tools import tools
-from moot.cli.tree import tree
 from moot.cli.trouble import Exit, Trouble
-from moot.cli.watch import watch
-from moot.cli.why import why
 
 COMMANDS = (
-    demo, init, serve, dev, convene, ask, watch, run, fork, replay, diff, tree, why, inbox, approve,
-    reject, answer, thread, flow, agent, check, test, memory, models, tools, key, db, doctor, api,
-    openapi, version,
+    "demo", "init", "serve", "dev", "convene", "ask", "watch", "run", "fork", "replay", "diff",
+    "tree", "why", "inbox", "approve", "reject", "answer", "thread", "flow", "agent", "check",
+    "test", "memory", "models", "tools", "key", "db", "doctor", "api", "openapi", "version",
 )  # fmt: skip
+#: a command is in the module of its name, except
+_ELSEWHERE = {"approve": "answer", "reject": "answer", "openapi": "about", "version": "about"}
 
 
 class InOrder(click.Group):
-    """Commands in the order of a first day; a typing mistake gets the nearest word."""
+    """Commands in the order of a first day; a typing mistake gets the nearest word.
+
+    The module of a command is read when the command is asked for.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"moot.cli.{_ELSEWHERE.get(cmd_name, cmd_name)}")
+        found: click.Command = getattr(module, cmd_name)
+        return found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands:
+        if args and args[0] not in COMMANDS:
             from moot.core.definition import nearest
 
-            meant = nearest(args[0], self.commands)
+            meant = nearest(args[0], COMMANDS)
             hint = f" Did you mean '{meant}'?" if meant else ""
             ctx.fail(f"there is no command '{args[0]}'.{hint}")
         return super().resolve_command(ctx, args)
@@ -75,10 +60,6 @@ def moot(ctx: click.Context) -> None:
 
     if client_environment().get("NO_COLOR"):
         ctx.color = False
-
-
-for command in COMMANDS:
-    moot.add_command(command)
 
 
 def main() -> None:
