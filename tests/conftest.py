@@ -1,5 +1,8 @@
 """What every test may use: the published data, and real server processes on free ports."""
 
+import os
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +14,17 @@ from real_server import ServerProcess, component_missing, openwop_folder, server
 pytest_plugins = ["moot.testing.plugin", "pytester"]
 
 BOOT_KEY = "hk_test_boot_0123456789"
+
+# A thousand processes start in the course of all tests: each would compile all of Moot anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+#: Files that are in memory, where there is room. Nothing here can tell it from a disk but by the
+#: time that syncing takes: the tests kill processes, never the machine.
+MEMORY = Path("/dev/shm")
+ROOM = 1 << 30
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
 @pytest.fixture(scope="session")
