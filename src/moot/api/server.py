@@ -222,19 +222,24 @@ def relax_collector() -> None:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Uvicorn that ends open streams before it waits for them."""
+    """Uvicorn that ends open streams before it waits for them, and stops when it is told."""
 
     def __init__(
         self, config: uvicorn.Config, end_streams: Callable[[], None], ready: Callable[[str], None]
     ) -> None:
         super().__init__(config)
         self._end_streams, self._announce = end_streams, ready
+        self._told = asyncio.Event()
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             self._announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+
+    async def main_loop(self) -> None:
+        """Uvicorn would look ten times a second, which is as often as an idle host would wake."""
+        await self._told.wait()
 
     async def shutdown(self, sockets: Any = None) -> None:
         self._end_streams()
@@ -255,6 +260,7 @@ class _Uvicorn(uvicorn.Server):
     def _stop(self) -> None:
         self.force_exit = self.should_exit
         self.should_exit = True
+        self._told.set()
         self._end_streams()
 
 
