@@ -15,6 +15,9 @@ LARGEST_WHOLE = 2**53
 
 #: escapes in a text exactly what RFC 8785 escapes, in the same way
 _text = msgspec.json.Encoder().encode
+#: right for objects of nothing but texts, with keys whose order is the same by any count
+_texts = msgspec.json.Encoder(order="sorted").encode
+_TEXTS = {str}
 
 
 def canonical(value: Any) -> bytes:
@@ -47,6 +50,8 @@ def _object(value: dict[Any, Any]) -> bytes:
         plain = "".join(value).isascii()
     except TypeError:
         raise ValueError("The keys of a JSON object are texts.") from None
+    if plain and set(map(type, value.values())) == _TEXTS:
+        return _texts(value)
     keys = sorted(value) if plain else sorted(value, key=code_units)
     return b"{%b}" % b",".join([b"%b:%b" % (_text(key), canonical(value[key])) for key in keys])
 
