@@ -2,7 +2,7 @@
 before it is there, and what was never kept has led to nothing."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
@@ -10,7 +10,9 @@ from councillors import Council, at_rest, convened
 from hosting import TENANT, Gated, Place, log, sound
 
 from moot.agents.invoke import Invoker
+from moot.agents.manifest import Agent
 from moot.agents.models.protocol import ModelRequest, Piece
+from moot.agents.tools import Toolbox
 from moot.core.commands import Wake
 from moot.core.errors import Conflict
 from moot.core.events import UNSET, Event, decode
@@ -60,6 +62,15 @@ class Watched(Council):
 
     def on(self, wrapper: Any) -> Host:
         return self.place.host(wrapper, speaks=Invoker(self, self.find, self))
+
+
+def gated(refuse: Callable[[Batch], bool]) -> Callable[[Any], Gated]:
+    def wrapper(store: Any) -> Gated:
+        made = Gated(store)
+        made.refuse = refuse
+        return made
+
+    return wrapper
 
 
 def turns(events: list[Event]) -> int:
@@ -131,12 +142,7 @@ async def test_when_the_disk_refuses_nobody_was_asked_for_nothing(place: Place, 
         count += bool(batch.appends)
         return count == nth + 1 and bool(batch.appends)
 
-    def gated(store: Any) -> Gated:
-        made = Gated(store)
-        made.refuse = refuse
-        return made
-
-    host = council.on(gated)
+    host = council.on(gated(refuse))
     run_id = await convened(host, TWICE)
     await at_rest(host, run_id)
     check(council.seen)
@@ -144,6 +150,37 @@ async def test_when_the_disk_refuses_nobody_was_asked_for_nothing(place: Place, 
     begun = [event for event in events if event.type == "moot.effect.started"]
     assert len(council.seen) == len(begun) and turns(events) == 7
     asked_in_their_own_name(events)
+    await sound(host)
+
+
+class Slow(Council):
+    """Bo's tools have to be fetched from far away."""
+
+    stopped = False
+
+    async def for_agent(self, agent: Agent) -> Toolbox:
+        if agent.name == "bo" and not self.stopped:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.stopped = True
+        return await super().for_agent(agent)
+
+
+async def test_who_gets_ready_for_what_is_never_kept_is_stopped(memory: Place) -> None:
+    council = Slow(memory)
+    refused: list[Batch] = []
+
+    def refuse(batch: Batch) -> bool:
+        said = [decode(body).type for append in batch.appends for body in append.events]
+        first = not refused and "conversation.exchanged" in said
+        refused.extend([batch] if first else [])
+        return first
+
+    host = memory.host(gated(refuse), speaks=Invoker(council, council.find, council))
+    run_id = await convened(host, TWICE)
+    await at_rest(host, run_id)
+    assert council.stopped and turns(await log(host, run_id)) == 7
     await sound(host)
 
 

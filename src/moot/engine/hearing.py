@@ -62,19 +62,20 @@ class Hearing:
         """What is said meanwhile is not in it: who is woken again is told the same."""
         assert talk.floor is not None
         key = _key(head.run, talk)
-        most = 2 * talk.floor.policy.window + 2
+        oldest = max(0, wake.turn + 1 - _most(talk.floor))
         known = self._known.get(key)
         if known is None:
-            known = await self._first(key, head, talk, wake, most)
-        elif known.first is None or known.first > max(0, wake.turn - most + 1):
+            known = await self._first(key, head, talk, wake, oldest)
+        elif known.first is None or known.first > oldest:
             known = _Known(wake.seq)  # it is for this wake alone
-            await self._read(known, head, talk, wake, most)
+            await self._read(known, head, talk, wake, oldest)
         else:
             self._known.move_to_end(key)
-        return _chosen(known, talk.floor, wake)
+        return _chosen(known, talk.floor, wake, oldest)
 
     def follow(self, run: Run, said: list[Published]) -> None:
-        """What goes to disk now is heard at once, where the conversation is known so far."""
+        """What goes to disk now is heard at once, where the conversation is known so far. What was
+        followed and did not come there is known by the next that comes in its place."""
         for talk in run.conversations.values():
             known = self._known.get(_key(run, talk))
             if known is None or talk.floor is None:
@@ -85,24 +86,20 @@ class Hearing:
             known.until = said[-1].sequence + 1
             rows = (_turn(row.body, talk.node_id) for row in said if row.type in TURNS)
             known.turns += [turn for turn in rows if turn is not None]
-            spare = len(known.turns) - (2 * talk.floor.policy.window + 2) - SPARE
+            spare = len(known.turns) - _most(talk.floor) - SPARE
             if spare > 0 and known.first is not None:
                 del known.turns[:spare]
                 known.first = known.turns[0].index
 
-    def forget(self, run: Run) -> None:
-        for talk in run.conversations.values():
-            self._known.pop(_key(run, talk), None)
-
     async def _first(
-        self, key: tuple[str, str, str], head: Head, talk: Conversation, wake: Wake, most: int
+        self, key: tuple[str, str, str], head: Head, talk: Conversation, wake: Wake, oldest: int
     ) -> _Known:
         """From here on the conversation is followed, also while what was before is read."""
         known = self._known[key] = _Known(head.run.next_sequence)
         while len(self._known) > MOST_KEPT:
             self._known.popitem(last=False)
         try:
-            await self._read(known, head, talk, wake, most)
+            await self._read(known, head, talk, wake, oldest)
         except BaseException:
             if self._known.get(key) is known:
                 del self._known[key]
@@ -110,14 +107,14 @@ class Hearing:
         return known
 
     async def _read(
-        self, known: _Known, head: Head, talk: Conversation, wake: Wake, most: int
+        self, known: _Known, head: Head, talk: Conversation, wake: Wake, oldest: int
     ) -> None:
         run, until = head.run, known.until
         await head.on_disk(until - 1)
-        oldest = max(talk.opened_seq, wake.seq - LOOK_BACK)
+        begin = max(talk.opened_seq, wake.seq - LOOK_BACK)
         turns: list[Heard] = []
-        while until > oldest and sum(turn.index <= wake.turn for turn in turns) < most:
-            first = max(oldest, until - PAGE)
+        while until > begin and not (turns and turns[0].index <= oldest):
+            first = max(begin, until - PAGE)
             turns = await self._page(run, talk, first, until) + turns
             until = first
         if until > talk.opened_seq:
@@ -126,7 +123,7 @@ class Hearing:
         elif turns and turns[0].index == 0:
             known.question = turns[0]
         known.turns[:0] = turns
-        known.first = max(0, wake.turn - most + 1)
+        known.first = oldest
 
     async def _page(self, run: Run, talk: Conversation, first: int, until: int) -> list[Heard]:
         rows = await self._store.read(run.tenant, run.run_id, first - 1, until - first)
@@ -136,6 +133,11 @@ class Hearing:
 
 def _key(run: Run, talk: Conversation) -> tuple[str, str, str]:
     return run.tenant, run.run_id, talk.conversation_id
+
+
+def _most(floor: Floor) -> int:
+    """The newest turns that are looked at for what a member hears."""
+    return 2 * floor.policy.window + 2
 
 
 def _turn(row: bytes, node_id: str) -> Heard | None:
@@ -159,9 +161,12 @@ def _hears(turn: Heard, wake: Wake) -> bool:
     return turn.index <= wake.turn and (not blind or turn.speaker == wake.agent)
 
 
-def _chosen(known: _Known, floor: Floor, wake: Wake) -> Context:
+def _chosen(known: _Known, floor: Floor, wake: Wake, oldest: int) -> Context:
     """The question is never hidden; a summary stands in the place of what it sums up."""
-    heard = {turn.index: turn for turn in known.turns if turn.index and _hears(turn, wake)}
+    oldest = max(1, oldest)
+    heard = {
+        turn.index: turn for turn in known.turns if turn.index >= oldest and _hears(turn, wake)
+    }
     front = [] if known.question is None else [known.question]
     first, last = 0, wake.turn if wake.of is None else wake.of[1]
     most, made = floor.policy.window, floor.summary

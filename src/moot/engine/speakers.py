@@ -100,7 +100,6 @@ class Speakers:
 
     def take_back(self, head: Head) -> None:
         """What gave them the floor did not come to disk."""
-        self._hearing.forget(head.run)
         for key, wake in list(self._running.get(head.run.run_id, {}).items()):
             if wake.sequence >= head.kept:
                 self._stop(head.run.run_id, key)
