@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 from councillors import Council, at_rest, convened
-from hosting import TENANT, Gated, Place, log, sound
+from hosting import TENANT, Gated, Place, log, soon, sound
+from said_again import answer
 
 from moot.agents.invoke import Invoker
 from moot.agents.manifest import Agent
 from moot.agents.models.protocol import ModelRequest, Piece
 from moot.agents.tools import Toolbox
 from moot.core.commands import Wake
-from moot.core.errors import Conflict
+from moot.core.errors import Conflict, StorageFailed
 from moot.core.events import UNSET, Event, decode
 from moot.engine.head import Ground
 from moot.engine.host import Host
@@ -154,12 +155,13 @@ async def test_when_the_disk_refuses_nobody_was_asked_for_nothing(place: Place, 
 
 
 class Slow(Council):
-    """Bo's tools have to be fetched from far away."""
+    """Bo's tools have to be fetched from far away, at first."""
 
-    stopped = False
+    fetching = stopped = False
 
     async def for_agent(self, agent: Agent) -> Toolbox:
-        if agent.name == "bo" and not self.stopped:
+        if agent.name == "bo" and not self.fetching:
+            self.fetching = True
             try:
                 await asyncio.Event().wait()
             finally:
@@ -168,19 +170,25 @@ class Slow(Council):
 
 
 async def test_who_gets_ready_for_what_is_never_kept_is_stopped(memory: Place) -> None:
-    council = Slow(memory)
-    refused: list[Batch] = []
-
-    def refuse(batch: Batch) -> bool:
-        said = [decode(body).type for append in batch.appends for body in append.events]
-        first = not refused and "conversation.exchanged" in said
-        refused.extend([batch] if first else [])
-        return first
-
-    host = memory.host(gated(refuse), speaks=Invoker(council, council.find, council))
-    run_id = await convened(host, TWICE)
+    """Said again, it gives the floor under the same name: nobody else may stand in the way."""
+    council, disk = Slow(memory), Gated(memory.store)
+    host = memory.host(lambda _: disk, speaks=Invoker(council, council.find, council))
+    run_id = await convened(host, {"mode": "addressed"})
+    turn = {"turn": {"role": "user", "content": "Ship?", "to": "host:ada"}}
+    await answer(host, run_id, "convo", turn)
     await at_rest(host, run_id)
-    assert council.stopped and turns(await log(host, run_id)) == 7
+    turn["turn"]["to"] = "host:bo"
+    disk.gate.clear()
+    said = asyncio.ensure_future(answer(host, run_id, "convo", turn))
+    await soon(lambda: council.fetching)
+    disk.refuse = lambda _: True
+    disk.gate.set()
+    with pytest.raises(StorageFailed):
+        await said
+    disk.refuse = lambda _: False
+    await answer(host, run_id, "convo", turn)
+    await at_rest(host, run_id)
+    assert council.stopped and turns(await log(host, run_id)) == 5
     await sound(host)
 
 

@@ -163,10 +163,8 @@ def _hears(turn: Heard, wake: Wake) -> bool:
 
 def _chosen(known: _Known, floor: Floor, wake: Wake, oldest: int) -> Context:
     """The question is never hidden; a summary stands in the place of what it sums up."""
-    oldest = max(1, oldest)
-    heard = {
-        turn.index: turn for turn in known.turns if turn.index >= oldest and _hears(turn, wake)
-    }
+    near = (turn for turn in known.turns if turn.index >= max(1, oldest))
+    heard = {turn.index: turn for turn in near if _hears(turn, wake)}
     front = [] if known.question is None else [known.question]
     first, last = 0, wake.turn if wake.of is None else wake.of[1]
     most, made = floor.policy.window, floor.summary
