@@ -159,7 +159,12 @@ class Slow(Council):
 
     fetching = stopped = False
 
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.fetched: list[str] = []
+
     async def for_agent(self, agent: Agent) -> Toolbox:
+        self.fetched.append(agent.name)
         if agent.name == "bo" and not self.fetching:
             self.fetching = True
             try:
@@ -190,6 +195,23 @@ async def test_who_gets_ready_for_what_is_never_kept_is_stopped(memory: Place) -
     await at_rest(host, run_id)
     assert council.stopped and turns(await log(host, run_id)) == 5
     await sound(host)
+
+
+async def test_who_gets_ready_is_not_disturbed_by_what_was_said_before(memory: Place) -> None:
+    council, disk = Slow(memory), Gated(memory.store)
+    host = memory.host(lambda _: disk, speaks=Invoker(council, council.find, council))
+    run_id = await convened(host, {"mode": "addressed"})
+    ask = {"turn": {"role": "user", "content": "Ship?", "to": "host:ada"}}
+    await answer(host, run_id, "convo", ask)
+    await at_rest(host, run_id)
+    disk.gate.clear()
+    plain = {"turn": {"role": "user", "content": "Hm."}}
+    said = [asyncio.ensure_future(answer(host, run_id, "convo", turn)) for turn in (plain, ask)]
+    await soon(lambda: disk.waiting == 3)
+    disk.gate.set()
+    await asyncio.gather(*said)
+    await at_rest(host, run_id)
+    assert council.fetched == ["ada", "ada"] and len(council.calls) == 2
 
 
 async def test_a_command_that_goes_back_to_what_was_lost_is_refused(memory: Place) -> None:

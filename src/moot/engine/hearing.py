@@ -64,7 +64,7 @@ class Hearing:
         key = _key(head.run, talk)
         oldest = max(0, wake.turn + 1 - _most(talk.floor))
         known = self._known.get(key)
-        if known is None:
+        if known is None or known.until < wake.seq:
             known = await self._first(key, head, talk, wake, oldest)
         elif known.first is None or known.first > oldest:
             known = _Known(wake.seq)  # it is for this wake alone
