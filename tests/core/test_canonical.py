@@ -100,6 +100,34 @@ def test_texts_are_escaped_as_little_as_possible() -> None:
     assert said == '"\\u0000\\u001f\\"\\\\/\\b\\f\\n\\r\\t\x7fé\u2028"'
 
 
+SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def spelled(value: Any) -> str:
+    """The standard taken literally, sign by sign; numbers have tests of their own."""
+    if isinstance(value, str):
+        signs = (SHORT.get(c) or (f"\\u{ord(c):04x}" if c < " " else c) for c in value)
+        return f'"{"".join(signs)}"'
+    if isinstance(value, dict):
+        keys = sorted(value, key=code_units)
+        return "{" + ",".join(f"{spelled(key)}:{spelled(value[key])}" for key in keys) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(spelled, value)) + "]"
+    return canonical(value).decode()
+
+
+@given(values)
+def test_the_quick_way_of_writing_is_the_standard_s(value: Any) -> None:
+    assert canonical(value) == spelled(value).encode()
+
+
+def test_no_sign_there_is_is_spelled_another_way() -> None:
+    signs = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    for first in range(0, len(signs), 4096):
+        some = "".join(signs[first : first + 4096])
+        assert canonical(some) == spelled(some).encode()
+
+
 @pytest.mark.parametrize(
     "wrong", [float("nan"), float("inf"), {1: 2}, object(), "\ud800", {"\udc00": 1}, 10**400, b"x"]
 )
@@ -141,6 +169,11 @@ def test_a_key_does_not_depend_on_the_order_of_keys_or_tools(luck: random.Random
     given = shuffled(FULL, luck)
     given["tools"] = luck.sample(given["tools"], 2)
     assert model_key(request_of(given)) == key(**FULL)
+
+
+def test_tools_of_one_name_are_sorted_by_what_else_they_say() -> None:
+    tools = [{"name": "a", "description": text} for text in ("z", "é", "b")]
+    assert key(tools=tools) == key(tools=tools[::-1]) == key(tools=[*tools[1:], tools[0]])
 
 
 def test_tools_are_sorted_by_code_units() -> None:

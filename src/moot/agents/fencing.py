@@ -66,7 +66,8 @@ _HEADING = re.compile(
 _FORM = re.compile(r"\{\s*\"(?:speaker|role|tool_call_id|tool_calls|function_call)\"\s*:")
 
 LONGEST = 16_000
-MOST_KEPT = 2000
+#: the longest text of those that are kept in great number
+SHORT = 2000
 
 RESERVED = frozenset(
     map(
@@ -102,7 +103,8 @@ def fenced(content: Any, names: tuple[str, ...] = ()) -> tuple[str, list[str]]:
     ``names``: who could be imitated, besides the words every host has.
     """
     text = words(content)
-    safe, flags = (_kept if len(text) <= MOST_KEPT else _made)(text, names)
+    make = _kept if len(text) <= SHORT else _kept_long if len(text) <= LONGEST else _made
+    safe, flags = make(text, names)
     return safe, list(flags)
 
 
@@ -124,8 +126,9 @@ def _made(text: str, names: tuple[str, ...]) -> tuple[str, list[str]]:
     return _cut(text), flags
 
 
-#: the same turn is told to many: what came of it is kept if it is short
+#: the same turn is told to many, again and again: what came of it is kept
 _kept = lru_cache(maxsize=4096)(_made)
+_kept_long = lru_cache(maxsize=512)(_made)
 
 
 def _plain(text: str, known: frozenset[str]) -> str:
@@ -213,5 +216,13 @@ _UNFIT = re.compile(r"[\s<>\[\]{}|`\"\\:\uff1a#*_~]+")
 
 def label(text: Any, longest: int = 60) -> str:
     """A name or a role, fit to stand in a sentence of the host: one line without any marks."""
-    plain = _plain(_BREAKS.sub(" ", str(text)), frozenset())
+    words = str(text)
+    return (_labelled if len(words) <= SHORT else _fit)(words, longest)
+
+
+def _fit(words: str, longest: int) -> str:
+    plain = _plain(_BREAKS.sub(" ", words), frozenset())
     return _UNFIT.sub(" ", plain).strip()[:longest].strip()
+
+
+_labelled = lru_cache(maxsize=4096)(_fit)

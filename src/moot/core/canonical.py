@@ -8,26 +8,31 @@ from hashlib import sha256
 from math import isfinite
 from typing import Any
 
+import msgspec
+
 #: beyond it not every whole number is a double
 LARGEST_WHOLE = 2**53
 
-_SHORT = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-}
-_ESCAPES = str.maketrans({**{chr(code): f"\\u{code:04x}" for code in range(0x20)}, **_SHORT})
+#: escapes in a text exactly what RFC 8785 escapes, in the same way
+_text = msgspec.json.Encoder().encode
+#: right for objects of nothing but texts, with keys whose order is the same by any count
+_texts = msgspec.json.Encoder(order="sorted").encode
+_TEXTS = {str}
 
 
 def canonical(value: Any) -> bytes:
     """The bytes of a JSON value. Raises ValueError where JSON or UTF-8 cannot say it."""
-    pieces: list[str] = []
-    _write(value, pieces)
-    return "".join(pieces).encode()  # a lone surrogate is a ValueError here
+    if isinstance(value, str):
+        return _text(value)  # a lone surrogate is a ValueError here
+    if isinstance(value, dict):
+        return _object(value)
+    if isinstance(value, (list, tuple)):
+        return b"[%b]" % b",".join([canonical(item) for item in value])
+    if value is None or isinstance(value, bool):
+        return {None: b"null", True: b"true", False: b"false"}[value]
+    if isinstance(value, (int, float)):
+        return _number(value).encode()
+    raise ValueError(f"JSON cannot say a {type(value).__name__}.")
 
 
 def digest(value: Any) -> str:
@@ -40,43 +45,15 @@ def code_units(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
-def _write(value: Any, pieces: list[str]) -> None:
-    if value is None or isinstance(value, bool):
-        pieces.append({None: "null", True: "true", False: "false"}[value])
-    elif isinstance(value, str):
-        pieces.append(_text(value))
-    elif isinstance(value, (int, float)):
-        pieces.append(_number(value))
-    elif isinstance(value, (list, tuple)):
-        _write_list(value, pieces)
-    elif isinstance(value, dict):
-        _write_object(value, pieces)
-    else:
-        raise ValueError(f"JSON cannot say a {type(value).__name__}.")
-
-
-def _write_list(items: list[Any] | tuple[Any, ...], pieces: list[str]) -> None:
-    pieces.append("[")
-    for number, item in enumerate(items):
-        if number:
-            pieces.append(",")
-        _write(item, pieces)
-    pieces.append("]")
-
-
-def _write_object(value: dict[Any, Any], pieces: list[str]) -> None:
-    if not all(isinstance(key, str) for key in value):
-        raise ValueError("The keys of a JSON object are texts.")
-    pieces.append("{")
-    for number, key in enumerate(sorted(value, key=code_units)):
-        pieces.append("," if number else "")
-        pieces.append(_text(key) + ":")
-        _write(value[key], pieces)
-    pieces.append("}")
-
-
-def _text(text: str) -> str:
-    return f'"{text.translate(_ESCAPES)}"'
+def _object(value: dict[Any, Any]) -> bytes:
+    try:
+        plain = "".join(value).isascii()
+    except TypeError:
+        raise ValueError("The keys of a JSON object are texts.") from None
+    if plain and set(map(type, value.values())) == _TEXTS:
+        return _texts(value)
+    keys = sorted(value) if plain else sorted(value, key=code_units)
+    return b"{%b}" % b",".join([b"%b:%b" % (_text(key), canonical(value[key])) for key in keys])
 
 
 def _number(value: int | float) -> str:

@@ -74,8 +74,9 @@ def event_id(run_id: str, sequence: int) -> str:
     return f"{run_id}.{sequence}"
 
 
+@lru_cache(maxsize=256)
 def iso(micros: int) -> str:
-    """An instant as the protocol writes it, with microseconds."""
+    """An instant as the protocol writes it, with microseconds. Events of one decision share it."""
     seconds, fraction = divmod(micros, 1_000_000)
     return f"{_written(seconds)}.{fraction:06d}Z"
 

@@ -99,12 +99,18 @@ def semantic(request: ModelRequest) -> dict[str, Any]:
     if not said.get("tools"):
         said.pop("tools", None)
     else:
-        said["tools"] = sorted(
-            said["tools"], key=lambda tool: (code_units(tool["name"]), canonical(tool))
-        )
+        said["tools"] = _in_order(said["tools"])
     outside = ("provider", "model", "providerOptions")
     around = {name: said.pop(name) for name in outside if name in said}
     return {"recipe": RECIPE, **around, "request": said}
+
+
+def _in_order(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """By name; only tools of one name are told apart by the rest, which is long."""
+    named = sorted(tools, key=lambda tool: code_units(tool["name"]))
+    if len({tool["name"] for tool in named}) == len(named):
+        return named
+    return sorted(named, key=lambda tool: (code_units(tool["name"]), canonical(tool)))
 
 
 def model_key(request: ModelRequest) -> str:

@@ -4,8 +4,9 @@ import asyncio
 from collections import OrderedDict
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
+from moot.core.errors import Conflict
 from moot.core.events import Event
 from moot.core.flow import Flow
 from moot.core.run import Run, apply
@@ -26,6 +27,7 @@ class Head:
         "cached",
         "flow",
         "inflight",
+        "kept",
         "listening",
         "messages",
         "messages_at",
@@ -41,6 +43,8 @@ class Head:
         self.run, self.flow = run, flow
         self.sealed: dict[str, Any] = sealed or {}
         self.inflight = 0
+        #: how many events of its log are on disk for certain
+        self.kept = run.next_sequence
         #: somebody relies on this being the run's one head
         self.pins = 0
         #: the graph may have more ready than the last step says: its batch was full, or it was
@@ -84,6 +88,19 @@ class Head:
             self._settled = asyncio.get_running_loop().create_future()
         await asyncio.shield(self._settled)
 
+    async def on_disk(self, sequence: int) -> None:
+        """Until an event that was decided is there. Raises Conflict when it will not be."""
+        for _ in range(self.inflight):
+            if self.kept > sequence or self.broken:
+                break
+            await self.settled()
+        self.refuse_lost(sequence)
+
+    def refuse_lost(self, sequence: int) -> None:
+        """An event that only a broken head knows never was; another may have its number now."""
+        if self.broken and self.kept <= sequence:
+            raise Conflict("What this goes back to was not kept.", runId=self.run.run_id)
+
     def unpin(self) -> None:
         self.pins -= 1
 
@@ -92,6 +109,17 @@ class Head:
         if self._settled is not None:
             self._settled.set_result(None)
             self._settled = None
+
+
+class Ground(Struct, frozen=True):
+    """The event that a command goes back to, as far as it was decided on a head. It may be on its
+    way to disk yet."""
+
+    head: Head
+    sequence: int
+
+    def refuse_lost(self) -> None:
+        self.head.refuse_lost(self.sequence)
 
 
 class Heads:

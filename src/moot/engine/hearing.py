@@ -1,6 +1,7 @@
 """What a member hears before it speaks: the question, a summary, and the newest turns.
 
-Read from the log, and kept for conversations that are going on: each turn is read once.
+Read from the log once for conversations that are going on; from then on what is decided is heard as
+it goes to disk.
 """
 
 from collections import OrderedDict
@@ -13,12 +14,16 @@ from moot.core import events
 from moot.core.participation import Floor, Wake
 from moot.core.run import Run
 from moot.core.waiting import Conversation
+from moot.engine.head import Head
+from moot.engine.hub import Published
 from moot.store.protocol import LogStore
 
 #: events that are looked through for turns at most, and read at a time
 LOOK_BACK = 6000
 PAGE = 500
 MOST_KEPT = 512
+#: turns that are kept beside those a wake hears: said before it came to listen
+SPARE = 16
 
 TURNS = {
     "conversation.opened": "initialTurn",
@@ -37,10 +42,12 @@ class Context(Struct, frozen=True):
 
 
 class _Known(Struct):
-    """The newest turns of one conversation, in order, and how far the log was read."""
+    """The newest turns of one conversation, in order, up to where its log is followed."""
 
-    turns: list[Heard]
     until: int
+    turns: list[Heard] = []
+    #: nothing is missing from this turn on; None while it is being read
+    first: int | None = None
     question: Heard | None = None
 
 
@@ -51,51 +58,86 @@ class Hearing:
         self._store = store
         self._known: OrderedDict[tuple[str, str, str], _Known] = OrderedDict()
 
-    async def context(self, run: Run, talk: Conversation, wake: Wake) -> Context:
+    async def context(self, head: Head, talk: Conversation, wake: Wake) -> Context:
         """What is said meanwhile is not in it: who is woken again is told the same."""
         assert talk.floor is not None
-        key = (run.tenant, run.run_id, talk.conversation_id)
-        window = talk.floor.policy.window
-        known = await self._read(key, run, talk, wake.seq, 2 * window + 2)
-        return _chosen(known, talk.floor, wake)
+        key = _key(head.run, talk)
+        oldest = max(0, wake.turn + 1 - _most(talk.floor))
+        known = self._known.get(key)
+        if known is None or known.until < wake.seq:
+            known = await self._first(key, head, talk, wake, oldest)
+        elif known.first is None or known.first > oldest:
+            known = _Known(wake.seq)  # it is for this wake alone
+            await self._read(known, head, talk, wake, oldest)
+        else:
+            self._known.move_to_end(key)
+        return _chosen(known, talk.floor, wake, oldest)
+
+    def follow(self, run: Run, said: list[Published]) -> None:
+        """What goes to disk now is heard at once, where the conversation is known so far. What was
+        followed and did not come there is known by the next that comes in its place."""
+        for talk in run.conversations.values():
+            known = self._known.get(_key(run, talk))
+            if known is None or talk.floor is None:
+                continue
+            if known.until != said[0].sequence:
+                del self._known[_key(run, talk)]
+                continue
+            known.until = said[-1].sequence + 1
+            rows = (_turn(row.body, talk.node_id) for row in said if row.type in TURNS)
+            known.turns += [turn for turn in rows if turn is not None]
+            spare = len(known.turns) - _most(talk.floor) - SPARE
+            if spare > 0 and known.first is not None:
+                del known.turns[:spare]
+                known.first = known.turns[0].index
+
+    async def _first(
+        self, key: tuple[str, str, str], head: Head, talk: Conversation, wake: Wake, oldest: int
+    ) -> _Known:
+        """From here on the conversation is followed, also while what was before is read."""
+        known = self._known[key] = _Known(head.run.next_sequence)
+        while len(self._known) > MOST_KEPT:
+            self._known.popitem(last=False)
+        try:
+            await self._read(known, head, talk, wake, oldest)
+        except BaseException:
+            if self._known.get(key) is known:
+                del self._known[key]
+            raise
+        return known
 
     async def _read(
-        self, key: tuple[str, str, str], run: Run, talk: Conversation, until: int, most: int
-    ) -> _Known:
-        found = self._known.get(key)
-        if found is None:
-            oldest = max(talk.opened_seq, until - LOOK_BACK)
-            found = _Known(await self._backwards(run, talk, until, oldest, most), until)
-            if oldest > talk.opened_seq or len(found.turns) >= most:
-                rows = await self._store.read(run.tenant, run.run_id, talk.opened_seq - 1, 1)
-                found.question = _turn(rows[0], talk.node_id) if rows else None
-            self._known[key] = found
-            while len(self._known) > MOST_KEPT:
-                self._known.popitem(last=False)
-        elif found.until < until:
-            first = found.until
-            new = await self._page(run, talk, first, until)
-            if found.until == first:  # else another member was quicker
-                found.turns, found.until = (found.turns + new)[-most:], until
-        self._known.move_to_end(key)
-        if found.question is None and found.turns and found.turns[0].index == 0:
-            found.question = found.turns[0]
-        return found
-
-    async def _backwards(
-        self, run: Run, talk: Conversation, until: int, oldest: int, most: int
-    ) -> list[Heard]:
+        self, known: _Known, head: Head, talk: Conversation, wake: Wake, oldest: int
+    ) -> None:
+        run, until = head.run, known.until
+        await head.on_disk(until - 1)
+        begin = max(talk.opened_seq, wake.seq - LOOK_BACK)
         turns: list[Heard] = []
-        while until > oldest and len(turns) < most:
-            first = max(oldest, until - PAGE)
+        while until > begin and not (turns and turns[0].index <= oldest):
+            first = max(begin, until - PAGE)
             turns = await self._page(run, talk, first, until) + turns
             until = first
-        return turns[-most:]
+        if until > talk.opened_seq:
+            rows = await self._store.read(run.tenant, run.run_id, talk.opened_seq - 1, 1)
+            known.question = _turn(rows[0], talk.node_id) if rows else None
+        elif turns and turns[0].index == 0:
+            known.question = turns[0]
+        known.turns[:0] = turns
+        known.first = oldest
 
     async def _page(self, run: Run, talk: Conversation, first: int, until: int) -> list[Heard]:
         rows = await self._store.read(run.tenant, run.run_id, first - 1, until - first)
         found = (_turn(row, talk.node_id) for row in rows if _MARK in row)
         return [turn for turn in found if turn is not None]
+
+
+def _key(run: Run, talk: Conversation) -> tuple[str, str, str]:
+    return run.tenant, run.run_id, talk.conversation_id
+
+
+def _most(floor: Floor) -> int:
+    """The newest turns that are looked at for what a member hears."""
+    return 2 * floor.policy.window + 2
 
 
 def _turn(row: bytes, node_id: str) -> Heard | None:
@@ -119,9 +161,10 @@ def _hears(turn: Heard, wake: Wake) -> bool:
     return turn.index <= wake.turn and (not blind or turn.speaker == wake.agent)
 
 
-def _chosen(known: _Known, floor: Floor, wake: Wake) -> Context:
+def _chosen(known: _Known, floor: Floor, wake: Wake, oldest: int) -> Context:
     """The question is never hidden; a summary stands in the place of what it sums up."""
-    heard = {turn.index: turn for turn in known.turns if turn.index and _hears(turn, wake)}
+    near = (turn for turn in known.turns if turn.index >= max(1, oldest))
+    heard = {turn.index: turn for turn in near if _hears(turn, wake)}
     front = [] if known.question is None else [known.question]
     first, last = 0, wake.turn if wake.of is None else wake.of[1]
     most, made = floor.policy.window, floor.summary

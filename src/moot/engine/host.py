@@ -21,7 +21,7 @@ from moot.engine import kin
 from moot.engine.activities import Activities
 from moot.engine.faults import FaultPoint, Faults
 from moot.engine.flows import Flows
-from moot.engine.head import Head
+from moot.engine.head import Ground, Head
 from moot.engine.hub import Hub, inbox_of
 from moot.engine.metrics import Metrics
 from moot.engine.peers import Peers
@@ -98,14 +98,18 @@ class Host:
         return head.run
 
     async def handle(
-        self, tenant: str, run_id: str, command: Command, receipt: ReceiptFor | None = None
-    ) -> Run:
-        """Decide a command on the run's head; a lost race is decided again on fresh state."""
+        self, tenant: str, run_id: str, command: Command,
+        receipt: ReceiptFor | None = None, ground: Ground | None = None,
+    ) -> Run:  # fmt: skip
+        """Decide a command on the run's head; a lost race is decided again on fresh state, unless
+        what the command goes back to was lost with it."""
         if tenant not in self.revisions:
             await self.revisions.learn(tenant)
         for _ in range(MOST_ATTEMPTS):
             head = await self.runs.head(tenant, run_id)
             refuse_newer(head.run)
+            if ground is not None:
+                ground.refuse_lost()
             if not head.run.children:
                 taken = await self._try(head, command, {}, receipt)
             else:
@@ -185,6 +189,8 @@ class Host:
         for head in turn.born:
             self.runs.put(head)
         try:
+            if not self._stopping:
+                turn.batch.more = self.speakers.follow(turn, owed)
             self.faults.at(FaultPoint.BEFORE_APPEND)
             await self.store.commit(turn.batch)
         except BaseException as failure:
@@ -193,6 +199,7 @@ class Host:
         self.revisions.keep(turn.batch.notes)
         self.faults.at(FaultPoint.AFTER_APPEND)
         for run_id, head in turn.heads.items():
+            head.kept = turn.published[run_id][-1].sequence + 1
             head.settle()
             self.hub.publish(run_id, turn.published[run_id])
             self.metrics.count(turn.published[run_id])
@@ -205,6 +212,7 @@ class Host:
         """What was owed before is still owed, and a refused write has led to nothing more."""
         for head in turn.heads.values():
             head.broken = True
+            self.speakers.take_back(head)
         if isinstance(failure, MootError) or self._stopping:
             for head in turn.heads.values():
                 head.settle()
@@ -248,7 +256,7 @@ class Host:
         self.activities.keep(run.run_id, owed.activities)
         for node_id, attempt in owed.activities:
             self.activities.start(head, node_id, attempt)
-        self.speakers.keep(run.run_id, owed.speakers)
+        self.speakers.keep(run.run_id, owed.speakers, head.kept)
         self.speakers.tell(run.run_id)
         for node_id, wake_id in owed.speakers:
             self.speakers.start(head, node_id, wake_id)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from moot.agents.desk import Assignment, Done, Invoke
 from moot.core.errors import Conflict, MootError, Unavailable
@@ -14,13 +15,15 @@ from moot.core.events import NewEvent
 from moot.core.floor import left
 from moot.core.outcomes import copied, raised
 from moot.core.participating import WakeEnded
+from moot.core.pending import Owed
 from moot.core.waiting import Conversation
-from moot.engine.head import Head
+from moot.engine.head import Ground, Head
 from moot.engine.hearing import Hearing
 from moot.engine.wake_desk import MOST_CALLS, WakeDesk
 
 if TYPE_CHECKING:
     from moot.engine.host import Host
+    from moot.engine.turn import Turn
 
 log = logging.getLogger("moot.engine")
 
@@ -52,6 +55,13 @@ class Slot:
         self._held = True
 
 
+class _Wake(Struct, frozen=True):
+    """A wake under way, and the event that gave the floor."""
+
+    task: asyncio.Task[None]
+    sequence: int
+
+
 class Speakers:
     """The wakes under way. Who no longer has the floor is stopped."""
 
@@ -59,29 +69,53 @@ class Speakers:
         self._host, self._invoke = host, invoke
         self._slots = asyncio.Semaphore(limit)
         self._hearing = Hearing(host.store)
-        self._running: dict[str, dict[tuple[str, str], asyncio.Task[None]]] = {}
+        self._running: dict[str, dict[tuple[str, str], _Wake]] = {}
         #: run -> who waits for a word in it
         self._heard: dict[str, asyncio.Event] = {}
         #: wakes that wait for somebody outside
         self.outside = 0
 
-    def start(self, head: Head, node_id: str, wake_id: str) -> None:
-        """Begin unless it is already under way."""
-        mine = self._running.setdefault(head.run.run_id, {})
-        if (node_id, wake_id) not in mine:
-            task = self._host.tasks.start(self._work(head, node_id, wake_id))
-            mine[node_id, wake_id] = task
-            head.pins += 1
-            task.add_done_callback(lambda _: head.unpin())
+    def start(self, head: Head, node_id: str, wake_id: str) -> bool:
+        """Begin unless it is over, or already under way."""
+        run_id, key = head.run.run_id, (node_id, wake_id)
+        floor = head.run.conversations[node_id].floor
+        wake = None if floor is None else floor.wakes.get(wake_id)
+        if wake is None or key in self._running.get(run_id, ()):
+            return False
+        task = self._host.tasks.start(self._work(Ground(head, wake.seq), node_id, wake_id))
+        self._running.setdefault(run_id, {})[key] = _Wake(task, wake.seq)
+        head.pins += 1
+        task.add_done_callback(lambda _: head.unpin())
+        return True
 
-    def keep(self, run_id: str, wanted: list[tuple[str, str]]) -> None:
-        """Stop everybody of the run who has the floor no longer."""
-        mine = self._running.get(run_id)
-        if mine:
-            for key in [key for key in mine if key not in wanted]:
-                mine.pop(key).cancel()
-            if not mine:
-                del self._running[run_id]
+    def follow(self, turn: "Turn", owed: dict[str, Owed]) -> bool:
+        """Whom a batch gives the floor need not wait until it is on disk: they hear of it here and
+        find out what to ask. What they record goes to disk after it. Whether anybody begins."""
+        begun = 0
+        for run_id, head in turn.heads.items():
+            if head.run.conversations:
+                self._hearing.follow(head.run, turn.published[run_id])
+                begun += sum(self.start(head, *wake) for wake in owed[run_id].speakers)
+        return begun > 0
+
+    def take_back(self, head: Head) -> None:
+        """What gave them the floor did not come to disk."""
+        for key, wake in list(self._running.get(head.run.run_id, {}).items()):
+            if wake.sequence >= head.kept:
+                self._stop(head.run.run_id, key)
+
+    def keep(self, run_id: str, wanted: list[tuple[str, str]], until: int = 2**62) -> None:
+        """Stop everybody of the run who has the floor no longer; whether those have it who were
+        given it later is not known yet."""
+        for key, wake in list(self._running.get(run_id, {}).items()):
+            if key not in wanted and wake.sequence < until:
+                self._stop(run_id, key)
+
+    def _stop(self, run_id: str, key: tuple[str, str]) -> None:
+        mine = self._running[run_id]
+        mine.pop(key).task.cancel()
+        if not mine:
+            del self._running[run_id]
 
     async def answer_to(self, head: Head, node_id: str, ask_id: str) -> bool:
         """A person's word on the use of a tool; it may take days."""
@@ -113,14 +147,14 @@ class Speakers:
         for run_id in list(self._running):
             self.keep(run_id, [])
 
-    async def _work(self, head: Head, node_id: str, wake_id: str) -> None:
+    async def _work(self, ground: Ground, node_id: str, wake_id: str) -> None:
         """A task that knows no agent stays here as long as the wake does: it is not asked twice."""
-        run = head.run
+        head, run = ground.head, ground.head.run
         try:
             async with Slot(self._slots) as slot:
                 ending = await self._outcome(head, node_id, wake_id, slot)
             if ending is not None:
-                await self._host.handle(run.tenant, run.run_id, ending)
+                await self._host.handle(run.tenant, run.run_id, ending, ground=ground)
             else:
                 await self._wait_outside(asyncio.Event())
         except MootError as refusal:
@@ -135,7 +169,7 @@ class Speakers:
 
     def _forget(self, run_id: str, key: tuple[str, str]) -> None:
         mine = self._running.get(run_id)
-        if mine and mine.get(key) is asyncio.current_task():
+        if mine and key in mine and mine[key].task is asyncio.current_task():
             del mine[key]
             if not mine:
                 del self._running[run_id]
@@ -171,7 +205,7 @@ class Speakers:
         floor, run = talk.floor, head.run
         assert floor is not None
         wake = floor.wakes[wake_id]
-        context = await self._hearing.context(run, talk, wake)
+        context = await self._hearing.context(self._host.runs.current(head), talk, wake)
         may = left(floor, wake.agent)
         return Assignment(
             tenant=run.tenant,

@@ -45,11 +45,14 @@ class Speeches:
         self._hub, self._clock = hub, clock
         self._under_way: OrderedDict[str, Speech] = OrderedDict()
         self._watch: asyncio.TimerHandle | None = None
+        #: speeches are numbered behind a name of this process: each is a turn's, and soon forgotten
+        self._name, self._count = clock.new_id("sp_"), 0
 
     def begin(
         self, run_id: str, conversation_id: str, principal: str, who: dict[str, Any]
     ) -> Speech:
-        speech = Speech(run_id, conversation_id, self._clock.new_id("sp_"), principal)
+        self._count += 1
+        speech = Speech(run_id, conversation_id, f"{self._name}{self._count}", principal)
         speech.who, speech.heard_at = who, self._clock.millis()
         self._forget_silent(speech.heard_at, MOST - 1)
         self._make_room(principal)

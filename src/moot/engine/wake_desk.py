@@ -18,7 +18,7 @@ from moot.core.participation import SPOKEN, Wake
 from moot.core.trace import Trace, of_run, within
 from moot.engine.agent_voice import AgentVoice, Thought
 from moot.engine.desks import as_it_was
-from moot.engine.head import Head
+from moot.engine.head import Ground, Head
 from moot.engine.ledger import Effect, EffectFailed
 from moot.engine.speech import Speech
 
@@ -151,8 +151,9 @@ class WakeDesk:
             fact.payload = copied(fact.payload)
             fact.node_id = self.node_id
         command = WakeReport(self.node_id, self._wake_id, facts, self.now(), required)
-        task = self._host.tasks.start(self._host.handle(self.tenant, self.run_id, command))
-        await asyncio.shield(task)
+        ground = Ground(self._head, self._wake.seq)
+        work = self._host.handle(self.tenant, self.run_id, command, ground=ground)
+        await asyncio.shield(self._host.tasks.start(work))
 
     def tell(self, type_: str, payload: dict[str, Any]) -> None:
         self._host.tasks.start(self._tell(NewEvent(type_, payload)))

@@ -150,6 +150,8 @@ class Batch(Struct, kw_only=True):
     #: runs whose sealed values are no longer needed
     unseal: list[tuple[str, str]] = []
     notes: list[Note] = []
+    #: who writes this has more to write in a moment; a store may wait so long and sync both at once
+    more: bool = False
 
 
 #: source of a definition that came with a run: only that run uses it

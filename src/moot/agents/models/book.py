@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
 from pathlib import Path
 from typing import Literal
 
@@ -65,11 +64,9 @@ class Chosen:
         self.provider = model.provider
         self._model, self._prices = model, prices
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         """The request's own values win over the entry's; the model is always the chosen one."""
-        async with aclosing(self._model.stream(self.completed(request))) as pieces:
-            async for piece in pieces:
-                yield piece
+        return self._model.stream(self.completed(request))
 
     def completed(self, request: ModelRequest) -> ModelRequest:
         entry = self.reference.entry

@@ -22,6 +22,8 @@ T = TypeVar("T")
 #: more than this in one transaction only makes the first of them wait
 GROUP_LIMIT = 2000
 CACHED_HEADS = 10_000
+#: how often the loop goes round again for who has more to write: it gets ready, then it writes
+MOST_ROUNDS = 2
 
 _encode = msgspec.json.Encoder().encode
 
@@ -74,13 +76,23 @@ class Writer:
         self._refuse_closed()
         done = self._loop.create_future()
         if not self._gathered:
-            self._loop.call_soon(self._hand_over)
+            self._loop.call_soon(self._go_round)
         self._gathered.append(Write(batch, done))
         await done
 
+    def _go_round(self, left: int = MOST_ROUNDS, before: int | None = None) -> None:
+        """Once the loop has gone round, what was gathered is handed over. Where somebody has more
+        to write in a moment it goes round again, until something has come."""
+        count = len(self._gathered)
+        came = before is not None and count > before
+        if left and not came and any(write.batch.more for write in self._gathered):
+            self._loop.call_soon(self._go_round, left - 1, count)
+        else:
+            self._hand_over()
+
     def _hand_over(self) -> None:
-        """Once the loop has gone round: a thread that is woken for each batch in turn fights the
-        loop for the interpreter, and commits them in smaller groups."""
+        """All that was gathered: a thread that is woken for each batch in turn fights the loop for
+        the interpreter, and commits them in smaller groups."""
         for write in self._gathered:
             self._queue.put(write)
         self._gathered.clear()

@@ -1,6 +1,7 @@
 """What a question is about, in words that can be put into a sentence."""
 
 import re
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -56,6 +57,7 @@ class Topic(Struct, frozen=True):
 UNKNOWN = Topic("go ahead with this", "going ahead with this", "the question", "general")
 
 
+@lru_cache(maxsize=256)
 def topic_of(question: str) -> Topic:
     """Found by plain rules; where they find nothing, words that always fit."""
     line = _first_question(question)
