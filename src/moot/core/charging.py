@@ -34,6 +34,8 @@ class Used(Struct, omit_defaults=True):
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
+    #: of the cost, as the prices have it
+    currency: str = ""
 
 
 def is_model(said: dict[str, Any]) -> bool:
@@ -148,24 +150,34 @@ def _over(run: "Run", event: Event, at: int) -> None:
     if not is_model(said):
         return
     result = said.get("result")
-    usage = result.get("usage") if isinstance(result, dict) else None
-    given, taken = (
-        (number(usage.get("inputTokens")), number(usage.get("outputTokens")))
-        if isinstance(usage, dict)
-        else (0, 0)
-    )
-    cost = _cost(result) if isinstance(result, dict) else 0.0
-    total = _total(run, event)
-    total.input_tokens += given
-    total.output_tokens += taken
-    total.cost += cost
-    payer = wake or gone
+    used = _used(result if isinstance(result, dict) else {})
+    _add(_total(run, event), used)
+    payer, tokens = wake or gone, used.input_tokens + used.output_tokens
     if floor is not None and payer is not None:
-        _charge(floor, payer.agent, Spent(tokens=given + taken, money=cost))
+        _charge(floor, payer.agent, Spent(tokens=tokens, money=used.cost))
     if wake is not None:
         wake.asking = False
-        wake.spent.tokens += given + taken
-        wake.spent.money += cost
+        wake.spent.tokens += tokens
+        wake.spent.money += used.cost
+
+
+def _used(result: dict[str, Any]) -> Used:
+    """What one answer says of its cost."""
+    usage, price = result.get("usage"), result.get("price")
+    usage = usage if isinstance(usage, dict) else {}
+    return Used(
+        input_tokens=number(usage.get("inputTokens")),
+        output_tokens=number(usage.get("outputTokens")),
+        cost=_cost(result),
+        currency=str(price.get("currency", ""))[:16] if isinstance(price, dict) else "",
+    )
+
+
+def _add(total: Used, more: Used) -> None:
+    total.input_tokens += more.input_tokens
+    total.output_tokens += more.output_tokens
+    total.cost += more.cost
+    total.currency = more.currency or total.currency
 
 
 def _heard(run: "Run", event: Event, at: int) -> None:

@@ -13,7 +13,6 @@ from moot.core import participation, thread
 from moot.core.participation import FAILED, NOBODY, QUIET, SYNTHESIS, Floor, Spent, Task
 from moot.core.waiting import Conversation
 
-
 #: turns that one summary is of, at most
 MOST_SUMMED = 200
 #: tokens a call is thought to take before one has been made
@@ -173,7 +172,10 @@ def left(floor: Floor, agent: str) -> Left:
     """Shared out among those who have the floor at the same time."""
     limits, spent, sharing = floor.policy.limits, floor.spent, max(1, len(floor.wakes))
     own = floor.by_agent.get(agent, Spent())
-    calls, tokens = (limits.calls - spent.calls) // sharing, (limits.tokens - spent.tokens) // sharing
+    calls, tokens = (
+        (limits.calls - spent.calls) // sharing,
+        (limits.tokens - spent.tokens) // sharing,
+    )
     money = None if limits.money is None else max(0.0, limits.money - spent.money) / sharing
     return Left(
         calls=max(1, min(calls, limits.agent_calls - own.calls)),

@@ -7,9 +7,7 @@ from moot.core.participating import WakeEnded, answered, called, said_by_host
 from moot.core.waiting import Conversation
 
 
-def silent(
-    node: FlowNode, talk: Conversation, at: int, heard: dict[str, int]
-) -> list[NewEvent]:
+def silent(node: FlowNode, talk: Conversation, at: int, heard: dict[str, int]) -> list[NewEvent]:
     """Members that have had the floor for too long without a word are passed over. Who was heard
     meanwhile, or has not come to its turn yet, has more time, and that is recorded."""
     floor = talk.floor

@@ -252,9 +252,7 @@ def _led(run: "Run", event: Event, at: int) -> None:
 
 
 LED: dict[str, Callable[[participation.Floor, Event, int], None]] = {
-    "moot.participation.answered": lambda floor, event, at: charging.answered(
-        floor, event.payload
-    ),
+    "moot.participation.answered": lambda floor, event, at: charging.answered(floor, event.payload),
     "moot.participation.stopped": lambda floor, event, at: participation.stopped(
         floor, event.payload
     ),

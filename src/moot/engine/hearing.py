@@ -55,16 +55,16 @@ class Hearing:
         """What is said meanwhile is not in it: who is woken again is told the same."""
         assert talk.floor is not None
         key = (run.tenant, run.run_id, talk.conversation_id)
-        window = talk.floor.policy.window
-        known = await self._read(key, run, talk, wake.seq, 2 * window + 2)
+        known = await self._read(key, run, talk, wake, heard_by(talk.floor, wake))
         return _chosen(known, talk.floor, wake)
 
     async def _read(
-        self, key: tuple[str, str, str], run: Run, talk: Conversation, until: int, most: int
+        self, key: tuple[str, str, str], run: Run, talk: Conversation, wake: Wake, most: int
     ) -> _Known:
-        found = self._known.get(key)
-        if found is None:
-            oldest = max(talk.opened_seq, until - LOOK_BACK)
+        found, until = self._known.get(key), wake.seq
+        if found is None or not _enough(found, wake, most):
+            whole = wake.of is not None  # what is summed up must have been heard, all of it
+            oldest = talk.opened_seq if whole else max(talk.opened_seq, until - LOOK_BACK)
             found = _Known(await self._backwards(run, talk, until, oldest, most), until)
             if oldest > talk.opened_seq or len(found.turns) >= most:
                 rows = await self._store.read(run.tenant, run.run_id, talk.opened_seq - 1, 1)
@@ -134,3 +134,15 @@ def _chosen(known: _Known, floor: Floor, wake: Wake) -> Context:
     there = last - first - (made is not None and first < made.turn <= last)
     hidden = 0 if wake.blind is not None else max(0, there - len(shown))
     return Context((*front, *shown), hidden)
+
+
+def heard_by(floor: Floor, wake: Wake) -> int:
+    """How many turns before the wake are looked at: whoever sums up hears all that it sums up."""
+    summed = 0 if wake.of is None else wake.turn - wake.of[0] + 2
+    return max(2 * floor.policy.window + 2, summed)
+
+
+def _enough(known: _Known, wake: Wake, most: int) -> bool:
+    """Whether it was read that far back, for a window that may have been a smaller one then."""
+    first = known.turns[0].index if known.turns else 0
+    return first <= max(0, wake.turn - most + 1) or len(known.turns) >= most
