@@ -234,24 +234,32 @@ def answered(floor: Floor, said: dict[str, Any]) -> None:
                 floor.had.pop(wake.agent, None)
                 floor.asked.setdefault(wake.agent, ("was interrupted", None))
         case "hand":
-            floor.hands = floor.hands or {}
-            wants = answer.get("urgency") if answer.get("raised") is True else 0
-            floor.hands[wake.agent] = float(wants) if isinstance(wants, int | float) else 0.0
-            if outcome in FAILED:
-                floor.had[wake.agent] = outcome
+            _hand(floor, wake.agent, answer, outcome)
         case "choose":
             floor.choices += 1
             _chosen(floor, answer)
-        case "synthesise" if outcome in FAILED:
-            floor.unsummed = True
         case "synthesise":
-            floor.proposal = str(answer.get("decision") or "") or None
-            floor.proposed_in = -1 if outcome == "spoke" else 0  # its turn comes right after this
-            floor.phase = "vote" if floor.policy.vote and floor.proposal else "over"
+            _synthesised(floor, answer, outcome)
         case "summarise":
             _summed_up(floor, wake, outcome)
         case "vote":
             floor.votes[wake.agent] = answer if outcome == "answered" else {"vote": "abstain"}
+
+
+def _hand(floor: Floor, name: str, answer: dict[str, Any], outcome: str) -> None:
+    floor.hands = floor.hands or {}
+    wants = answer.get("urgency") if answer.get("raised") is True else 0
+    floor.hands[name] = float(wants) if isinstance(wants, int | float) else 0.0
+    if outcome in FAILED:
+        floor.had[name] = outcome
+
+
+def _synthesised(floor: Floor, answer: dict[str, Any], outcome: str) -> None:
+    floor.unsummed = outcome in FAILED
+    if not floor.unsummed:
+        floor.proposal = str(answer.get("decision") or "") or None
+        floor.proposed_in = -1 if outcome == "spoke" else 0  # its turn comes right after this
+        floor.phase = "vote" if floor.policy.vote and floor.proposal else "over"
 
 
 def _summed_up(floor: Floor, wake: Wake, outcome: str) -> None:

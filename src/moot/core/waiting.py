@@ -203,6 +203,7 @@ def _closed(run: "Run", event: Event, at: int) -> None:
         found.asked = {}
         if found.floor is not None:
             found.floor.wakes, found.floor.held, found.floor.asks = {}, {}, {}
+            found.floor.unpaid = {}
 
 
 def _controlled(run: "Run", event: Event, at: int) -> None:
