@@ -52,7 +52,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     peers: str | None = None  #: MOOT_PEERS - other hosts that work is handed to: NAME=URL,...
     #: MOOT_TENANT_TOKENS_PER_DAY, MOOT_TENANT_MONEY_PER_DAY - 0 or none: no bound
     tenant_tokens_per_day: Annotated[int, Meta(ge=0)] = 10_000_000
-    tenant_money_per_day: Annotated[float, Meta(ge=0)] = 0
+    tenant_money_per_day: Annotated[float, Meta(ge=0)] | None = None
     peer_patience_s: int = 600  #: MOOT_PEER_PATIENCE_S - how long a peer may be away at first
 
 

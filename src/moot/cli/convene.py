@@ -39,7 +39,8 @@ OPTIONS = (
     click.option("--budget", multiple=True, metavar="N-WHAT", callback=_bounds,
                  help="Where it stops: 20k-tokens, 30-turns, 5-minutes, 2-usd."),
     click.option("--policy", "mode", type=click.Choice(MODES), default="round-robin",
-                 show_default=True, help="How the floor is given."),
+                 show_default=True, help="How the floor is given. declared, addressed, small and"
+                 " large have no rounds, moderator, votes or blind round."),
     click.option("--blind", is_flag=True, help="In the first round nobody hears the others."),
     click.option("--vote", is_flag=True, help="Members vote on what the moderator proposes."),
     click.option("--close", "closes", type=click.Choice(("person", "moderator")),
