@@ -334,3 +334,9 @@ def test_a_note_wakes_nobody() -> None:
     talk_on(world, life)
     world.answer(life, "convo", {"content": "@ada for the record", "meta": {"note": True}}, ADA)
     assert woken(life) == []
+
+
+def test_of_a_member_that_is_given_the_floor_nothing_is_said_that_it_has_not_said() -> None:
+    _, life = council({"mode": "large"}, agentId="host:ada")
+    opening = life.told("conversation.opened")[0].payload["initialTurn"]
+    assert opening["role"] != "agent" and opening["from"] != "host:ada"

@@ -71,7 +71,7 @@ def show_run(run: dict[str, Any], reason: str | None = None) -> None:
     for name in ("parentRunId", "tags", "inputs", "outputs", "error"):
         if run.get(name):
             click.echo(f"{name:<10}{output.brief(run[name], 2000)}")
-    if cost := _cost(run["metrics"]):
+    if cost := cost_of(run["metrics"]):
         click.echo(f"{'models':<10}{cost}")
     if run.get("variables"):
         click.echo(f"{'variables':<10}{output.brief(run['variables'])}")
@@ -82,7 +82,7 @@ def show_run(run: dict[str, Any], reason: str | None = None) -> None:
     output.table(("NODE", "STATUS", "ATTEMPT", "ABOUT"), rows, empty="No node has started.")
 
 
-def _cost(metrics: dict[str, Any]) -> str:
+def cost_of(metrics: dict[str, Any]) -> str:
     """``3 calls · 1 200 tokens in, 300 out · 0.0123 USD``"""
     if "modelCalls" not in metrics:
         return ""

@@ -9,8 +9,8 @@ DAY_MS = 86_400_000
 PARTS = 1_000_000
 
 
-#: while less than half is used up the record is looked at that often
-GLANCE_MS = 2000
+#: tokens that are not used up in a moment: where so many are left, one look a second will do
+PLENTY, GLANCE_MS = 2_000_000, 1000
 MOST_TENANTS = 10_000
 
 
@@ -33,8 +33,7 @@ class Purse:
             raise _empty("tokens", self._tokens, "MOOT_TENANT_TOKENS_PER_DAY")
         if self._money and money >= self._money * PARTS:
             raise _empty("money", self._money, "MOOT_TENANT_MONEY_PER_DAY")
-        half = 2 * tokens < (self._tokens or 2**62) and 2 * money < (self._money or 2**40) * PARTS
-        if half and len(self._plenty) < MOST_TENANTS:
+        if not self._money and self._tokens - tokens >= PLENTY and len(self._plenty) < MOST_TENANTS:
             self._plenty[tenant] = now + GLANCE_MS
         else:
             self._plenty.pop(tenant, None)
