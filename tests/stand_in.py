@@ -32,6 +32,8 @@ class Reply:
     wait_for: asyncio.Event | None = None
     #: the same, for who waits beside the loop
     pause: Callable[[], Any] | None = None
+    #: seconds between one piece and the next
+    between: float = 0.0
 
 
 @dataclass
@@ -114,6 +116,8 @@ async def _answer(writer: asyncio.StreamWriter, asked: Asked, reply: Reply) -> b
             return False
         writer.write(b"%x\r\n%b\r\n" % (len(frame), frame))
         await writer.drain()
+        if reply.between:
+            await asyncio.sleep(reply.between)
     writer.write(b"0\r\n\r\n")
     await writer.drain()
     return True

@@ -14,6 +14,8 @@ from moot.core.peers import HOST_ID, NAME, is_address
 
 PREFIX = "MOOT_"
 USUAL_FILE = "moot.toml"
+#: settings that may say that there is no bound
+UNBOUNDED = ("tenant_tokens_per_day", "tenant_money_per_day")
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,8 +50,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host_id: str | None = None  #: MOOT_HOST_ID - the name of this host for others
     public_url: str | None = None  #: MOOT_PUBLIC_URL - where others reach this host
     peers: str | None = None  #: MOOT_PEERS - other hosts that work is handed to: NAME=URL,...
-    tenant_tokens_per_day: Annotated[int, Meta(ge=1)] | None = None  #: MOOT_TENANT_TOKENS_PER_DAY
-    tenant_money_per_day: Annotated[float, Meta(gt=0)] | None = None  #: MOOT_TENANT_MONEY_PER_DAY
+    #: MOOT_TENANT_TOKENS_PER_DAY, MOOT_TENANT_MONEY_PER_DAY - 0 or none: no bound
+    tenant_tokens_per_day: Annotated[int, Meta(ge=0)] = 10_000_000
+    tenant_money_per_day: Annotated[float, Meta(ge=0)] | None = None
     peer_patience_s: int = 600  #: MOOT_PEER_PATIENCE_S - how long a peer may be away at first
 
 
@@ -65,6 +68,7 @@ def load(
         if value not in (None, ""):
             given[field] = value
     given.update({name: value for name, value in (flags or {}).items() if value is not None})
+    given.update({name: 0 for name in UNBOUNDED if str(given.get(name, "")).lower() == "none"})
     try:
         found = msgspec.convert(given, Settings, strict=False)
     except msgspec.ValidationError as error:

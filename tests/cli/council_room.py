@@ -22,7 +22,8 @@ def write_agents(folder: Path) -> None:
 
 def threads(host: ServerProcess, *words: str) -> str:
     """A council that was begun and left."""
-    done = Cli(host.folder)("convene", QUESTION, *ALL, *words, "--detach")
+    who = ("--with", "ada,bo,mo") if "addressed" in words else ALL
+    done = Cli(host.folder)("convene", QUESTION, *who, *words, "--detach")
     assert done.code == 0, done.err
     [thread_id] = done.lines()
     return thread_id

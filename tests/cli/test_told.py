@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from moot.cli.council import decided, waits_for
 from moot.cli.live import Live
 from moot.cli.room import Room
+from moot.cli.runs import cost_of
 from moot.cli.told import TELLS, Teller
 
 PROFILES = {"host:ada": {"name": "Ada"}, "host:bo": {"name": "Bob", "role": "legal"}}
@@ -173,3 +174,10 @@ def test_no_event_stops_the_telling(kind: str, payload: dict[str, Any]) -> None:
     live = Live(room())
     live.follow(event(kind, **payload), 0.0)
     live.rows(40, 1.0)
+
+
+def test_what_models_have_used_up_is_one_line_of_a_run() -> None:
+    used = {"modelCalls": 3, "openwopCost": {"tokens": {"input": 1200, "output": 300}}}
+    assert cost_of(used) == "3 calls · 1 200 tokens in, 300 out"
+    assert cost_of({**used, "cost": 0.0123, "currency": "USD"}).endswith(" · 0.0123 USD")
+    assert cost_of({"eventCount": 3}) == ""

@@ -4,7 +4,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 from simulator import ADA, Life, World
-from test_participation import MEMBERS, council, end, floor_of, moves, policies
+from test_participation import MEMBERS, council, effect, end, floor_of, moves, policies
 
 from moot.core.commands import Wake
 from moot.core.events import NewEvent
@@ -21,9 +21,27 @@ stories = st.tuples(
     st.builds(_timed, policies, st.none() | st.integers(1, 3)), st.integers(2, 4), moves
 )
 
+#: what a model says of its cost
+PRICED = {"usage": {"inputTokens": 7, "outputTokens": 2}, "cost": 0.01}
+
 #: what members and people do beside that
 deeds = st.lists(
-    st.sampled_from(["invoke", "effect", "ask", "allow", "deny", "admit", "drop", "mute", "speak"]),
+    st.sampled_from(
+        [
+            "invoke",
+            "call",
+            "retry",
+            "effect",
+            "ask",
+            "heard",
+            "allow",
+            "deny",
+            "admit",
+            "drop",
+            "mute",
+            "speak",
+        ]
+    ),
     max_size=60,
 )
 
@@ -71,7 +89,11 @@ def _beside(world: World, life: Life, deed: str) -> None:
     elif deed == "speak":
         turn = {"role": "agent", "speakerId": MEMBERS[1], "content": "@mo from outside"}
         world.refused(life, world.answering("convo", turn))
-    elif deed in ("invoke", "effect", "ask") and floor.wakes:
+    elif deed == "heard" and floor.wakes:
+        world.pass_time(1_000_000)
+        name = next(iter(floor.wakes))
+        world.take(life, Wake(world.at, heard={name: 500}))
+    elif deed in ("invoke", "call", "retry", "effect", "ask") and floor.wakes:
         name, wake = next(reversed(floor.wakes.items()))
         for event in _told(life, deed, name, wake.agent):
             world.take(life, WakeReport("convo", name, (event,), world.at))
@@ -82,6 +104,11 @@ def _told(life: Life, deed: str, name: str, agent: str) -> list[NewEvent]:
     if deed == "invoke":
         payload = {"invocationId": f"{life.run.run_id}:convo:{name}", "agentId": agent}
         return [NewEvent("agent.invocation.started", payload, "convo")]
+    if deed == "call":
+        return [effect(life, name), effect(life, name, "finished", result=PRICED)]
+    if deed == "retry":
+        told = {"invocationId": f"{life.run.run_id}:convo:{name}", "agentId": agent, "attempt": 1}
+        return [effect(life, name), NewEvent("moot.model.retried", told, "convo")]
     if deed == "ask":
         asked = {"wakeId": name, "askId": f"{name}.1", "agentId": agent, "toolName": "dig"}
         return [NewEvent("moot.tool.asked", asked, "convo")]

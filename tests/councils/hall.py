@@ -43,8 +43,8 @@ class Hall:
         return dict(self.thread(run_id)["floor"])
 
     def at_rest(self, run_id: str) -> dict[str, Any]:
-        """The floor once nobody has it any more."""
-        return self.until(run_id, lambda floor: not floor["speaking"])
+        """The floor once nobody has it any more, and nobody is given it by itself."""
+        return self.until(run_id, lambda floor: floor["atRest"])
 
     def until(self, run_id: str, enough: Any) -> dict[str, Any]:
         deadline = time.monotonic() + PATIENCE

@@ -33,7 +33,8 @@ def pinging(call: Call) -> Reply:
 
 
 def limited(mode: str = "addressed", **limits: Any) -> dict[str, Any]:
-    return {"mode": mode, "rounds": 100, "limits": {**CHATTY["limits"], **limits}}
+    rounds = {} if mode == "addressed" else {"rounds": 100}
+    return {"mode": mode, **rounds, "limits": {**CHATTY["limits"], **limits}}
 
 
 def stopped(hall: Hall, run_id: str) -> dict[str, Any]:

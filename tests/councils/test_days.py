@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hall import AGENTS, Hall
 
+from moot.config import load
 from provider import KEY, Call, project, provider, words
 from real_server import ServerProcess
 from stand_in import Reply
@@ -57,3 +58,13 @@ def test_so_does_the_money_of_the_day(server: Callable[..., ServerProcess], tmp_
         assert hall.at_rest(run_id)["stopped"] == "budget of the day"
         assert models.count == 3
         assert "limit of 0.25 (money) is reached" in hall.system(run_id)[-1]
+
+
+def test_a_tenants_day_is_bounded_unless_somebody_says_that_it_is_not() -> None:
+    def found(**environment: str) -> tuple[int, float | None]:
+        settings = load(environment={f"MOOT_TENANT_{k}_PER_DAY": v for k, v in environment.items()})
+        return settings.tenant_tokens_per_day, settings.tenant_money_per_day
+
+    assert found() == (10_000_000, None)
+    assert found(TOKENS="none", MONEY="none") == (0, 0)
+    assert found(TOKENS="0", MONEY="2.5") == (0, 2.5)

@@ -109,3 +109,33 @@ def test_the_demo_model_sums_up_too(hall: Hall, window: int) -> None:
     hall.until(run_id, lambda floor: floor["phase"] == "over")
     assert "Where we agree" in summaries(hall, run_id)[0]["content"]
     assert hall.models.count == 0
+
+
+def test_whoever_is_asked_late_to_sum_up_is_told_exactly_what_the_summary_claims(
+    hall: Hall,
+) -> None:
+    run_id = talked(hall, window=2, rounds=8)
+    policy = {"rounds": 8, "window": 2, "moderator": "host:mo", "summarise": "host:mo"}
+    hall.steer(run_id, participation={"mode": "round-robin", **policy})
+    before = len(hall.models.calls)
+    hall.steer(run_id, **{"continue": True})
+    hall.until(run_id, lambda floor: floor["phase"] == "over" and floor["atRest"])
+    first = summaries(hall, run_id)[0]["meta"]["summary"]["of"]
+    asked = next(c for c in hall.models.calls[before:] if "Sum up" in c.heard[-1][1])
+    turns = {turn["turnIndex"]: turn["content"] for turn in hall.turns(run_id)}
+    told = [text for _, text in asked.heard]
+    assert first[0] == 1 and first[1] > 2 * 2 + 2
+    for index in range(first[0], first[1] + 1):
+        assert any(str(turns[index])[:40] in text for text in told) or "Mo" in str(turns[index])
+    assert not any(str(turns[first[1] + 1]) == text for text in told)
+
+
+def test_a_window_that_is_raised_shows_more_at_once(hall: Hall) -> None:
+    run_id = talked(hall, window=2, rounds=8)
+    hall.steer(run_id, participation={"rounds": 8, "window": 100, "moderator": "host:mo"})
+    before = len(hall.models.calls)
+    hall.steer(run_id, **{"continue": True})
+    hall.until(run_id, lambda floor: floor["phase"] == "over" and floor["atRest"])
+    told = " ".join(text for _, text in hall.models.calls[before].heard)
+    early = next(turn for turn in hall.turns(run_id) if turn["turnIndex"] == 2)
+    assert early["content"] in told and "not shown" not in told

@@ -53,7 +53,7 @@ async def test_who_waits_for_a_person_takes_nobodys_place(place: Place) -> None:
     """With one place for members at work on the whole host, three wait at the same time."""
     council = Council(place, digs=True)
     host = council.host(place)
-    host.speakers._slots = asyncio.Semaphore(1)
+    host.speakers._slots._free = asyncio.Semaphore(1)
     runs = [await convened(host, ONE_ROUND) for _ in range(3)]
     for run_id in runs:
         await asked(host, run_id)
@@ -61,18 +61,18 @@ async def test_who_waits_for_a_person_takes_nobodys_place(place: Place) -> None:
     for run_id in runs:
         await allow_all(host, run_id)
         await at_rest(host, run_id)
-    assert host.speakers._slots._value == 1, "each place was given back once"
+    assert host.speakers._slots._free._value == 1, "each place was given back once"
 
 
 async def test_who_is_stopped_while_waiting_gives_no_place_back_twice(place: Place) -> None:
     council = Council(place, digs=True)
     host = council.host(place)
-    host.speakers._slots = asyncio.Semaphore(2)
+    host.speakers._slots._free = asyncio.Semaphore(2)
     run_id = await convened(host, ONE_ROUND)
     await asked(host, run_id)
     host.speakers.keep(run_id, [])
     await asyncio.sleep(0.01)
-    assert host.speakers._slots._value == 2
+    assert host.speakers._slots._free._value == 2
 
 
 class Pretending(Council):

@@ -167,7 +167,7 @@ async def test_who_waits_for_a_person_keeps_nobody_else_from_working(place: Plac
     await staff.hires("ada", tools=["fire"])
     await staff.hires("bo")
     host = staff.host()
-    host.speakers._slots = asyncio.Semaphore(1)
+    host.speakers._slots._free = asyncio.Semaphore(1)
     runs = [await begun(host, council("ada", "bo")) for _ in range(3)]
     for run_id in runs:
         await until(host, run_id, asking)
@@ -175,7 +175,7 @@ async def test_who_waits_for_a_person_keeps_nobody_else_from_working(place: Plac
         [item] = [each for each in await waiting(host, run_id) if each.kind == "tool"]
         await steer(host, run_id, allow=item.id.split(":", 2)[2])
         await until(host, run_id, over)
-    assert len(fire.made) == 3 and host.speakers._slots._value == 1
+    assert len(fire.made) == 3 and host.speakers._slots._free._value == 1
 
 
 async def test_neither_a_peer_nor_a_person_nor_a_transcript_gives_a_tool(place: Place) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from golden import DEFINITIONS, LOGS, beside, folded, pretty, read_log, shown
 from replay_agents import agents, models, refusals
-from replay_councils import interrupted, led, summed_up
+from replay_councils import interrupted, led, summed_up, unheard
 from replay_peers import elsewhere, elsewhere_twice
 from replay_scenes import branches, caps, channels, effects, families, late, memories, pauses
 from replay_staff import deployed, staff
@@ -34,7 +34,7 @@ SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
     gathering, by_itself, waiting_child, paused_wait, supervisor, branched, elsewhere,
     elsewhere_twice,
     agents, models, refusals,
-    memories, staff, deployed, led, interrupted, voted, summed_up,
+    memories, staff, deployed, led, interrupted, voted, summed_up, unheard,
 )  # fmt: skip
 
 

@@ -20,15 +20,21 @@ class Members:
         self.slow: dict[str, asyncio.Event] = {}
         #: agent -> how it uses the floor
         self.ways: dict[str, str] = {}
+        self.desks: dict[str, Desk] = {}
 
     async def __call__(self, assignment: Assignment, desk: Desk) -> Done:
         name, way = assignment.agent, self.ways.get(assignment.agent, "spoke")
+        self.desks[name] = desk
         told = {"invocationId": assignment.invocation, "agentId": name}
         await desk.noted(INVOKED, {**told, "source": assignment.source, "memoryBound": False})
 
         async def call(key: str) -> dict[str, str]:
             if name in self.slow:
-                await self.slow[name].wait()
+                try:
+                    await self.slow[name].wait()
+                except asyncio.CancelledError:
+                    desk.given_up({"usage": {"inputTokens": 12, "outputTokens": 3}})
+                    raise
             return {"text": f"{name} has thought."}
 
         if way == "again":
@@ -121,6 +127,26 @@ async def interrupted(story: Story) -> None:
     while any(wake.agent == "host:bo" for wake in (await _floor(story, run_id)).wakes.values()):
         await asyncio.sleep(0.001)
     members.slow = {}
+    await _rest(story, run_id)
+    await story.answer(run_id, "convo", {"operation": "close", "decision": "Enough."}, ADA)
+
+
+async def unheard(story: Story) -> None:
+    """One takes long, is heard meanwhile and gets more time; then it is silent in a call."""
+    run_id, members = await _convened(story, {"rounds": 1, "limits": {"silence": 60}})
+    members.slow = {"host:bo": asyncio.Event()}
+    await _speaking(story, run_id, "host:bo")
+    story.clock.pass_time(50_000)
+    members.desks["host:bo"].stir()
+    due = next(iter((await _floor(story, run_id)).wakes.values())).due
+    story.clock.pass_time(15_000)
+    story.host.timers._fire()
+    while next(iter((await _floor(story, run_id)).wakes.values())).due == due:
+        await asyncio.sleep(0.001)
+    story.clock.pass_time(61_000)
+    story.host.timers._fire()
+    while (floor := await _floor(story, run_id)).unpaid or "host:bo" not in floor.had:
+        await asyncio.sleep(0.001)
     await _rest(story, run_id)
     await story.answer(run_id, "convo", {"operation": "close", "decision": "Enough."}, ADA)
 

@@ -162,6 +162,12 @@ class Desk(Protocol):
     async def agreed(self, agent: str, tool: str, arguments: dict[str, Any]) -> bool:
         """Whether a person lets this agent use a dangerous tool so. Waits for the answer."""
 
+    def stir(self) -> None:
+        """Something was heard: a word, a thought, part of a form."""
+
+    def given_up(self, known: dict[str, Any]) -> None:
+        """The call under way is broken off from outside; ``known`` is what it has used up."""
+
     async def say(self, delta: str) -> None:
         """Words as they come."""
 

@@ -4,6 +4,7 @@ Each call of a model and of a tool is recorded before it is used, so that after 
 assignment finds what was already said and goes on from there.
 """
 
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, Protocol
 
@@ -23,10 +24,11 @@ from moot.agents.models.retrying import Attempt
 from moot.agents.prompting import PASS, Prompt, prompt_of, told
 from moot.agents.spending import Spending
 from moot.agents.tools import Toolbox
-from moot.core.agency import DONE, INVOKED, RESOLVED, RETRIED
+from moot.core.agency import DONE, INVOKED, REFUSAL, RESOLVED, RETRIED, TRUNCATED
 from moot.core.escalations import DecisionRejected, threshold_of
 from moot.core.model_errors import ModelAnswerInvalid, ModelError
 from moot.core.participation import SPOKEN
+from moot.core.refusals import without_echo
 
 #: what is kept of a piece of work, for the next one
 LONGEST_MEMORY = 4000
@@ -114,7 +116,7 @@ class _Work:
             last = number == self._agent.tool_rounds or self._spending.calls_left <= 1
             answer = await self._ask(prompt, messages, without_tools=last)
             if answer.finish == "refusal":
-                return self._refused()
+                return await self._refused(answer, messages)
             if not answer.tool_calls or last:
                 return await self._said(prompt, messages, answer)
             self._spending.refuse_over_budget()
@@ -142,7 +144,11 @@ class _Work:
         async def call(_: str) -> Any:
             most = self._spending.calls_left
             model = self._book.choose(self._reference, self._tried, most=most)
-            return self._spending.receipt(await ear.listen(model, request))
+            try:
+                return self._spending.receipt(await ear.listen(model, request))
+            except CancelledError:
+                self._desk.given_up(self._spending.broken_off(ear.known(request)))
+                raise
 
         key = key_of(self._model.provider, self._model.completed(request))
         first, self._spending.attempts = self._spending.calls == 0, 0
@@ -155,6 +161,8 @@ class _Work:
         answer = msgspec.convert(found, Answer)
         await ear.heard(answer, always=first)
         self._spending.count(answer)
+        if answer.finish == "length":
+            await self._desk.noted(TRUNCATED, {**self._asked(), "stopReason": "max_tokens"})
         return answer
 
     def _tried(self, attempt: Attempt) -> None:
@@ -176,8 +184,11 @@ class _Work:
         details = {"code": error.code, "message": error.message, "retryable": error.passing}
         return Done(outcome="failed", error=details, usage=self._spending.total())
 
-    def _refused(self) -> Done:
+    async def _refused(self, answer: Answer, messages: list[Message]) -> Done:
         """Refusals are said to be refusals; nothing is put in their place."""
+        asked = [part.content for part in messages if isinstance(part.content, str)]
+        text = without_echo(answer.refusal or "", asked) or None
+        await self._desk.noted(REFUSAL, {**self._asked(), "refusalText": text})
         return Done(
             outcome="refused",
             error={
@@ -218,7 +229,7 @@ class _Work:
         try:
             return structured(request, answer)
         except ModelAnswerInvalid as problem:
-            if self._spending.calls_left < 1:
+            if self._spending.used_up is not None:
                 raise
             again = [
                 *messages,
@@ -263,6 +274,10 @@ class _Work:
         if sure >= self._threshold and decision["kind"] != "ask-user":
             decision["confidence"] = sure
         return replace(found, answer=decision, confidence=sure, threshold=self._threshold)
+
+    def _asked(self) -> dict[str, Any]:
+        model = {"provider": self._model.provider, "model": self._model.reference.model}
+        return {"nodeId": self._assignment.node_id, **model}
 
     def _speaker(self) -> dict[str, Any]:
         model = {"provider": self._model.provider, "model": self._model.reference.model}

@@ -12,7 +12,11 @@ from moot.agents.models.protocol import (
     Reasoning,
     Restarted,
     Text,
+    Usage,
 )
+
+#: letters of a token, about
+LETTERS = 4
 
 
 class Ear:
@@ -21,17 +25,34 @@ class Ear:
     def __init__(self, desk: Desk, aloud: bool) -> None:
         self._desk, self._aloud = desk, aloud
         self._thought: Thought | None = None
+        self._usage: Usage | None = None
+        self._letters = 0
 
     async def listen(self, model: Chosen, request: ModelRequest) -> Answer:
         folding = Folding(request.model)
         async with aclosing(model.stream(request)) as pieces:
             async for piece in pieces:
                 folding.take(piece)
+                self._take(piece)
                 await self._tell(piece)
         answer = folding.answer()
         if self._aloud and not answer.tool_calls:
             await self._desk.said(answer.finish, answer.model)
         return answer
+
+    def _take(self, piece: Piece) -> None:
+        self._desk.stir()
+        if isinstance(piece, Usage):
+            self._usage = piece
+        elif isinstance(piece, Text | Reasoning):
+            self._letters += len(piece.text)
+
+    def known(self, request: ModelRequest) -> Usage:
+        """What a call that is broken off has used up: as the provider has counted, or about."""
+        if self._usage is not None:
+            return self._usage
+        asked = sum(len(str(message.content)) for message in request.messages)
+        return Usage(input_tokens=asked // LETTERS, output_tokens=self._letters // LETTERS)
 
     async def _tell(self, piece: Piece) -> None:
         match piece:

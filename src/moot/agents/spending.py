@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from moot.agents.desk import Assignment, Usage
 from moot.agents.models.book import Chosen
 from moot.agents.models.protocol import Answer
+from moot.agents.models.protocol import Usage as ModelUsage
 from moot.core.model_errors import BudgetUsedUp
 
 
@@ -28,8 +29,9 @@ class Spending:
     def calls_left(self) -> int:
         return self._assignment.calls_left - self._usage.calls
 
-    def refuse_over_budget(self) -> None:
-        """Before another call: what is used up stays used up. Raises BudgetUsedUp."""
+    @property
+    def used_up(self) -> str | None:
+        """The limit that another call would go beyond."""
         tokens, money = self._assignment.tokens_left, self._assignment.money_left
         spent = self._usage.input_tokens + self._usage.output_tokens
         over = {
@@ -37,16 +39,32 @@ class Spending:
             "tokens": tokens is not None and spent >= tokens,
             "money": money is not None and (self._usage.cost or 0.0) >= money,
         }
-        for name, used_up in over.items():
-            if used_up:
-                raise BudgetUsedUp(f"Nothing is left of the limit of {name}.", limit=name)
+        return next((name for name, reached in over.items() if reached), None)
+
+    def refuse_over_budget(self) -> None:
+        """Before another call: what is used up stays used up. Raises BudgetUsedUp."""
+        if (name := self.used_up) is not None:
+            raise BudgetUsedUp(f"Nothing is left of the limit of {name}.", limit=name)
 
     def receipt(self, answer: Answer) -> dict[str, Any]:
-        """The answer as it is recorded: with its attempts, and its price when there is one."""
+        """The answer as it is recorded: with its attempts, what it cost, and the price."""
         often = max(answer.attempts, self.attempts)
         said: dict[str, Any] = msgspec.to_builtins(replace(answer, attempts=often))
-        cost = self._model.cost(answer.usage)
-        return said if cost is None else {**said, "cost": float(cost.amount)}
+        return {**said, **self._priced(answer.usage)}
+
+    def broken_off(self, usage: ModelUsage) -> dict[str, Any]:
+        """What is recorded of a call whose answer nobody waits for."""
+        return {"usage": msgspec.to_builtins(usage), "estimated": True, **self._priced(usage)}
+
+    def _priced(self, usage: ModelUsage | None) -> dict[str, Any]:
+        cost = self._model.cost(usage)
+        if cost is None:
+            return {}
+        price = {"pattern": cost.pattern, "currency": cost.currency}
+        return {
+            "cost": float(cost.amount),
+            "price": {**price, **msgspec.to_builtins(cost.price)},
+        }
 
     def count_failure(self) -> None:
         self._usage.calls += max(1, self.attempts)
@@ -58,14 +76,9 @@ class Spending:
             return
         self._usage.input_tokens += usage.input_tokens
         self._usage.output_tokens += usage.output_tokens
-        cost = self._model.cost(usage)
-        if cost is not None:
-            self._usage.cost = float(cost.amount) + (self._usage.cost or 0.0)
-            self._usage.price = {
-                "pattern": cost.pattern,
-                "currency": cost.currency,
-                **msgspec.to_builtins(cost.price),
-            }
+        if priced := self._priced(usage):
+            self._usage.cost = priced["cost"] + (self._usage.cost or 0.0)
+            self._usage.price = priced["price"]
 
     def total(self) -> Usage:
         self._usage.milliseconds = max(0, self._now() - self._began)

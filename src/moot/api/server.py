@@ -75,7 +75,7 @@ async def build(
     )
     host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities, invoker)
     host.activities.ledger.purse = Purse(
-        store, clock, settings.tenant_tokens_per_day, settings.tenant_money_per_day
+        store, clock, settings.tenant_tokens_per_day, settings.tenant_money_per_day or 0.0
     )
     services = Services(settings, host, store, clock, agents, deployments, programs)
     services.tools, services.book = shelf, book

@@ -24,7 +24,7 @@ def snapshot(head: Head) -> dict[str, Any]:
         "nodeStates": {key: _node(run, state) for key, state in run.nodes.items()},
         "engineVersion": run.engine_version,
         "eventLogSchemaVersion": LOG_SCHEMA_VERSION,
-        "metrics": {"eventCount": run.next_sequence, "nodeExecutions": run.executions},
+        "metrics": _metrics(run),
     }
     optional = {
         "completedAt": iso(run.ended_at * 1000) if run.ended_at else None,
@@ -48,6 +48,21 @@ def snapshot(head: Head) -> dict[str, Any]:
     }
     shown.update({name: value for name, value in optional.items() if value is not None})
     return shown
+
+
+def _metrics(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = {"eventCount": run.next_sequence, "nodeExecutions": run.executions}
+    used = run.used
+    if used is None:
+        return found
+    tokens = {"input": used.input_tokens, "output": used.output_tokens}
+    found["openwopCost"] = {"tokens": tokens}
+    found["modelCalls"] = used.calls
+    if used.currency:
+        found["cost"], found["currency"] = round(used.cost, 6), used.currency
+        if used.currency.upper() == "USD":
+            found["openwopCost"]["usd"] = round(used.cost, 6)
+    return found
 
 
 def encoded(head: Head) -> bytes:

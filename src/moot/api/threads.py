@@ -1,6 +1,7 @@
 """Councils and threads: one conversation each, of a run. Convene, steer, join, close."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -11,7 +12,7 @@ from moot.api import interrupts
 from moot.api.auth import LIVE_PREFIX, new_key
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
-from moot.core import rosters
+from moot.core import rosters, threads
 from moot.core.commands import Command
 from moot.core.errors import (
     BadRequest,
@@ -22,7 +23,7 @@ from moot.core.errors import (
     RunNotFound,
 )
 from moot.core.events import iso
-from moot.core.policy import Policy
+from moot.core.policy import Policy, meaningless
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.starting import StartRun
@@ -99,7 +100,7 @@ async def convene(request: Request) -> Reply:
         rosters.check_roster(members)
         inputs["participants"] = members
     services, caller = request.services, request.caller
-    inputs |= await _led(request, asked, members)
+    inputs |= await _led(request, asked, members, await _policy_as_given(request))
     flow = await services.host.flows.newest(caller.tenant, THREAD)
     command = StartRun(
         tenant=caller.tenant,
@@ -113,16 +114,28 @@ async def convene(request: Request) -> Reply:
     return request.made
 
 
-async def _led(request: Request, asked: Convene, members: list[dict[str, Any]]) -> dict[str, Any]:
+async def _policy_as_given(request: Request) -> dict[str, Any]:
+    """What was said about it, to be told from what was not."""
+    body = msgspec.json.decode(await request.body() or b"{}")
+    said: dict[str, Any] = body.get("policy") or {}
+    moderator = body.get("moderator")
+    return said if moderator is None else {**said, "moderator": moderator}
+
+
+async def _led(
+    request: Request, asked: Convene, members: list[dict[str, Any]], said: dict[str, Any]
+) -> dict[str, Any]:
     """Nothing for a council that nobody leads; else its policy, and who the members are."""
     if asked.policy is None and asked.moderator is None and asked.budget is None:
         return {}
+    if problem := meaningless(said):
+        raise BadRequest(problem, field="policy")
     policy, budget = asked.policy or Policy(), asked.budget or Budget()
     names = [str(member["agentId"]) for member in members]
-    limits, most = policy.limits, policy.rounds * len(names) + len(names)
+    limits = policy.limits
     limits = replace(
         limits,
-        consecutive=budget.turns or max(limits.consecutive, min(most, 1000)),
+        consecutive=budget.turns or _consecutive(policy, said, len(names)),
         tokens=budget.tokens or limits.tokens,
         money=budget.money or limits.money,
         minutes=budget.minutes or limits.minutes,
@@ -132,6 +145,14 @@ async def _led(request: Request, asked: Convene, members: list[dict[str, Any]]) 
     led = replace(policy, limits=limits, moderator=moderator, summarise=summarise)
     profiles = await _profiles(request, names)
     return {"participation": msgspec.to_builtins(led), "profiles": profiles}
+
+
+def _consecutive(policy: Policy, said: dict[str, Any], members: int) -> int:
+    """Enough for all rounds, unless somebody has said how many."""
+    given = policy.limits.consecutive
+    if "consecutive" in (said.get("limits") or {}):
+        return given
+    return max(given, min(policy.rounds * members + members, 1000))
 
 
 def _one_of(names: list[str], name: str | None, field: str) -> str | None:
@@ -193,7 +214,7 @@ async def steer(request: Request) -> Reply:
         at=request.services.clock.millis(),
         sender=None if asked.from_ is UNSET else asked.from_,
     )
-    return await _act(request, run, talk, command)
+    return await _act(request, run, talk, command, threads.warnings(talk, asked.content))
 
 
 async def _introduced(request: Request, content: dict[str, Any]) -> dict[str, Any]:
@@ -253,9 +274,16 @@ def _vote_first(request: Request, talk: Conversation, asked: Close) -> Control:
     )
 
 
-async def _act(request: Request, run: Run, talk: Conversation, command: Command) -> Reply:
+async def _act(
+    request: Request,
+    run: Run,
+    talk: Conversation,
+    command: Command,
+    warnings: Sequence[str] = (),
+) -> Reply:
     def answer(after: Run) -> Reply:
-        return Reply(shown(after, after.conversations[talk.node_id]))
+        body = shown(after, after.conversations[talk.node_id])
+        return Reply({**body, "warnings": list(warnings)} if warnings else body)
 
     host = request.services.host
     try:

@@ -30,7 +30,7 @@ def ask(options: Options, agent: str, text: str) -> Exit:
     api, client = to_write(options), Client(place(options))
     known = api.get(f"/v1/host/moot/agents/{agent.removeprefix('host:')}")
     body = {"question": question, "participants": [known["agentId"]], "open": True,
-            "policy": {"mode": "declared", "rounds": 1}}  # fmt: skip
+            "policy": {"mode": "declared"}}  # fmt: skip
     thread_id = str(api.post("/v1/host/moot/councils", body)["threadId"])
     turn = _answer(frames(client, thread_id, -1, 60.0), aloud=not options.json)
     outcome = turn["content"] if turn["role"] == "agent" else None

@@ -34,12 +34,13 @@ OPTIONS = (
     click.option("--with", "members", required=True, metavar="A,B,C", callback=_names,
                  help="The agents that take part, in the order they speak."),
     click.option("--moderator", metavar="NAME", help="Who sums up and proposes a decision."),
-    click.option("--rounds", type=click.IntRange(1, 100), default=2, show_default=True,
+    click.option("--rounds", type=click.IntRange(1, 100), show_default="2",
                  help="How often everybody has the floor."),
     click.option("--budget", multiple=True, metavar="N-WHAT", callback=_bounds,
                  help="Where it stops: 20k-tokens, 30-turns, 5-minutes, 2-usd."),
     click.option("--policy", "mode", type=click.Choice(MODES), default="round-robin",
-                 show_default=True, help="How the floor is given."),
+                 show_default=True, help="How the floor is given. declared, addressed, small and"
+                 " large have no rounds, moderator, votes or blind round."),
     click.option("--blind", is_flag=True, help="In the first round nobody hears the others."),
     click.option("--vote", is_flag=True, help="Members vote on what the moderator proposes."),
     click.option("--close", "closes", type=click.Choice(("person", "moderator")),
@@ -88,9 +89,11 @@ def asked(question: str, **given: Any) -> dict[str, Any]:
     if moderator is not None and moderator not in names:
         names.append(moderator)
     policy = {
-        "mode": given["mode"], "rounds": given["rounds"], "blind": given["blind"],
-        "vote": given["vote"], "close": given["closes"],
+        "mode": given["mode"], "blind": given["blind"], "vote": given["vote"],
+        "close": given["closes"],
     }  # fmt: skip
+    if given["rounds"] is not None:
+        policy["rounds"] = given["rounds"]
     body: dict[str, Any] = {"question": question, "participants": names, "policy": policy}
     more = {"moderator": moderator, "title": given["title"], "budget": given["budget"] or None}
     body |= {key: value for key, value in more.items() if value is not None}

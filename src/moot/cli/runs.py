@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from moot.cli import output
+from moot.cli import output, quantities
 from moot.cli.client import Api, Client, path_of
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.watching import AT_WORK, Follower, last_line, status_of
@@ -71,6 +71,8 @@ def show_run(run: dict[str, Any], reason: str | None = None) -> None:
     for name in ("parentRunId", "tags", "inputs", "outputs", "error"):
         if run.get(name):
             click.echo(f"{name:<10}{output.brief(run[name], 2000)}")
+    if cost := cost_of(run["metrics"]):
+        click.echo(f"{'models':<10}{cost}")
     if run.get("variables"):
         click.echo(f"{'variables':<10}{output.brief(run['variables'])}")
     rows = (
@@ -78,6 +80,18 @@ def show_run(run: dict[str, Any], reason: str | None = None) -> None:
         for name, state in run.get("nodeStates", {}).items()
     )
     output.table(("NODE", "STATUS", "ATTEMPT", "ABOUT"), rows, empty="No node has started.")
+
+
+def cost_of(metrics: dict[str, Any]) -> str:
+    """``3 calls · 1 200 tokens in, 300 out · 0.0123 USD``"""
+    if "modelCalls" not in metrics:
+        return ""
+    tokens = metrics["openwopCost"]["tokens"]
+    grouped, calls = quantities.grouped, quantities.counted(metrics["modelCalls"], "call")
+    said = f"{calls} · {grouped(tokens['input'])} tokens in, {grouped(tokens['output'])} out"
+    if "cost" not in metrics:
+        return said
+    return f"{said} · {metrics['cost']:g} {output.line(metrics['currency'])}"
 
 
 def _about(state: dict[str, Any]) -> str:

@@ -34,8 +34,11 @@ DONE = "agent.invocation.completed"
 #: a call of a model failed and is made again
 RETRIED = "moot.model.retried"
 
+#: a model's answer was cut off at its longest, or was none
+TRUNCATED, REFUSAL = "envelope.truncated", "envelope.refusal"
+
 #: what else is told of its work with a model
-NOTED = frozenset({"envelope.retry.attempted", "envelope.truncated", INVOKED, RESOLVED, DONE})
+NOTED = frozenset({"envelope.retry.attempted", TRUNCATED, REFUSAL, INVOKED, RESOLVED, DONE})
 #: where somebody is asked who takes part in a conversation
 MENTIONED = "chat-mention"
 

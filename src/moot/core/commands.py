@@ -73,6 +73,8 @@ class Wake(Struct, frozen=True):
     at: int
     #: the children that live on as far as the run knows
     seen: dict[str, Seen] = {}
+    #: wake of a member at work -> for how long nothing was heard of it, in ms
+    heard: dict[str, int] = {}
 
 
 class Dispatch(Struct, frozen=True):
@@ -133,7 +135,7 @@ def _advance(run: Run, flow: Flow, command: Advance) -> list[NewEvent]:
 
 
 def _wake(run: Run, flow: Flow, command: Wake) -> list[NewEvent]:
-    return waking.wake(run, flow, command.at, command.seen)
+    return waking.wake(run, flow, command.at, command.seen, command.heard)
 
 
 def _dispatch(run: Run, flow: Flow, command: Dispatch) -> list[NewEvent]:

@@ -74,9 +74,10 @@ def opened(run: Run, node: FlowNode, spec: ConversationSpec, at: int) -> NewEven
 
 
 def _opening(run: Run, spec: ConversationSpec, name: str, at: int) -> dict[str, Any]:
-    """Put by the owner, where it is a member, else by the person who started the run."""
+    """Put by the owner, where it is a member, else by the person who started the run. Of a member
+    that the host gives the floor nothing is said that it has not said."""
     asker = run.person if spec.opening is not None else None
-    if spec.owner is not None and _speaks(spec, spec.owner):
+    if spec.owner is not None and spec.participation is None and _speaks(spec, spec.owner):
         role, speaker = "agent", spec.owner
     elif asker is not None and thread.is_person(asker):
         role, speaker = "user", asker
@@ -129,6 +130,7 @@ def led(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
                 },
             }
             for member in members
+            if not thread.is_person(member["agentId"])
         ],
     }
     return [NewEvent("moot.participation.set", payload, node.id)]

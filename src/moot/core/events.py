@@ -175,6 +175,7 @@ CATALOGUE = (
     EventType("moot.participation.set", "a conversation is led by the host from here on", True),
     EventType("moot.participation.decided", "members are given the floor, and why", True),
     EventType("moot.participation.answered", "what came of a member's having the floor", True),
+    EventType("moot.participation.heard", "a member is not silent, though its time is up", True),
     EventType("moot.participation.stopped", "nobody is given the floor any more, and why", True),
     EventType("moot.participation.continued", "a person lets the talk go on", True),
     EventType("moot.vote.called", "a person puts a decision to the vote of the members", True),
@@ -192,6 +193,7 @@ CATALOGUE = (
     EventType("moot.peer.stopped", "a child run on another host was told to stop", True),
     EventType("moot.effect.started", "an effect on the outside world is about to happen", True),
     EventType("moot.effect.finished", "the outcome of an effect, recorded before use", True),
+    EventType("moot.effect.abandoned", "what is known of a call that nobody waits for", True),
 )
 
 UPDATES = frozenset(row.name for row in CATALOGUE if row.updates)

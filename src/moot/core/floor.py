@@ -1,7 +1,7 @@
 """Who is given the floor next: one small function for each way of taking turns.
 
 Pure, and total: for a conversation that is not at rest there is always a next step, whatever the
-time, so that nothing waits for a step that does not come.
+time, so that nothing waits for a step that does not come. A step that would change nothing is none.
 """
 
 from collections.abc import Callable
@@ -10,8 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.core import participation, thread
-from moot.core.participation import Floor, Spent, Task
+from moot.core.participation import FAILED, NOBODY, QUIET, SYNTHESIS, Floor, Spent, Task
 from moot.core.waiting import Conversation
+
+#: turns that one summary is of, at most
+MOST_SUMMED = 200
+#: tokens a call is thought to take before one has been made
+FIRST_GUESS = 1000
 
 
 class Give(Struct, frozen=True, omit_defaults=True):
@@ -45,10 +50,24 @@ def step(talk: Conversation, at: int) -> Step | None:
     if floor is None or not talk.open or floor.wakes or talk.state.paused or floor.stopped:
         return None
     found = _in_phase(talk, floor, at)
-    if found is None or found.stop or found.close or not found.wakes:
+    if found is None or not _moves(talk, floor, found):
+        return None
+    if found.stop == NOBODY:
+        return _breach(floor, found, at) or found  # a limit that was reached is the reason
+    if found.stop or found.close or not found.wakes:
         return found
     found = _summary(talk, floor, at) or found
-    return _breach(floor, found, at) or found
+    return _breach(floor, found, at) or _fewer(floor, found)
+
+
+def _moves(talk: Conversation, floor: Floor, found: Step) -> bool:
+    """Whether anything is other than before once this is recorded; else it would be owed again."""
+    if found.wakes or found.stop or found.close:
+        return True
+    if (found.round, found.phase) != (floor.round, floor.phase):
+        return True
+    waiting = {*talk.state.prodded, *floor.asked, floor.chosen}
+    return any(name in waiting or name not in floor.had for name in found.skipped)
 
 
 def _summary(talk: Conversation, floor: Floor, at: int) -> Step | None:
@@ -60,7 +79,8 @@ def _summary(talk: Conversation, floor: Floor, at: int) -> Step | None:
         return None
     if talk.turns - floor.summed_up <= 2 * window or thread.is_muted(talk.state, name, at):
         return None
-    of = (floor.summed_up + 1, talk.turns - window)
+    first = floor.summed_up + 1
+    of = (first, min(talk.turns - window, first + MOST_SUMMED - 1))
     give = Give(name, "summarise", "more was said than can be told", of=of)
     return Step(wakes=(give,), round=floor.round, phase=floor.phase)
 
@@ -76,16 +96,23 @@ def _in_phase(talk: Conversation, floor: Floor, at: int) -> Step | None:
         return _give(talk, floor, [name], at, why)
     match floor.phase:
         case "talk":
-            return MODES[floor.policy.mode](talk, floor, at)
+            return MODES[floor.policy.mode](talk, floor, at) if floor.members else None
         case "synthesis":
-            moderator = floor.policy.moderator
-            assert moderator is not None
-            give = Give(moderator, "synthesise", "all have spoken")
-            return Step(wakes=(give,), round=floor.round, phase="synthesis")
+            return _synthesis(floor)
         case "vote":
             return _vote(floor)
         case "over":
             return _over(floor)
+
+
+def _synthesis(floor: Floor) -> Step:
+    moderator = floor.policy.moderator
+    if moderator is None or moderator not in floor.members:
+        return Step(round=floor.round, phase="over")
+    if floor.unsummed:
+        return Step(stop=SYNTHESIS)
+    give = Give(moderator, "synthesise", "all have spoken")
+    return Step(wakes=(give,), round=floor.round, phase="synthesis")
 
 
 def _bounced(floor: Floor, name: str, by: str) -> Step | None:
@@ -111,8 +138,26 @@ def _breach(floor: Floor, wanted: Step, at: int) -> Step | None:
     for name, seen, limit in checks:
         if limit is not None and seen >= limit:
             return Step(stop=name, limit=limit, observed=seen)
-    left = min(limits.calls - spent.calls, limits.consecutive - floor.streak)
-    return replace(wanted, wakes=wanted.wakes[:left]) if left < len(wanted.wakes) else None
+    return None
+
+
+def _fewer(floor: Floor, wanted: Step) -> Step:
+    """As many at once as can each make a call before a limit is reached; the others come next."""
+    limits, spent = floor.policy.limits, floor.spent
+    most = min(limits.calls - spent.calls, limits.consecutive - floor.streak)
+    usual = spent.tokens / spent.calls if spent.calls and spent.tokens else FIRST_GUESS
+    most = min(most, int((limits.tokens - spent.tokens) / usual))
+    if limits.money is not None:
+        most = min(most, _affordable(limits.money, spent))
+    return replace(wanted, wakes=wanted.wakes[: max(1, most)])
+
+
+def _affordable(money: float, spent: Spent) -> int:
+    """What a call costs is not known before the first one."""
+    if not spent.calls:
+        return 1
+    usual = spent.money / spent.calls
+    return int((money - spent.money) / usual) if usual > 0 else spent.calls + 1_000_000
 
 
 class Left(Struct, frozen=True, kw_only=True):
@@ -124,14 +169,18 @@ class Left(Struct, frozen=True, kw_only=True):
 
 
 def left(floor: Floor, agent: str) -> Left:
-    """Calls are shared out among those who have the floor at the same time."""
-    limits, spent = floor.policy.limits, floor.spent
+    """Shared out among those who have the floor at the same time."""
+    limits, spent, sharing = floor.policy.limits, floor.spent, max(1, len(floor.wakes))
     own = floor.by_agent.get(agent, Spent())
-    share = (limits.calls - spent.calls) // max(1, len(floor.wakes))
+    calls, tokens = (
+        (limits.calls - spent.calls) // sharing,
+        (limits.tokens - spent.tokens) // sharing,
+    )
+    money = None if limits.money is None else max(0.0, limits.money - spent.money) / sharing
     return Left(
-        calls=max(1, min(share, limits.agent_calls - own.calls)),
-        tokens=max(1, min(limits.tokens - spent.tokens, limits.agent_tokens - own.tokens)),
-        money=None if limits.money is None else max(0.0, limits.money - spent.money),
+        calls=max(1, min(calls, limits.agent_calls - own.calls)),
+        tokens=max(1, min(tokens, limits.agent_tokens - own.tokens)),
+        money=money,
     )
 
 
@@ -159,15 +208,16 @@ def _turns(talk: Conversation, floor: Floor, at: int, order: list[str], why: str
             return _blind(talk, floor, waiting, at)
         return _give(talk, floor, waiting, at, why)
     if floor.had and all(came in QUIET for came in floor.had.values()):
-        return Step(stop="consensus")
+        return Step(stop=_quiet(floor))
     if floor.round >= floor.policy.rounds:
         chosen = "moderator" in floor.had.values()
         return Step(stop="moderator" if chosen else "rounds", limit=floor.policy.rounds)
     return Step(round=floor.round + 1)
 
 
-#: ways to have the floor and not to use it
-QUIET = frozenset({"passed", "silent", "failed", "refused", "muted", "done"})
+def _quiet(floor: Floor) -> str:
+    """Nobody has anything to add; or nobody could say so."""
+    return NOBODY if all(came in FAILED for came in floor.had.values()) else "consensus"
 
 
 def _blind(talk: Conversation, floor: Floor, names: list[str], at: int) -> Step:
@@ -198,14 +248,15 @@ def _addressed(talk: Conversation, floor: Floor, at: int) -> Step | None:
 
 
 def _raise_hand(talk: Conversation, floor: Floor, at: int) -> Step:
-    if floor.hands is None:
-        wakes = tuple(Give(name, "hand", f"round {floor.round}") for name in floor.speakers)
+    hands, order = floor.hands or {}, floor.speakers
+    if unasked := [name for name in order if name not in hands]:
+        wakes = tuple(Give(name, "hand", f"round {floor.round}") for name in unasked)
         return Step(wakes=wakes, round=floor.round)
-    order = floor.speakers
-    raised = [name for name in order if floor.hands.get(name, 0) > 0]
+    raised = [name for name in order if hands.get(name, 0) > 0]
     if not raised:
-        return Step(stop="consensus")
-    raised.sort(key=lambda name: (-(floor.hands or {}).get(name, 0), order.index(name)))
+        failed = bool(hands) and all(floor.had.get(name) in FAILED for name in hands)
+        return Step(stop=NOBODY if failed else "consensus")
+    raised.sort(key=lambda name: (-hands.get(name, 0), order.index(name)))
     return _turns(talk, floor, at, raised, "raised a hand")
 
 
@@ -218,7 +269,8 @@ def _moderated(talk: Conversation, floor: Floor, at: int) -> Step:
     if floor.round > floor.policy.rounds:
         return Step(stop="moderator")
     if floor.choices >= floor.policy.rounds * len(floor.speakers):
-        return Step(stop="rounds", limit=floor.policy.rounds)
+        quiet = floor.had and all(came in FAILED for came in floor.had.values())
+        return Step(stop=NOBODY if quiet else "rounds", limit=floor.policy.rounds)
     return Step(wakes=(Give(str(moderator), "choose", "who is next"),), round=floor.round)
 
 

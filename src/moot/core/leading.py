@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moot.core import conversation, decisions, participating
+from moot.core import conversation, decisions, participating, thread
 from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, NotFound, ThreadPaused
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
-from moot.core.policy import Policy
+from moot.core.policy import Policy, meaningless
 from moot.core.run import Run
 from moot.core.waiting import Conversation
 
@@ -47,9 +47,12 @@ def lead(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
         msgspec.convert(given.content["participation"], Policy)
     except msgspec.ValidationError as error:
         raise BadRequest(f"participation does not fit: {error}", field="participation") from None
+    if problem := meaningless(given.content["participation"]):
+        raise BadRequest(problem, field="participation")
     moderator = given.content["participation"].get("moderator")
     known = talk.floor.members if talk.floor is not None else {}
-    names = list(talk.roster if talk.roster is not None else talk.state.members)
+    seats = talk.roster if talk.roster is not None else talk.state.members
+    names = [name for name in seats if not thread.is_person(name)]
     if moderator is not None and moderator not in names:
         raise BadRequest(
             "The moderator must be among the participants.", field="participation.moderator",

@@ -9,14 +9,14 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.core import agency, conversation, thread
+from moot.core import agency, charging, conversation, thread
 from moot.core.conversation import Speaker
 from moot.core.errors import Conflict, MootError, ParticipantMuted, ThreadPaused
 from moot.core.events import NewEvent
 from moot.core.floor import Step, step
 from moot.core.flow import Flow, FlowNode
 from moot.core.model_errors import DailyBudgetUsedUp
-from moot.core.participation import DAY, NATURAL, SPOKEN, Floor, Wake
+from moot.core.participation import DAY, NATURAL, NOBODY, SPOKEN, SYNTHESIS, Floor, Wake
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.talking import talk as take_turn
@@ -101,6 +101,14 @@ def _decided(run: Run, node_id: str, talk: Conversation, found: Step) -> NewEven
     return NewEvent("moot.participation.decided", payload, node_id, cause=talk.turn_seq)
 
 
+#: stops that are no limit of a number, and how a person undoes any of them
+STOPS = {
+    NOBODY: "nobody-answered, everybody who was asked failed, declined or was silent",
+    SYNTHESIS: "synthesis, the moderator did not sum up",
+}
+GO_ON = "A person can let it go on: /continue."
+
+
 def _stop(node: FlowNode, talk: Conversation, found: Step, at: int) -> list[NewEvent]:
     payload: dict[str, Any] = {"conversationId": talk.conversation_id, "reason": found.stop}
     if found.limit is not None:
@@ -109,15 +117,13 @@ def _stop(node: FlowNode, talk: Conversation, found: Step, at: int) -> list[NewE
         payload["observed"] = round(found.observed, 6)
     events = [NewEvent("moot.participation.stopped", payload, node.id, cause=talk.turn_seq)]
     if found.stop not in NATURAL:
-        text = (
-            f"Stopped: {found.stop} reached its limit of {found.limit:g}."
-            " A person can let it go on: /continue."
-        )
-        events.append(_said_by_host(node, talk, text, at))
+        why = STOPS.get(str(found.stop), "{stop} reached its limit of {limit:g}")
+        text = f"Stopped: {why.format(stop=found.stop, limit=found.limit)}. {GO_ON}"
+        events.append(said_by_host(node, talk, text, at))
     return events
 
 
-def _said_by_host(
+def said_by_host(
     node: FlowNode, talk: Conversation, text: str, at: int, ahead: int = 1
 ) -> NewEvent:
     turn = conversation.system_turn(talk, text, at, ahead)
@@ -172,7 +178,7 @@ def _not_closed(node: FlowNode, talk: Conversation, refusal: MootError, at: int)
     text = f"It could not be closed: {refusal.message} A person can close it, or /continue."
     return [
         NewEvent("moot.participation.stopped", payload, node.id, cause=talk.turn_seq),
-        _said_by_host(node, talk, text, at),
+        said_by_host(node, talk, text, at),
     ]
 
 
@@ -212,7 +218,7 @@ def _ending(
     except MootError as refusal:
         error = {"code": refusal.code, "message": refusal.message}
         return _without_turn(node, talk, wake, _failed(given, error))
-    return [_answered(node, talk, wake, given, "spoke"), *turns]
+    return [answered(node, talk, wake, given, "spoke"), *turns]
 
 
 def _failed(given: WakeEnded, error: dict[str, Any]) -> WakeEnded:
@@ -228,7 +234,7 @@ def _open_wake(run: Run, talk: Conversation | None, wake_id: str) -> Wake | None
     return talk.floor.wakes.get(wake_id)
 
 
-def _answered(
+def answered(
     node: FlowNode, talk: Conversation, wake: Wake, given: WakeEnded, outcome: str
 ) -> NewEvent:
     payload: dict[str, Any] = {
@@ -254,7 +260,7 @@ EXCUSES = {
 def _without_turn(
     node: FlowNode, talk: Conversation, wake: Wake, given: WakeEnded
 ) -> list[NewEvent]:
-    events = [_answered(node, talk, wake, given, given.outcome)]
+    events = [answered(node, talk, wake, given, given.outcome)]
     if (given.error or {}).get("code") == DailyBudgetUsedUp.code:
         payload = {"conversationId": talk.conversation_id, "reason": DAY}
         events.append(NewEvent("moot.participation.stopped", payload, node.id, cause=talk.turn_seq))
@@ -262,7 +268,7 @@ def _without_turn(
     if excuse is not None:
         why = str((given.error or {}).get("message", "no reason was given"))[:500]
         text = excuse.format(name=called(talk, wake.agent), why=why)
-        events.append(_said_by_host(node, talk, text, given.at))
+        events.append(said_by_host(node, talk, text, given.at))
     return events
 
 
@@ -280,7 +286,7 @@ def _held(
     payload = {"conversationId": talk.conversation_id, "wakeId": given.wake_id, **held}
     return [
         NewEvent("moot.turn.held", payload, node.id, cause=wake.seq),
-        _answered(node, talk, wake, given, "held"),
+        answered(node, talk, wake, given, "held"),
     ]
 
 
@@ -290,8 +296,18 @@ def report(run: Run, flow: Flow, given: WakeReport) -> list[NewEvent]:
     if talk is None or wake is None:
         if given.required:
             raise Conflict("The member no longer has the floor.", runId=run.run_id)
-        return []
+        return _owed(run, talk, given)
     return _fresh(talk, wake, given.wake_id, given.events)
+
+
+def _owed(run: Run, talk: Conversation | None, given: WakeReport) -> list[NewEvent]:
+    """Whoever has lost the floor may still tell what its last call has cost."""
+    floor = talk.floor if talk is not None and talk.open and run.going else None
+    gone = floor.unpaid.get(given.wake_id) if floor is not None else None
+    if gone is None:
+        return []
+    told = [event for event in given.events if event.type == charging.ABANDONED]
+    return [replace(event, cause=gone.seq) for event in told[:1]]
 
 
 def _caused(event: NewEvent, wake: Wake) -> NewEvent:
@@ -322,30 +338,6 @@ def _once(talk: Conversation, wake: Wake, wake_id: str, event: NewEvent) -> NewE
         call = wake.calls.get(event.payload["callId"])
         return None if call is None else replace(mine, cause=call)
     return None if nth < wake.said.get(event.type, 0) else mine
-
-
-def silent(node: FlowNode, talk: Conversation, at: int) -> list[NewEvent]:
-    """Members that have had the floor for too long without a word."""
-    floor = talk.floor
-    if floor is None or not talk.open:
-        return []
-    late = [name for name, wake in floor.wakes.items() if at >= wake.due]
-    return passed_over(node, talk, late, at)
-
-
-def passed_over(node: FlowNode, talk: Conversation, late: list[str], at: int) -> list[NewEvent]:
-    """The floor is taken from these wakes."""
-    events: list[NewEvent] = []
-    floor = talk.floor
-    for ahead, wake_id in enumerate(late, start=1):
-        assert floor is not None
-        wake = floor.wakes[wake_id]
-        given = WakeEnded(node_id=node.id, wake_id=wake_id, at=at, outcome="silent")
-        events.append(_answered(node, talk, wake, given, "silent"))
-        seconds = floor.policy.limits.silence
-        text = f"{called(talk, wake.agent)} was silent for {seconds} s and is passed over."
-        events.append(_said_by_host(node, talk, text, at, ahead))
-    return events
 
 
 def taken(run: Run, node: FlowNode, said: list[NewEvent], at: int) -> list[NewEvent]:
@@ -381,4 +373,4 @@ def unasked(node: FlowNode, talk: Conversation, at: int) -> list[NewEvent]:
 def _over(node: FlowNode, talk: Conversation, wake_id: str, at: int, outcome: str) -> NewEvent:
     assert talk.floor is not None
     given = WakeEnded(node_id=node.id, wake_id=wake_id, at=at, outcome=outcome)
-    return _answered(node, talk, talk.floor.wakes[wake_id], given, outcome)
+    return answered(node, talk, talk.floor.wakes[wake_id], given, outcome)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from moot.core import mentions, thread
+from moot.core import thread
 from moot.core.policy import Policy, read
 
 Task = Literal["speak", "hand", "choose", "synthesise", "vote", "summarise"]
@@ -18,11 +18,17 @@ Task = Literal["speak", "hand", "choose", "synthesise", "vote", "summarise"]
 SPOKEN = frozenset({"speak", "synthesise", "summarise"})
 
 #: stops that a person's turn lifts; the others need a word of their own
-LIFTED = frozenset({"consecutive", "pair"})
+LIFTED = frozenset({"consecutive", "pair", "nobody-answered"})
 #: a tenant has used up what it may in a day
 DAY = "budget of the day"
 #: stops at which a conversation is meant to end
 NATURAL = frozenset({"rounds", "consensus", "moderator"})
+#: everybody who was asked failed, declined or was silent; the moderator did when it was to sum up
+NOBODY, SYNTHESIS = "nobody-answered", "synthesis"
+
+#: ways to have the floor and not to use it, and those of them that nobody has chosen
+FAILED = frozenset({"silent", "failed", "refused", "muted"})
+QUIET = FAILED | {"passed", "done"}
 
 #: turns that wait for a person to let them in
 MOST_HELD = 32
@@ -37,6 +43,19 @@ class Member(Struct, omit_defaults=True):
     profile: dict[str, Any] = {}
     #: the host speaks for it when it knows the agent; otherwise it is waited for
     driven: bool = True
+
+
+class Spent(Struct, omit_defaults=True):
+    calls: int = 0
+    tokens: int = 0
+    money: float = 0.0
+
+
+class Unpaid(Struct):
+    """A wake that ended in the middle of a call, whose cost is not known yet."""
+
+    agent: str
+    seq: int
 
 
 class Wake(Struct, omit_defaults=True):
@@ -55,6 +74,9 @@ class Wake(Struct, omit_defaults=True):
     calls: dict[str, int] = {}
     #: the turns that are to be summed up, from and to
     of: tuple[int, int] | None = None
+    #: what is known of its cost, and whether it waits for a model
+    spent: Spent = msgspec.field(default_factory=Spent)
+    asking: bool = False
 
 
 class ToolAsk(Struct, omit_defaults=True):
@@ -78,12 +100,6 @@ class Summary(Struct, omit_defaults=True):
     until: int
 
 
-class Spent(Struct, omit_defaults=True):
-    calls: int = 0
-    tokens: int = 0
-    money: float = 0.0
-
-
 class Floor(Struct, omit_defaults=True):
     """Where a led conversation stands."""
 
@@ -105,6 +121,8 @@ class Floor(Struct, omit_defaults=True):
     #: the moderator's proposal, and the turn it was made in
     proposal: str | None = None
     proposed_in: int = 0
+    #: the moderator was to sum up and did not
+    unsummed: bool = False
     #: the person in whose name it is closed once everybody has voted
     closer: str | None = None
     #: a person has said something to all that has not been answered in this round
@@ -114,6 +132,7 @@ class Floor(Struct, omit_defaults=True):
     pairs: dict[str, int] = {}
     spent: Spent = msgspec.field(default_factory=Spent)
     by_agent: dict[str, Spent] = {}
+    unpaid: dict[str, Unpaid] = {}
     since: int = 0
     stopped: str | None = None
     #: the first turn of a blind round
@@ -150,10 +169,17 @@ def was_set(floor: Floor | None, said: dict[str, Any], turn: int, at: int) -> Fl
             profile=item.get("profile", {}), driven=item.get("driven") is not False
         )
         for item in said.get("members", [])
+        if not thread.is_person(str(item.get("agentId", "")))
     }
     if floor is None:
         return Floor(policy=policy, members=members, since=at, called=True, opened_turn=turn)
+    anew = policy.mode != floor.policy.mode and floor.phase != "vote"
     floor.policy, floor.members = policy, members
+    if anew:  # another way of taking turns begins with its first round
+        floor.phase, floor.round, floor.opened_turn = "talk", 1, turn
+        floor.had, floor.hands, floor.chosen, floor.choices = {}, None, None, 0
+        floor.called = False
+    floor.unsummed = False
     return floor
 
 
@@ -194,7 +220,6 @@ def answered(floor: Floor, said: dict[str, Any]) -> None:
     wake_id = str(said.get("wakeId", ""))
     wake = floor.wakes.pop(wake_id, None)
     floor.asks = {name: ask for name, ask in floor.asks.items() if ask.wake != wake_id}
-    _spend(floor, said)
     if wake is None:
         return
     outcome = said.get("outcome", "failed")
@@ -209,20 +234,32 @@ def answered(floor: Floor, said: dict[str, Any]) -> None:
                 floor.had.pop(wake.agent, None)
                 floor.asked.setdefault(wake.agent, ("was interrupted", None))
         case "hand":
-            floor.hands = floor.hands or {}
-            wants = answer.get("urgency") if answer.get("raised") is True else 0
-            floor.hands[wake.agent] = float(wants) if isinstance(wants, int | float) else 0.0
+            _hand(floor, wake.agent, answer, outcome)
         case "choose":
             floor.choices += 1
             _chosen(floor, answer)
         case "synthesise":
-            floor.proposal = str(answer.get("decision") or "") or None
-            floor.proposed_in = -1 if outcome == "spoke" else 0  # its turn comes right after this
-            floor.phase = "vote" if floor.policy.vote and floor.proposal else "over"
+            _synthesised(floor, answer, outcome)
         case "summarise":
             _summed_up(floor, wake, outcome)
         case "vote":
             floor.votes[wake.agent] = answer if outcome == "answered" else {"vote": "abstain"}
+
+
+def _hand(floor: Floor, name: str, answer: dict[str, Any], outcome: str) -> None:
+    floor.hands = floor.hands or {}
+    wants = answer.get("urgency") if answer.get("raised") is True else 0
+    floor.hands[name] = float(wants) if isinstance(wants, int | float) else 0.0
+    if outcome in FAILED:
+        floor.had[name] = outcome
+
+
+def _synthesised(floor: Floor, answer: dict[str, Any], outcome: str) -> None:
+    floor.unsummed = outcome in FAILED
+    if not floor.unsummed:
+        floor.proposal = str(answer.get("decision") or "") or None
+        floor.proposed_in = -1 if outcome == "spoke" else 0  # its turn comes right after this
+        floor.phase = "vote" if floor.policy.vote and floor.proposal else "over"
 
 
 def _summed_up(floor: Floor, wake: Wake, outcome: str) -> None:
@@ -243,24 +280,21 @@ def _chosen(floor: Floor, answer: dict[str, Any]) -> None:
 
 
 def next_in_order(floor: Floor) -> str | None:
+    """Everybody once, in the declared order; then from the beginning."""
     waiting = [name for name in floor.speakers if name not in floor.had]
+    if not waiting:
+        floor.had = {}
     return next(iter(waiting or floor.speakers), None)
 
 
-def _spend(floor: Floor, said: dict[str, Any]) -> None:
-    usage = said.get("usage")
-    if not isinstance(usage, dict):
-        return
-    name = str(said.get("agentId", ""))
-    for spent in (floor.spent, floor.by_agent.setdefault(name, Spent())):
-        spent.calls += _number(usage.get("calls"))
-        spent.tokens += _number(usage.get("inputTokens")) + _number(usage.get("outputTokens"))
-        cost = usage.get("cost")
-        spent.money += cost if isinstance(cost, int | float) and cost > 0 else 0
+def stirred(floor: Floor, wake: Wake, at: int, silent_ms: int = 0) -> None:
+    """Somebody who has the floor was heard: its silence counts from then."""
+    if wake.due != NEVER:
+        wake.due = max(wake.due, at + floor.policy.limits.silence * 1000 - silent_ms)
 
 
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+def number(value: Any) -> int:
+    return value if type(value) is int and 0 < value < 2**53 else 0
 
 
 def stopped(floor: Floor, said: dict[str, Any]) -> None:
@@ -274,16 +308,28 @@ def stopped(floor: Floor, said: dict[str, Any]) -> None:
 
 def continued(floor: Floor, said: dict[str, Any], at: int) -> None:
     """``moot.participation.continued``: a person lets it go on; what is spent counts anew."""
+    once_more(floor)
     floor.stopped, floor.streak, floor.pairs, floor.since = None, 0, {}, at
     floor.spent, floor.by_agent = Spent(), {}
     floor.called = True
+    floor.unsummed = False  # the moderator is asked once more
     more = said.get("rounds")
-    if floor.phase != "talk" or (isinstance(more, int) and more > 0):
+    if floor.phase == "over" or (isinstance(more, int) and more > 0):
         rounds = floor.policy.rounds + (more if isinstance(more, int) and more > 0 else 1)
         floor.policy = msgspec.structs.replace(floor.policy, rounds=min(rounds, 1000))
         floor.phase, floor.votes, floor.proposal, floor.closer = "talk", {}, None, None
         if floor.round < floor.policy.rounds:
             floor.round, floor.had, floor.hands = floor.round + 1, {}, None
+
+
+def once_more(floor: Floor) -> None:
+    """Who could not answer in this round is asked again."""
+    failed = {name for name, came in floor.had.items() if came in FAILED}
+    floor.had = {name: came for name, came in floor.had.items() if name not in failed}
+    if floor.hands is not None:
+        floor.hands = {name: want for name, want in floor.hands.items() if name not in failed}
+    if floor.stopped == NOBODY:
+        floor.choices = 0
 
 
 def put_to_vote(floor: Floor, said: dict[str, Any], at: int) -> None:
@@ -294,7 +340,7 @@ def put_to_vote(floor: Floor, said: dict[str, Any], at: int) -> None:
     floor.phase, floor.votes, floor.asked = "vote", {}, {}
     floor.closer = str(said.get("by", "")) if said.get("close") is True else None
     floor.stopped, floor.streak, floor.pairs, floor.since = None, 0, {}, at
-    floor.spent, floor.by_agent = Spent(), {}
+    floor.spent, floor.by_agent, floor.unsummed = Spent(), {}, False
 
 
 def joined(floor: Floor, name: str, profile: dict[str, Any]) -> None:
@@ -306,6 +352,7 @@ def joined(floor: Floor, name: str, profile: dict[str, Any]) -> None:
 def left(floor: Floor, name: str) -> None:
     floor.members.pop(name, None)
     _settled(floor, name)
+    floor.asks = {ask_id: ask for ask_id, ask in floor.asks.items() if ask.agent != name}
     floor.wakes = {wake_id: wake for wake_id, wake in floor.wakes.items() if wake.agent != name}
 
 
@@ -318,51 +365,3 @@ def held(floor: Floor, said: dict[str, Any], sequence: int) -> None:
 def settled(floor: Floor, said: dict[str, Any]) -> None:
     """``moot.turn.admitted`` and ``moot.turn.dropped``."""
     floor.held.pop(str(said.get("held", "")), None)
-
-
-def heard(floor: Floor, turn: dict[str, Any], discussion: bool) -> None:
-    """Somebody has spoken."""
-    speaker, role = thread.full_name(str(turn.get("from", ""))), turn.get("role")
-    if role == "user":
-        _person(floor, turn)
-    elif role == "agent" and floor.summary is not None and floor.summary.turn < 0:
-        floor.summary.turn = turn.get("turnIndex", 0)
-    elif role == "agent":
-        floor.streak += 1
-        if floor.proposed_in < 0:
-            floor.proposed_in = turn.get("turnIndex", 0)
-        floor.had.setdefault(speaker, "spoke")
-        if discussion or floor.policy.mode in ("addressed", "small"):
-            for name in addressed(floor, turn):
-                _ask(floor, name, speaker)
-
-
-def _person(floor: Floor, turn: dict[str, Any]) -> None:
-    floor.streak, floor.pairs = 0, {}
-    if floor.stopped in LIFTED:
-        floor.stopped = None
-        floor.asked = {name: why for name, why in floor.asked.items() if why[1] is None}
-    meta = turn.get("meta")
-    if (isinstance(meta, dict) and meta.get("note") is True) or floor.policy.interject == "note":
-        return
-    names = addressed(floor, turn)
-    first = {name: (f"addressed by {turn.get('from')}", None) for name in names}
-    floor.asked = {**first, **{name: why for name, why in floor.asked.items() if name not in first}}
-    if not names and floor.policy.mode in ("declared", "small"):
-        floor.called, floor.had = True, {}
-
-
-def addressed(floor: Floor, turn: dict[str, Any]) -> list[str]:
-    """Members a turn is for: by its address, or by name in its text."""
-    to = turn.get("to")
-    if isinstance(to, str) and to != "all":
-        return [to] if to in floor.members else []
-    profiles = {name: member.profile for name, member in floor.members.items()}
-    return mentions.mentioned(turn.get("content"), profiles).names
-
-
-def _ask(floor: Floor, name: str, by: str) -> None:
-    if name != by and name not in floor.asked:  # nobody wakes itself
-        key = pair(by, name)
-        floor.pairs[key] = floor.pairs.get(key, 0) + 1
-        floor.asked[name] = (f"addressed by {by}", by)

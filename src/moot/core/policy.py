@@ -26,8 +26,9 @@ class Bounds(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_f
     #: of any one member
     agent_calls: Count = 100
     agent_tokens: Count = 100_000
-    #: seconds a member may be silent before it is passed over
-    silence: Annotated[int, Meta(ge=1, le=86_400)] = 120
+    #: seconds a member may be silent before it is passed over; longer than a model may take by
+    #: default
+    silence: Annotated[int, Meta(ge=1, le=86_400)] = 360
 
 
 class Policy(
@@ -59,3 +60,23 @@ def read(said: Any) -> Policy | None:
         return msgspec.convert(said, Policy)
     except msgspec.ValidationError:
         return None
+
+
+#: modes that go on as long as people speak, and what is for those that come to an end
+ENDLESS = ("declared", "addressed", "small", "large")
+FOR_ROUNDS = ("rounds", "moderator", "vote", "close", "blind")
+
+
+def meaningless(said: dict[str, Any]) -> str | None:
+    """What a policy asks for and its mode has no use for, and what to do instead."""
+    mode = str(said.get("mode", "round-robin"))
+    if mode not in ENDLESS:
+        return None
+    unset = (None, False, "person")
+    asked = [name for name in FOR_ROUNDS if said.get(name) not in unset]
+    if not asked:
+        return None
+    return (
+        f"{', '.join(asked)}: nothing in mode '{mode}', where members answer people for as long as"
+        " these speak. Leave it out, or take mode round-robin, raise-hand or moderated."
+    )

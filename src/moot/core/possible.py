@@ -130,7 +130,7 @@ def _report(seen: Seen, node: FlowNode, event: Event) -> NewEvent:
         cause = None if seen.caused_by_before() else cause
     elif event.type.startswith("moot.effect."):
         _check_effect(seen, node, event)
-    elif event.type in HANDLERS:
+    elif event.type in HANDLERS and event.type != agency.RETRIED:
         raise Impossible("impossible", "a report of a node at work", event.type)
     elif event.type == "cap.breached":  # of a model's calls: it explains the failure to come
         cause = None if seen.caused_by_before() else cause

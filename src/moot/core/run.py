@@ -13,6 +13,8 @@ from msgspec import UNSET, Struct
 from moot.core import abroad, agency, lineage, remembering, supervision, values, waiting
 from moot.core import trace as tracing
 from moot.core.abroad import Abroad
+from moot.core.charging import HANDLERS as CHARGING
+from moot.core.charging import Used
 from moot.core.events import Event, millis
 from moot.core.node_state import NODE_ENDS, NodeState, Pause
 from moot.core.status import (
@@ -26,7 +28,7 @@ from moot.core.status import (
 )
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 10
+FOLD_VERSION = 12
 
 #: more events than any log has
 EVERYTHING = sys.maxsize
@@ -91,6 +93,7 @@ class Run(Struct):
     children: dict[str, str | None] = {}
     #: runs that children which have ended had led to, themselves among them
     spent: int = 0
+    used: Used | None = None
     #: name a child on another host was asked for by -> what is known of it
     abroad: dict[str, Abroad] = {}
     #: node -> how the child it waits for waits itself
@@ -393,4 +396,5 @@ HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
     **lineage.HANDLERS,
     **agency.HANDLERS,
     **abroad.HANDLERS,
+    **CHARGING,
 }

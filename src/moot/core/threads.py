@@ -30,6 +30,19 @@ HUMAN_ONLY = frozenset(
 KNOWN = HUMAN_ONLY | {"done", "invite", "uninvite"}
 
 
+def warnings(talk: Conversation, content: dict[str, Any]) -> list[str]:
+    """What a control says in vain; it is recorded as it was said."""
+    found = [f"'{str(word)[:64]}' is no control." for word in content if word not in KNOWN]
+    found += thread.doubts(content)
+    known = {*(talk.roster or ()), *talk.state.members}
+    known |= set(talk.floor.members) if talk.floor is not None else set()
+    for word in ("mute", "prod"):
+        strangers = [name for name in thread.targets(content.get(word)) if name not in known]
+        if known and strangers and not all(map(thread.is_person, strangers)):
+            found.append(f"'{word}': {', '.join(strangers[:5])} takes no part here.")
+    return found
+
+
 class Control(Struct, frozen=True, kw_only=True):
     """Somebody steers a conversation. ``sender`` is checked against the key."""
 

@@ -5,7 +5,17 @@ A word that somebody said is a fact; who may say it, and what it leads to, is no
 
 from typing import Any
 
-from moot.core import agency, conversation, led, participating, schemas, talking, thread
+from moot.core import (
+    agency,
+    charging,
+    conversation,
+    led,
+    participating,
+    patience,
+    schemas,
+    talking,
+    thread,
+)
 from moot.core.commands import decide
 from moot.core.conversation import Speaker
 from moot.core.events import Event, NewEvent, event_id
@@ -26,9 +36,6 @@ ORDER = ("invite", "uninvite", *LEADING)
 
 #: what a member may have done with the floor by itself
 OUTCOMES = ("spoke", "answered", "passed", "failed", "refused")
-
-#: calls of one wake, and of all wakes of one decision: their numbers follow from its name
-OF_WAKE, OF_DECISION = 100, 10_000
 
 
 def talk_of(seen: Seen) -> Conversation:
@@ -248,7 +255,7 @@ def silent(seen: Seen) -> list[NewEvent]:
     for name in names:
         _open(seen, name)
     for count in range(len(names), 0, -1):
-        found = participating.passed_over(seen.its, talk, names[:count], seen.at)
+        found = patience.passed_over(seen.its, talk, names[:count], seen.at)
         if seen.fits(found):
             return found
     return []
@@ -263,7 +270,10 @@ def report(seen: Seen) -> list[NewEvent]:
     talk = talk_of(seen)
     if event.type in HANDLERS and event.type not in _REPORTS and event.type not in agency.HANDLERS:
         raise Impossible("impossible", "what a member at work tells", event.type)
-    wakes = talk.floor.wakes if talk.floor is not None else {}
+    wakes: dict[str, Any] = {}
+    if talk.floor is not None:
+        gone = event.type == charging.ABANDONED
+        wakes = dict(talk.floor.unpaid if gone else talk.floor.wakes)
     found = [
         (name, wake)
         for name, wake in wakes.items()
@@ -306,11 +316,9 @@ def _asks(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
 def _calls(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
     """Its name follows from the wake; its end follows its beginning."""
     said, run, event = seen.event.payload, seen.run, seen.event
-    place, _, index = name.partition(".")
-    first = int(place) * OF_DECISION + int(index) * OF_WAKE
-    if not first < said["ordinal"] < first + OF_WAKE or said.get("attempt") != 1:
+    if charging.wake_of(said) != name or said.get("attempt") != 1:
         return False
-    if event.type == "moot.effect.finished" and (
+    if event.type != charging.STARTED and (
         seen.its.id, said["ordinal"]
     ) not in seen.kept.begun:  # fmt: skip
         return False
@@ -320,11 +328,21 @@ def _calls(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
     return bool(said["invocationId"] == logical_invocation_id(*key))
 
 
+def _named(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
+    """It says which wake it is of."""
+    said = seen.event.payload
+    given = said.get("wakeId", str(said.get("invocationId", "")).rpartition(":")[2])
+    return bool(given == name)
+
+
 _REPORTS = {
     "agent.invocation.started": _begins,
     "moot.tool.asked": _asks,
-    "moot.effect.started": _calls,
-    "moot.effect.finished": _calls,
+    charging.STARTED: _calls,
+    charging.FINISHED: _calls,
+    charging.ABANDONED: _calls,
+    charging.HEARD: _named,
+    agency.RETRIED: _named,
 }
 
 TALKS = {

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, field
 
-from moot.core import agency, lineage, participation, supervision, thread, tool_asks
+from moot.core import (
+    agency,
+    charging,
+    hearkening,
+    lineage,
+    participation,
+    supervision,
+    thread,
+    tool_asks,
+)
 from moot.core.events import Event, millis
 
 if TYPE_CHECKING:
@@ -182,7 +191,7 @@ def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int, at: 
         conversation.asked.setdefault(to, (conversation.turns, at))
     thread.heard(conversation.state, speaker)
     if conversation.floor is not None:
-        participation.heard(conversation.floor, turn, conversation.state.allow_agent_mentions)
+        hearkening.heard(conversation.floor, turn, conversation.state.allow_agent_mentions)
 
 
 def _closed(run: "Run", event: Event, at: int) -> None:
@@ -194,6 +203,7 @@ def _closed(run: "Run", event: Event, at: int) -> None:
         found.asked = {}
         if found.floor is not None:
             found.floor.wakes, found.floor.held, found.floor.asks = {}, {}, {}
+            found.floor.unpaid = {}
 
 
 def _controlled(run: "Run", event: Event, at: int) -> None:
@@ -220,7 +230,7 @@ def _left(run: "Run", event: Event, at: int) -> None:
         found.last_seq = event.sequence
         if found.floor is not None:
             name = thread.full_name(str(event.payload.get("participantId", "")))
-            participation.left(found.floor, name)
+            charging.left(found.floor, name)
 
 
 def _led(run: "Run", event: Event, at: int) -> None:
@@ -243,9 +253,7 @@ def _led(run: "Run", event: Event, at: int) -> None:
 
 
 LED: dict[str, Callable[[participation.Floor, Event, int], None]] = {
-    "moot.participation.answered": lambda floor, event, at: participation.answered(
-        floor, event.payload
-    ),
+    "moot.participation.answered": lambda floor, event, at: charging.answered(floor, event.payload),
     "moot.participation.stopped": lambda floor, event, at: participation.stopped(
         floor, event.payload
     ),

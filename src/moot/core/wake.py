@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from moot.core import ending, interrupts, participating
+from moot.core import ending, interrupts, patience
 from moot.core.advance import begin
 from moot.core.events import NewEvent
 from moot.core.flow import Flow, FlowNode
@@ -16,8 +16,11 @@ from moot.core.tree import Seen, last_seen
 from moot.core.waves import given_up
 
 
-def wake(run: Run, flow: Flow, at: int, seen: dict[str, Seen]) -> list[NewEvent]:
-    """Everything that has fallen due. ``seen`` is what became of children that are given up."""
+def wake(
+    run: Run, flow: Flow, at: int, seen: dict[str, Seen], heard: dict[str, int]
+) -> list[NewEvent]:
+    """Everything that has fallen due. ``seen`` is what became of children that are given up,
+    ``heard`` for how long members at work have been silent."""
     if not run.going:
         return []
     limit = deadline(run)
@@ -25,14 +28,20 @@ def wake(run: Run, flow: Flow, at: int, seen: dict[str, Seen]) -> list[NewEvent]
         return _out_of_time(run, at)
     events: list[NewEvent] = []
     for node_id in run.active:
-        events += wake_node(run, flow, node_id, at, events, seen)
+        events += wake_node(run, flow, node_id, at, events, seen, heard)
         if events and events[-1].type == "run.failed":
             break
     return events
 
 
 def wake_node(
-    run: Run, flow: Flow, node_id: str, at: int, said: list[NewEvent], seen: dict[str, Seen]
+    run: Run,
+    flow: Flow,
+    node_id: str,
+    at: int,
+    said: list[NewEvent],
+    seen: dict[str, Seen],
+    heard: dict[str, int] | None = None,
 ) -> list[NewEvent]:
     node, state = flow.nodes[node_id], run.nodes[node_id]
     if state.status is NodeStatus.RETRYING and state.due is not None and at >= state.due:
@@ -43,7 +52,7 @@ def wake_node(
         if found is not None and late:
             return interrupts.expired(run, flow, node, found, at)
         talk = run.conversations.get(node.id)
-        return participating.silent(node, talk, at) if talk is not None else []
+        return patience.silent(node, talk, at, heard or {}) if talk is not None else []
     if state.status is not NodeStatus.RUNNING:
         return []
     if node.type.kind is Kind.TIMER and state.due is not None and at >= state.due:

@@ -111,6 +111,12 @@ class NodeDesk:
             return False
         return await self._ctx.agent.permission(tool, arguments)
 
+    def stir(self) -> None:
+        """A node has its time limit."""
+
+    def given_up(self, known: dict[str, Any]) -> None:
+        """A node that is cancelled takes its calls with it."""
+
     async def say(self, delta: str) -> None:
         if told := self._words.add(delta):
             await self._piece(told)

@@ -62,7 +62,7 @@ class Hearing:
         """What is said meanwhile is not in it: who is woken again is told the same."""
         assert talk.floor is not None
         key = _key(head.run, talk)
-        oldest = max(0, wake.turn + 1 - _most(talk.floor))
+        oldest = max(0, wake.turn + 1 - heard_by(talk.floor, wake))
         known = self._known.get(key)
         if known is None or known.until < wake.seq:
             known = await self._first(key, head, talk, wake, oldest)
@@ -111,7 +111,9 @@ class Hearing:
     ) -> None:
         run, until = head.run, known.until
         await head.on_disk(until - 1)
-        begin = max(talk.opened_seq, wake.seq - LOOK_BACK)
+        begin = talk.opened_seq
+        if wake.of is None:  # what is summed up must have been heard, all of it
+            begin = max(begin, wake.seq - LOOK_BACK)
         turns: list[Heard] = []
         while until > begin and not (turns and turns[0].index <= oldest):
             first = max(begin, until - PAGE)
@@ -177,3 +179,9 @@ def _chosen(known: _Known, floor: Floor, wake: Wake, oldest: int) -> Context:
     there = last - first - (made is not None and first < made.turn <= last)
     hidden = 0 if wake.blind is not None else max(0, there - len(shown))
     return Context((*front, *shown), hidden)
+
+
+def heard_by(floor: Floor, wake: Wake) -> int:
+    """How many turns before the wake are looked at: whoever sums up hears all that it sums up."""
+    summed = 0 if wake.of is None else wake.turn - wake.of[0] + 2
+    return max(_most(floor), summed)

@@ -8,6 +8,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from moot.agents.desk import Invoke, nobody
 from moot.clock import Clock
 from moot.core.commands import ENDING, Advance, Command, ResumeRun, Wake
@@ -152,6 +154,8 @@ class Host:
         self, head: Head, command: Command, family: dict[str, Head], receipt: ReceiptFor | None
     ) -> None:
         """From decide to the queue nothing awaits."""
+        if isinstance(command, Wake) and head.run.conversations:
+            command = replace(command, heard=self.speakers.heard(head, command.at))
         turn = Turn(self.flows, self.clock, self.limits, self.revisions)
         if not head.run.next_sequence:
             turn.born.append(head)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from moot.core import events
+from moot.core.charging import MODEL
 from moot.core.errors import MootError
 from moot.core.events import NewEvent
 from moot.core.ids import logical_invocation_id
@@ -23,10 +24,6 @@ from moot.store.protocol import LogStore
 
 #: how many effects were made on the way of whoever asks; None where nobody does
 made_here: ContextVar[list[str] | None] = ContextVar("made_here", default=None)
-
-
-#: how calls of models are named
-MODEL = "model:"
 
 
 class Reporter(Protocol):
@@ -104,6 +101,18 @@ def name_of(reporter: Reporter, effect: Effect, run_id: str) -> str:
     return logical_invocation_id(reporter.tenant, run_id, node, effect.ordinal, effect.provider_key)
 
 
+def begun(reporter: Reporter, effect: Effect, name: str) -> dict[str, Any]:
+    """What every event of an effect says of it."""
+    return {
+        "invocationId": name,
+        "ordinal": effect.ordinal,
+        "providerKey": effect.provider_key,
+        "nodeId": reporter.node_id,
+        "attempt": reporter.attempt,
+        **({} if effect.key is None else {"cacheKey": effect.key}),
+    }
+
+
 class Known(Struct, frozen=True):
     """What is on record of an effect: under which name, where, and how it ended."""
 
@@ -154,14 +163,7 @@ class Ledger:
 
     async def _made_or_found(self, reporter: Reporter, name: str, effect: Effect) -> Any:
         known = None if effect.new else await self._known(reporter, name, effect)
-        payload = {
-            "invocationId": name,
-            "ordinal": effect.ordinal,
-            "providerKey": effect.provider_key,
-            "nodeId": reporter.node_id,
-            "attempt": reporter.attempt,
-            **({} if effect.key is None else {"cacheKey": effect.key}),
-        }
+        payload = begun(reporter, effect, name)
         if known is not None and known.ended is not None:
             said = known.ended
             if "error" not in said:

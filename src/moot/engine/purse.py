@@ -9,28 +9,39 @@ DAY_MS = 86_400_000
 PARTS = 1_000_000
 
 
-class Purse:
-    """Looked into before each call of a model; what is under way by then is still paid."""
+#: tokens that are not used up in a moment: where so many are left, one look a second will do
+PLENTY, GLANCE_MS = 2_000_000, 1000
+MOST_TENANTS = 10_000
 
-    def __init__(
-        self, store: LogStore, clock: Clock, tokens: int | None = None, money: float | None = None
-    ) -> None:
+
+class Purse:
+    """Looked into before each call of a model; what is under way by then is still paid. 0: there is
+    no bound."""
+
+    def __init__(self, store: LogStore, clock: Clock, tokens: int = 0, money: float = 0.0) -> None:
         self._store, self._clock = store, clock
         self._tokens, self._money = tokens, money
+        #: tenant -> until when it is known to have plenty
+        self._plenty: dict[str, int] = {}
 
     async def refuse_when_empty(self, tenant: str) -> None:
-        if self._tokens is None and self._money is None:
+        now = self._clock.millis()
+        if not (self._tokens or self._money) or now < self._plenty.get(tenant, 0):
             return
-        day = self._clock.millis() // DAY_MS
-        tokens, money = await self._store.spent(tenant, day)
-        if self._tokens is not None and tokens >= self._tokens:
-            raise _empty("tokens", self._tokens)
-        if self._money is not None and money >= self._money * PARTS:
-            raise _empty("money", self._money)
+        tokens, money = await self._store.spent(tenant, now // DAY_MS)
+        if self._tokens and tokens >= self._tokens:
+            raise _empty("tokens", self._tokens, "MOOT_TENANT_TOKENS_PER_DAY")
+        if self._money and money >= self._money * PARTS:
+            raise _empty("money", self._money, "MOOT_TENANT_MONEY_PER_DAY")
+        if not self._money and self._tokens - tokens >= PLENTY and len(self._plenty) < MOST_TENANTS:
+            self._plenty[tenant] = now + GLANCE_MS
+        else:
+            self._plenty.pop(tenant, None)
 
 
-def _empty(what: str, limit: float) -> DailyBudgetUsedUp:
+def _empty(what: str, limit: float, setting: str) -> DailyBudgetUsedUp:
     return DailyBudgetUsedUp(
-        f"The day's limit of {limit:g} ({what}) is reached; counting begins anew at midnight, UTC.",
+        f"The day's limit of {limit:.15g} ({what}) is reached; counting begins anew at midnight,"
+        f" UTC. Whoever runs this host can raise {setting}, or set it to 0 for no bound.",
         limit=what,
     )

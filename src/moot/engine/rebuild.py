@@ -14,7 +14,7 @@ from moot.engine.rows import due_of, effect_rows, inbox_rows, message_ids, row_o
 from moot.store.protocol import Append, EffectRow, Store
 
 PAGE = 2000
-EFFECT_TYPES = ("moot.effect.started", "moot.effect.finished")
+EFFECT_TYPES = ("moot.effect.started", "moot.effect.finished", "moot.effect.abandoned")
 
 
 async def rebuild(store: Store, flows: Flows) -> int:

@@ -1,6 +1,7 @@
 """Rows that are derived from a run and its events, as the store keeps them."""
 
 from moot.core import inbox
+from moot.core.charging import ABANDONED, FINISHED
 from moot.core.events import Event, millis
 from moot.core.origins import origin
 from moot.core.pending import Owed
@@ -74,7 +75,7 @@ def effect_rows(run: Run, event: Event) -> list[EffectRow]:
         invocation_id=str(event.payload.get("invocationId", "")),
         run_id=run.run_id,
         sequence=event.sequence,
-        finished=event.type == "moot.effect.finished",
+        finished=event.type == FINISHED,
         day=day,
         tokens=tokens,
         money=money,
@@ -86,7 +87,7 @@ def _used_up(event: Event) -> tuple[int, int, int]:
     """The day, tokens and millionths of money, where an answer of a model says so."""
     result = event.payload.get("result")
     usage = result.get("usage") if isinstance(result, dict) else None
-    if not isinstance(usage, dict) or event.type != "moot.effect.finished":
+    if not isinstance(usage, dict) or event.type not in (FINISHED, ABANDONED):
         return 0, 0, 0
     tokens = [usage.get("inputTokens"), usage.get("outputTokens")]
     cost = result.get("cost") if isinstance(result, dict) else None

@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +17,7 @@ from moot.core.pending import Owed
 from moot.core.waiting import Conversation
 from moot.engine.head import Ground, Head
 from moot.engine.hearing import Hearing
+from moot.engine.slots import Slot, Slots
 from moot.engine.wake_desk import MOST_CALLS, WakeDesk
 
 if TYPE_CHECKING:
@@ -26,33 +25,6 @@ if TYPE_CHECKING:
     from moot.engine.turn import Turn
 
 log = logging.getLogger("moot.engine")
-
-
-class Slot:
-    """One of the places at which members work. Who waits for a person leaves it meanwhile."""
-
-    def __init__(self, slots: asyncio.Semaphore) -> None:
-        self._slots, self._held = slots, False
-
-    async def __aenter__(self) -> "Slot":
-        await self._slots.acquire()
-        self._held = True
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._leave()
-
-    def _leave(self) -> None:
-        if self._held:
-            self._held = False
-            self._slots.release()
-
-    @asynccontextmanager
-    async def aside(self) -> AsyncIterator[None]:
-        self._leave()
-        yield
-        await self._slots.acquire()
-        self._held = True
 
 
 class _Wake(Struct, frozen=True):
@@ -67,7 +39,7 @@ class Speakers:
 
     def __init__(self, host: "Host", invoke: Invoke, limit: int) -> None:
         self._host, self._invoke = host, invoke
-        self._slots = asyncio.Semaphore(limit)
+        self._slots = Slots(limit, host.clock)
         self._hearing = Hearing(host.store)
         self._running: dict[str, dict[tuple[str, str], _Wake]] = {}
         #: run -> who waits for a word in it
@@ -109,6 +81,7 @@ class Speakers:
         given it later is not known yet."""
         for key, wake in list(self._running.get(run_id, {}).items()):
             if key not in wanted and wake.sequence < until:
+                self._slots.take(run_id, key[1])
                 self._stop(run_id, key)
 
     def _stop(self, run_id: str, key: tuple[str, str]) -> None:
@@ -116,6 +89,10 @@ class Speakers:
         mine.pop(key).task.cancel()
         if not mine:
             del self._running[run_id]
+
+    def heard(self, head: Head, at: int) -> dict[str, int]:
+        """Wake -> for how long nothing was heard of whoever has it."""
+        return self._slots.heard(head.run, at)
 
     async def answer_to(self, head: Head, node_id: str, ask_id: str) -> bool:
         """A person's word on the use of a tool; it may take days."""
@@ -144,6 +121,7 @@ class Speakers:
         return sum(len(mine) for mine in self._running.values())
 
     async def aclose(self) -> None:
+        self._slots.stopping = True
         for run_id in list(self._running):
             self.keep(run_id, [])
 
@@ -151,7 +129,7 @@ class Speakers:
         """A task that knows no agent stays here as long as the wake does: it is not asked twice."""
         head, run = ground.head, ground.head.run
         try:
-            async with Slot(self._slots) as slot:
+            async with self._slots.slot(run.run_id, wake_id) as slot:
                 ending = await self._outcome(head, node_id, wake_id, slot)
             if ending is not None:
                 await self._host.handle(run.tenant, run.run_id, ending, ground=ground)
@@ -181,7 +159,7 @@ class Speakers:
         if talk.floor is None or wake_id not in talk.floor.wakes:
             return None
         wake = talk.floor.wakes[wake_id]
-        desk = WakeDesk(self._host, head, node_id, wake_id, wake, slot.aside)
+        desk = WakeDesk(self._host, head, node_id, wake_id, wake, slot)
         done: Done | None = None
         try:
             assignment = await self._assignment(head, node_id, talk, wake_id)

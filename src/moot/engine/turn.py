@@ -51,7 +51,8 @@ SNAPSHOT_EVERY = 1000
 
 #: events that cause something outside of their own log
 REACHING = TERMINAL_TYPES | {
-    "node.dispatched", "moot.effect.started", "moot.effect.finished", "memory.written"
+    "node.dispatched", "moot.effect.started", "moot.effect.finished", "moot.effect.abandoned",
+    "memory.written",
 }  # fmt: skip
 
 #: what nodes report and people answer: only the end of a node lets others begin

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from moot.agents.desk import ToolCall
 from moot.core import canonical
 from moot.core.agency import ASKED, DECIDED
+from moot.core.charging import ABANDONED
 from moot.core.errors import Conflict, MootError, NotFound
 from moot.core.events import NewEvent
 from moot.core.masking import redacted, secrets_in
@@ -19,7 +20,8 @@ from moot.core.trace import Trace, of_run, within
 from moot.engine.agent_voice import AgentVoice, Thought
 from moot.engine.desks import as_it_was
 from moot.engine.head import Ground, Head
-from moot.engine.ledger import Effect, EffectFailed
+from moot.engine.ledger import Effect, EffectFailed, begun, name_of
+from moot.engine.slots import Slot
 from moot.engine.speech import Speech
 
 if TYPE_CHECKING:
@@ -56,9 +58,9 @@ class WakeDesk:
         node_id: str,
         wake_id: str,
         wake: Wake,
-        aside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        slot: Slot,
     ) -> None:
-        self._aside = aside
+        self._slot = slot
         self._host, self._head, self._wake_id, self._wake = host, head, wake_id, wake
         self.run_id, self.tenant, self.node_id = head.run.run_id, head.run.tenant, node_id
         self.configurable = head.run.configurable
@@ -69,6 +71,8 @@ class WakeDesk:
         #: whoever has not begun has made no calls either
         self._new = not wake.said
         self._facts: list[NewEvent] = []
+        #: what the call that was broken off has used up
+        self._known: dict[str, Any] | None = None
         self._voice = AgentVoice(self, wake.agent)
         self._speech: Speech | None = None
         #: each run has a mouth of its own: many councils do not talk one another down
@@ -115,6 +119,9 @@ class WakeDesk:
             return await self._host.activities.ledger.once(self, effect)
         except EffectFailed as failed:
             raise as_it_was(failed) from None
+        except asyncio.CancelledError:
+            self._abandoned(effect)
+            raise
 
     def trace(self, name: str) -> Trace:
         return within(of_run(self.run_id, self._head.run.trace), name)
@@ -180,8 +187,21 @@ class WakeDesk:
             "argsHash": canonical.digest(given),
         }
         await self.recorded(NewEvent(ASKED, asked))
-        async with self._aside():
+        async with self._slot.aside():
             return await self._host.speakers.answer_to(self._head, self.node_id, name)
+
+    def stir(self) -> None:
+        self._slot.stir()
+
+    def given_up(self, known: dict[str, Any]) -> None:
+        self._known = known
+
+    def _abandoned(self, effect: Effect) -> None:
+        """The floor was taken from it: nobody waits for the answer, and its cost is not lost."""
+        known, self._known = self._known, None
+        if known is not None and self._slot.over:
+            told = begun(self, effect, name_of(self, effect, self.run_id))
+            self.tell(ABANDONED, {**told, "result": known})
 
     async def say(self, delta: str) -> None:
         """Words reach who listens now; the whole turn is kept."""
