@@ -35,7 +35,7 @@ async def applied(request: Request, agent_id: str, asked: Change) -> tuple[Deplo
     services, tenant = request.services, request.caller.tenant
     agent = await services.agents.must_be(tenant, agent_id)
     found, told = await services.deployments.change(tenant, agent, asked, request.caller.id)
-    flow = await services.host.flows.newest(tenant, DEPLOYMENT)
+    flow = await services.host.flows.own(tenant, DEPLOYMENT)
     command = StartRun(
         tenant=tenant,
         principal=request.caller.id,
