@@ -256,7 +256,10 @@ async def _rebuilt(host: Host) -> None:
     name = logical_invocation_id(TENANT, source, "one", 1, "shop:order")
     rows = await host.store.effect(TENANT, source, name), (await host.store.inbox(TENANT, 10))[0]
     await rebuild(host.store, host.flows)
-    assert (await host.store.effect(TENANT, source, name), (await host.store.inbox(TENANT, 10))[0]) == rows
+    assert (
+        await host.store.effect(TENANT, source, name),
+        (await host.store.inbox(TENANT, 10))[0],
+    ) == rows
     assert rows[0] is not None and rows[0].run_id == source != fork
 
 

@@ -28,7 +28,7 @@ SCOPES = {
     "memory:read": "read what is remembered",
     "memory:write": "have something forgotten, for good",
     "webhooks:manage": "manage webhooks",
-    "audit:read": "verify the log",
+    "audit:read": "nothing of its own yet; to verify a run's log is to read it: runs:read",
     "deploy:promote": "let a version of an agent serve runs, or a share of them",
     "deploy:rollback": "go back to the version of an agent before",
     "deploy:pause": "let a version of an agent rest, or retire it",
@@ -41,6 +41,16 @@ USUAL_SCOPES = (
     "manifest:read", "manifest:write", "runs:create", "runs:read", "runs:cancel", "artifacts:read",
     "approvals:respond", "memory:read",
 )  # fmt: skip
+
+
+#: what agents do not need for their part, unless somebody says so
+PEOPLES_SCOPES = frozenset({"manifest:write"})
+
+
+def usual_scopes(names: list[str]) -> list[str]:
+    """Of a new key that is bound to these names."""
+    people = not names or any(map(is_person, names))
+    return [scope for scope in USUAL_SCOPES if people or scope not in PEOPLES_SCOPES]
 
 
 def hash_of(secret: str) -> str:

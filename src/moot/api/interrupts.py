@@ -76,7 +76,13 @@ def speaker(request: Request) -> Speaker:
 
 def _given(request: Request, node_id: str, value: Any) -> Answer:
     at = request.services.clock.millis()
+    if request.caller.thread is not None and _closes(value):
+        raise Forbidden("This key is good for reading the thread and speaking in it, not for more.")
     return Answer(node_id=node_id, value=value, who=speaker(request), at=at)
+
+
+def _closes(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("operation") == "close"
 
 
 async def _answer(request: Request, tenant: str, run_id: str, given: Answer) -> Reply:

@@ -186,6 +186,9 @@ async def read(request: Request) -> Reply:
 async def steer(request: Request) -> Reply:
     run, talk = await place(request)
     asked = await request.read(Steer)
+    vote = asked.content.get("vote")
+    if request.caller.thread is not None and isinstance(vote, dict) and vote.get("close"):
+        raise Forbidden("This key is good for one thread: it does not close it.")
     command = Control(
         node_id=talk.node_id,
         content=await _introduced(request, asked.content),
@@ -277,7 +280,8 @@ async def join(request: Request) -> Reply:
     if not caller.admin and name not in caller.speaks_as:
         raise Forbidden("Only an administrator's key hands out names it is not bound to.")
     secret = services.clock.new_secret(LIVE_PREFIX)
-    key = new_key(services.clock, secret, f"join {name}"[:128], run.tenant, JOIN_SCOPES, [])
+    scopes = [scope for scope in JOIN_SCOPES if caller.admin or scope in caller.scopes]
+    key = new_key(services.clock, secret, f"join {name}"[:128], run.tenant, scopes, [])
     expires_at = key.created_at + asked.expires_in * 1000
     if caller.expires_at is not None:
         expires_at = min(expires_at, caller.expires_at)

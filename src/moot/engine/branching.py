@@ -99,7 +99,7 @@ def _check_leave(plan: Plan, wanted: Wanted) -> None:
     if plan.source.run.workflow_id in HOST_ONLY:
         raise Unprocessable("This run is the host's own; nobody leads it elsewhere.")
     told = any(leave.taken(each.run, each.source.flow) for each in plan.family())
-    if told and not wanted.answers:
+    if told and not (wanted.answers or wanted.by.admin):
         raise Forbidden(
             "Somebody was asked in this run, and what comes next rests on the answer: to take it up"
             " from here a person's key with approvals:respond is needed.",

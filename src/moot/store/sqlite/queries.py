@@ -123,9 +123,7 @@ def artifact(db: apsw.Connection, tenant: str, run_id: str, artifact_id: str) ->
     return row[0] if row else None
 
 
-def effect(
-    db: apsw.Connection, tenant: str, run_id: str, invocation_id: str
-) -> EffectRow | None:
+def effect(db: apsw.Connection, tenant: str, run_id: str, invocation_id: str) -> EffectRow | None:
     row = _first(db, EFFECT, tenant, run_id, invocation_id)
     if row is None:
         return None
