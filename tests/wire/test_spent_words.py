@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
 from .api import Api, definition
-from .asking import answered, approval, asked, gate, refused, resolve, talk
+from .asking import answered, approval, asked, gate, refused, resolve, say, talk
 from .bundles import bundle_of, fresh, remade, rows_of, take_in
-from .councils import key_as, read, steer
+from .councils import convened, key_as, read, steer
 from .published import Published
 from .rights_room import Room, allowed, opened, place_of, until, wanting
 
@@ -62,16 +63,19 @@ def test_a_yes_at_a_node_is_not_spent_again_by_a_fork_without_a_person(room: Roo
     assert room.booms == before + 1
 
 
-def test_a_gate_that_was_passed_elsewhere_in_the_family_needs_a_person_too(api: Api) -> None:
-    """The child has been let pass; whoever forks the parent lets it go on once more."""
-    kid = api.register(definition("kid-asks", [approval(), gate("approvalGate", "more")]))
+def test_a_child_that_was_let_pass_needs_a_person_when_its_parent_is_forked(api: Api) -> None:
+    more = gate("conversationGate", "more")
+    kid = api.register(definition("kid-asks", [approval(), more], edges=[("gate", "more")]))
     sub = {"id": "sub", "typeId": "core.subWorkflow", "config": {"workflowId": kid}}
-    run_id = api.create(api.register(definition("parent-asks", [sub])))
+    run_id = api.create(api.register(definition("parent-asks", [sub, talk()], edges=[])))
     child = until(lambda: api.read(run_id).get("childRuns"))[0]["runId"]
     api.until(child, "waiting-approval")
+    before = len(api.events(run_id))
     answered(resolve(api, child, {"action": "accept"}))
     until(lambda: "more" in api.read(child)["nodeStates"])
     few = api.with_key(api.new_key("few", scopes=FEW))
+    assert fork(few, run_id, before).status_code == 201, "it is asked again"
+    answered(say(api, run_id))  # the parent has come as far as its child
     refused(fork(few, run_id, len(api.events(run_id))), 403, "forbidden")
     assert fork(api, run_id, len(api.events(run_id))).status_code == 201
 
@@ -96,6 +100,7 @@ def test_a_foreign_log_does_not_agree_to_a_tool_here(room: Room) -> None:
     copy = made.json()["threadId"]
     [open_ask] = read(room, copy)["floor"]["asks"]
     assert open_ask["askId"] == ask and place_of(room, copy, "moot.tool.reopened") == place + 1
+    assert room.post(f"/v1/host/moot/runs/{copy}:verify", {}).status_code == 200
     items = room.get("/v1/host/moot/inbox").json()["items"]
     assert [item for item in items if item["runId"] == copy], "a person is asked"
     assert room.booms == used
@@ -122,6 +127,34 @@ def test_a_workflow_is_not_begun_by_bringing_a_run_of_it_along(api: Api, elsewhe
         key = elsewhere.with_key(elsewhere.new_key("mover", scopes=scopes))
         refused(take_in(key, bundle), 403, "forbidden")
     assert take_in(elsewhere, bundle).status_code == 201
+
+
+def test_a_run_does_not_come_from_one_that_knows_nothing_of_it(api: Api) -> None:
+    """It would take over what that one did, and what it remembers."""
+    source, thread = convened(api), convened(api)
+    rows = rows_of(fresh(api, bundle_of(api, thread), thread))
+    first = json.loads(rows[1])
+    mark = {"sourceRunId": source, "fromSeq": 1, "mode": "branch"}
+    memory = {**first["payload"].get("memory", {}), "ancestors": [source]}
+    for claim in ({"forkedFrom": mark}, {"memory": memory}, {"parentRunId": source}):
+        row = json.dumps({**first, "payload": {**first["payload"], **claim}}).encode()
+        answer = take_in(api, remade([rows[0], row, *rows[2:]]))
+        refused(answer, 422, "validation_error")
+
+
+def test_a_host_workflow_is_not_brought_along_with_other_nodes(api: Api) -> None:
+    """Its nodes would say in a log what only the host says."""
+    run_id = asked(api, talk())
+    rows = rows_of(fresh(api, bundle_of(api, run_id), run_id))
+    head = json.loads(rows[0])
+    flow = json.loads(head["definition"])
+    told = {**flow["nodes"][0], "id": "tell", "typeId": "moot.deployed", "config": {}}
+    text = json.dumps({**flow, "id": "moot.other", "nodes": [*flow["nodes"], told]})
+    first = json.loads(rows[1])
+    pinned = {"workflowId": "moot.other", "definition": sha256(text.encode()).hexdigest()}
+    row = json.dumps({**first, "payload": {**first["payload"], **pinned}}).encode()
+    bundle = remade([json.dumps({**head, "definition": text}).encode(), row, *rows[2:]])
+    refused(take_in(api, bundle), 400, "validation_error")
 
 
 def test_a_run_id_of_others_is_not_named_by_an_import(api: Api, elsewhere: Api) -> None:

@@ -172,6 +172,24 @@ def test_nobody_writes_into_a_turn_what_the_host_writes(api: Api) -> None:
             refused(tell(api, thread, ADA, "x", **extra), 400, "validation_error")
 
 
+def test_an_agent_that_is_not_sure_is_not_asked_by_itself(api: Api) -> None:
+    run_id = api.create("conformance-agent-low-confidence")
+    api.until(run_id, "waiting-approval", "waiting-input")
+    [waits] = api.get(f"/v1/host/moot/runs/{run_id}/interrupts").json()["open"]
+    yes = {"action": "accept"}
+    with unchanged(api, run_id):
+        refused(resolve(key_as(api, ADA), run_id, yes, waits["nodeId"]), 403, "forbidden")
+    answered(resolve(key_as(api, "user:eve"), run_id, yes, waits["nodeId"]))
+
+
+def test_only_who_says_go_on_lets_a_council_go_on(api: Api) -> None:
+    thread = convened(api, policy=LED)
+    with unchanged(api, run_of(thread)):
+        for wrong in (False, "x", 0, None, []):
+            refused(steer(api, thread, {"continue": wrong}), 400, "validation_error")
+    answered(steer(api, thread, {"continue": True}))
+
+
 # -- the end -------------------------------------------------------------------------------------
 
 DOORS = [

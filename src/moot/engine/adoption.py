@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -64,8 +65,10 @@ async def adopt(host: Host, tenant: str, brought: Brought) -> Run:
     run, effects, messages = await asyncio.to_thread(_folded, tenant, brought)
     refuse_newer(run)
     flow = _checked(host, run, brought)
-    if not run.terminal and flow.definition.id != THREAD:
-        await _check_goes_on(host, run, flow, brought)
+    if not run.terminal:
+        await _check_kin(host, run)
+        if flow.definition.id != THREAD:
+            await _check_goes_on(host, run, flow, brought)
     rows = [*brought.rows, *_asked_again(host, run)]
     append = Append(tenant=tenant, run_id=run.run_id, first=0, events=rows)
     append.row, append.inbox, append.messages = row_of(run), inbox_rows(run), messages
@@ -121,6 +124,20 @@ def _asked_again(host: Host, run: Run) -> list[bytes]:
         apply(run, event)
         found.append(events.encode(event))
     return found
+
+
+async def _check_kin(host: Host, run: Run) -> None:
+    """What it says it comes from it would take over from there: outcomes, artifacts, memory."""
+    mark: Any = (run.forked_from or {}).get("sourceRunId")
+    memory = run.memory
+    claimed = {mark, run.parent_run, *(memory.ancestors if memory is not None else ())}
+    claimed |= {each.run for each in memory.inherited} if memory is not None else set()
+    for name in claimed - {None, run.run_id}:
+        if isinstance(name, str) and await host.store.head(run.tenant, name) is not None:
+            raise Unprocessable(
+                "The run says that it comes from one that is here, which knows nothing of it. Take"
+                " it in when it has ended.",
+            )
 
 
 async def _check_goes_on(host: Host, run: Run, flow: Flow, brought: Brought) -> None:
