@@ -3,6 +3,7 @@
 import hashlib
 import re
 from functools import lru_cache
+from typing import Any
 
 from moot.api.wire import Endpoint
 from moot.clock import Clock
@@ -136,6 +137,16 @@ def keep_to_thread(key: Key, endpoint: Endpoint, params: dict[str, str]) -> None
     reads = endpoint.joined and (len(parts) == 1 or parts[1] == node_id)
     if not (speaks or reads):
         raise Forbidden("This key is good for one thread only: to read it and to speak in it.")
+
+
+def keep_open(key: Key, said: Any) -> None:
+    """A key for one conversation does not end it, whichever way that is said: by the answer that
+    closes it, or by a vote."""
+    value = said if isinstance(said, dict) else {}
+    vote = value.get("vote")
+    closes = value.get("operation") == "close" or (isinstance(vote, dict) and vote.get("close"))
+    if key.thread is not None and closes:
+        raise Forbidden("This key is good for one thread: to speak in it, not to close it.")
 
 
 def is_agents(key: Key) -> bool:

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from moot.api import interrupts
-from moot.api.auth import LIVE_PREFIX, new_key
+from moot.api.auth import LIVE_PREFIX, keep_open, new_key
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core import rosters
@@ -186,9 +186,7 @@ async def read(request: Request) -> Reply:
 async def steer(request: Request) -> Reply:
     run, talk = await place(request)
     asked = await request.read(Steer)
-    vote = asked.content.get("vote")
-    if request.caller.thread is not None and isinstance(vote, dict) and vote.get("close"):
-        raise Forbidden("This key is good for one thread: it does not close it.")
+    keep_open(request.caller, asked.content)
     command = Control(
         node_id=talk.node_id,
         content=await _introduced(request, asked.content),
