@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
@@ -14,6 +15,7 @@ from moot.core.deployment import (
     Deployed,
     Deployment,
     changed,
+    checked,
     drawn,
 )
 from moot.core.errors import BadRequest, Conflict
@@ -33,6 +35,29 @@ CHANGES = some.builds(
     channel=some.none() | some.sampled_from(CHANNELS),
     canary_percent=some.none() | some.sampled_from([0, 10, 50, 60, 100]),
 )
+
+
+@given(some.lists(CHANGES, max_size=12))
+def test_what_a_change_tells_is_all_that_can_be_told(changes: list[Change]) -> None:
+    found = EMPTY
+    for change in changes:
+        try:
+            found, told = changed(found, change)
+        except (BadRequest, Conflict):
+            continue
+        assert checked([list(each) for each in told]) == told
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["x", [[5, 6]], [["a"]], [["run.completed", {}]], [["moot.effect.finished", {}]],
+     [["agent.decided", {"agentId": "host:ada"}]], [["deployment.promoted", {}]],
+     [["deployment.promoted", {"agentId": "a", "toVersion": "1", "toState": "king"}]],
+     [["deployment.promoted", {"agentId": "a", "toVersion": "1", "toState": "test", "by": "x"}]]],
+)  # fmt: skip
+def test_nothing_else_can_be_told_as_a_change(told: Any) -> None:
+    with pytest.raises((BadRequest, msgspec.ValidationError)):
+        checked(told)
 
 
 def done(*changes: tuple[str, str] | Change) -> Deployment:

@@ -254,9 +254,12 @@ async def _rebuilt(host: Host) -> None:
     """Derived rows made anew are those that were there."""
     [source, fork] = [run_id for _, run_id in await host.store.runs()]
     name = logical_invocation_id(TENANT, source, "one", 1, "shop:order")
-    rows = await host.store.effect(TENANT, name), (await host.store.inbox(TENANT, 10))[0]
+    rows = await host.store.effect(TENANT, source, name), (await host.store.inbox(TENANT, 10))[0]
     await rebuild(host.store, host.flows)
-    assert (await host.store.effect(TENANT, name), (await host.store.inbox(TENANT, 10))[0]) == rows
+    assert (
+        await host.store.effect(TENANT, source, name),
+        (await host.store.inbox(TENANT, 10))[0],
+    ) == rows
     assert rows[0] is not None and rows[0].run_id == source != fork
 
 

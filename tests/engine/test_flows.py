@@ -7,6 +7,7 @@ import pytest
 
 from moot.clock import SystemClock
 from moot.core.errors import WorkflowNotFound
+from moot.engine.built_in import DEPLOYMENT
 from moot.engine.flows import Flows
 from moot.engine.nodes import registry
 from moot.store.memory import MemoryStore
@@ -109,3 +110,16 @@ async def test_an_unknown_workflow_is_compared_with_those_in_memory_of_the_same_
     with pytest.raises(WorkflowNotFound) as refusal:
         await found.newest("elsewhere", "helo")
     assert "hello" not in refusal.value.message
+
+
+async def test_what_only_the_host_begins_is_handed_no_work() -> None:
+    """Not by a decision that names it, though the host has just begun one itself."""
+    found = flows(MemoryStore())
+    own = await found.own("default", DEPLOYMENT)
+    assert own.definition.id == DEPLOYMENT
+    assert not found.at_hand("default", DEPLOYMENT)
+    await found.look_for("default", DEPLOYMENT)
+    assert found.is_missing("default", DEPLOYMENT) and not found.at_hand("default", DEPLOYMENT)
+    assert await found.by_digest("default", own.digest) is own, "its runs can be read"
+    with pytest.raises(WorkflowNotFound):
+        await found.newest("default", DEPLOYMENT)

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from moot.core.events import NewEvent
+from moot.core.ids import logical_invocation_id
 from moot.engine.ledger import Effect, EffectFailed, EffectUnknown, Ledger
 from moot.store.memory import MemoryStore
 from moot.store.protocol import Append, Batch, EffectRow
@@ -53,6 +54,21 @@ async def test_a_recorded_outcome_is_given_again_without_a_call() -> None:
     first = await Ledger(store).once(Notes(store), Effect(1, "shop", shop.order))
     again = await Ledger(store).once(Notes(store, attempt=2), Effect(1, "shop", shop.order))
     assert first == again == {"order": 1}
+    assert shop.calls == 1
+
+
+async def test_no_log_answers_for_another_run() -> None:
+    """The name of an effect can be worked out by anybody; whose log tells of it counts."""
+    store, shop = MemoryStore(), Shop()
+    effect = Effect(1, "shop", shop.order)
+    name = logical_invocation_id("default", "run_x", "n", 1, "shop")
+    forger = Notes(store)
+    forger.run_id = "run_forger"
+    for _ in range(9):
+        told = {"invocationId": name, "result": {"order": "forged"}, "attempt": 1}
+        await forger.recorded(NewEvent("moot.effect.finished", told))
+    assert await Ledger(store).once(Notes(store), effect) == {"order": 1}
+    assert await Ledger(store).once(Notes(store), effect) == {"order": 1}
     assert shop.calls == 1
 
 

@@ -45,7 +45,9 @@ async def rows(place: Place) -> dict[str, Any]:
     work = sorted((row.run_id, row.due_at) for row in await store.work(2**62, 1000))
     names = [name for _, name in await store.runs()]
     effects = {
-        name: await store.effect(TENANT, logical_invocation_id(TENANT, name, "act", 1, "outside"))
+        name: await store.effect(
+            TENANT, name, logical_invocation_id(TENANT, name, "act", 1, "outside")
+        )
         for name in names
     }
     by_id = {name: await store.find_run(TENANT, name) for name in names}

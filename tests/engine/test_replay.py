@@ -80,12 +80,15 @@ async def test_effects_artifacts_and_inbox_of_the_source_are_untouched(place: Pl
     host = place.host()
     source = await rich(host)
     key = logical_invocation_id(TENANT, source, "call", 1, "shop:order")
-    effect, inbox = await host.store.effect(TENANT, key), await host.store.inbox(TENANT, 100)
+    effect, inbox = (
+        await host.store.effect(TENANT, source, key),
+        await host.store.inbox(TENANT, 100),
+    )
     assert effect is not None and effect.run_id == source
     [artifact] = [e.payload["artifactId"] for e in await log(host, source) if "artifact" in e.type]
     kept = await host.store.artifact(TENANT, source, artifact)
     now = await same(host, source)
-    assert await host.store.effect(TENANT, key) == effect
+    assert await host.store.effect(TENANT, source, key) == effect
     assert await host.store.inbox(TENANT, 100) == inbox
     assert await host.store.artifact(TENANT, source, artifact) == kept
     assert await host.store.artifact(TENANT, now.run_id, artifact) is None

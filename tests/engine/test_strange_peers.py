@@ -132,6 +132,20 @@ async def test_what_is_broken_for_a_moment_is_asked_again_under_the_same_name(
     assert len(lab.runs) == 1
 
 
+async def test_who_said_it_was_too_much_is_asked_no_more_once_nobody_wants_it(
+    memory: Place, lab: StrangePeer
+) -> None:
+    lab.says(*CREATE, *[said(429, {})] * 200)
+    host = knowing(memory, lab, patience_ms=50)
+    run = await ended(host, run_id := await begun(host, above()))
+    assert run.status is Status.FAILED
+    asked = lab.count(*CREATE)
+    assert not run.abroad or not [each for each in run.abroad.values() if each.stop]
+    assert "moot.peer.stopped" not in await order(host, run_id)
+    await begun(host, led(DONE))
+    assert lab.count(*CREATE) == asked and not lab.runs
+
+
 async def test_every_call_has_the_key_and_the_trace_and_the_log_has_no_key(
     memory: Place, lab: StrangePeer
 ) -> None:

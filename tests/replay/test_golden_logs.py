@@ -48,5 +48,6 @@ def test_the_golden_logs_speak_of_nearly_everything() -> None:
     seen = {event.type for path in GOLDEN for event in read_log(path)}
     unseen = {row.name for row in CATALOGUE} - seen
     assert unseen <= {
-        "workflow.loopback-limit", "model.capability.insufficient", "replay.diverged"
+        "workflow.loopback-limit", "model.capability.insufficient", "replay.diverged",
+        "moot.tool.reopened",
     }  # fmt: skip

@@ -143,7 +143,7 @@ async def test_a_batch_over_two_runs_is_all_or_nothing(store: Store) -> None:
     assert await store.snapshot("acme", "r1", 0) is None
     assert await store.receipt("acme", "POST /runs", "k") is None
     assert await store.artifact("acme", "r1", "a") is None
-    assert await store.effect("acme", "i") is None
+    assert await store.effect("acme", "r1", "i") is None
     assert await store.sealed("acme", "r1") == {}
 
 
@@ -176,7 +176,7 @@ async def test_reads_are_scoped_to_the_tenant(store: Store) -> None:
     assert await store.snapshot("evil", "r1", 0) is None
     assert await store.receipt("evil", "POST /runs", "k") is None
     assert await store.artifact("evil", "r1", "a") is None
-    assert await store.effect("evil", "i") is None
+    assert await store.effect("evil", "r1", "i") is None
     assert await store.sealed("evil", "r1") == {}
     assert await store.active_run("evil", "s") is None
     assert await store.list_runs("evil", ANY, None, 10) == ([], None)
@@ -242,13 +242,21 @@ async def test_the_last_artifact_of_an_id_is_the_one_kept(store: Store) -> None:
 
 async def test_the_newest_record_of_an_effect_is_the_one_found(store: Store) -> None:
     await store.commit(batch(effects=[effect("i", 1)]))
-    assert await store.effect("acme", "i") == effect("i", 1)
+    assert await store.effect("acme", "r1", "i") == effect("i", 1)
     await store.commit(batch(effects=[effect("i", 2)]))
-    assert await store.effect("acme", "i") == effect("i", 2)
+    assert await store.effect("acme", "r1", "i") == effect("i", 2)
     await store.commit(batch(effects=[effect("i", 3, finished=True)]))
-    assert await store.effect("acme", "i") == effect("i", 3, finished=True)
+    assert await store.effect("acme", "r1", "i") == effect("i", 3, finished=True)
     await store.commit(batch(effects=[effect("i", 4)]))
-    assert await store.effect("acme", "i") == effect("i", 4)
+    assert await store.effect("acme", "r1", "i") == effect("i", 4)
+
+
+async def test_an_effect_is_found_in_its_own_run_only(store: Store) -> None:
+    other = replace(effect("i", 9, finished=True), run_id="r2")
+    await store.commit(batch(effects=[effect("i", 1), other]))
+    assert await store.effect("acme", "r1", "i") == effect("i", 1)
+    assert await store.effect("acme", "r2", "i") == other
+    assert await store.effect("acme", "r3", "i") is None
 
 
 async def test_what_effects_use_up_is_added_up_by_tenant_and_day(store: Store) -> None:
@@ -264,12 +272,12 @@ async def test_what_effects_use_up_is_added_up_by_tenant_and_day(store: Store) -
     assert await store.spent("acme", 7) == (120, 5)
     assert await store.spent("acme", 8) == (3, 0)
     assert await store.spent("acme", 9) == (0, 0)
-    assert await store.effect("acme", "a") == used[0]
+    assert await store.effect("acme", "r1", "a") == used[0]
 
 
 async def test_start_and_end_of_an_effect_may_share_a_batch(store: Store) -> None:
     await store.commit(batch(effects=[effect("i", 1), effect("i", 2, finished=True)]))
-    assert await store.effect("acme", "i") == effect("i", 2, finished=True)
+    assert await store.effect("acme", "r1", "i") == effect("i", 2, finished=True)
 
 
 async def test_sealed_values_are_kept_replaced_and_forgotten_by_name(store: Store) -> None:

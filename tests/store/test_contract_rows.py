@@ -185,8 +185,8 @@ async def test_rebuilding_replaces_every_derived_row_and_no_event(store: Store) 
     assert (await store.find_run("acme", "r1")) == fresh.row
     assert await store.snapshot("acme", "r1", 3) == Snapshot(1, b"new")
     assert await store.work(9, 9) == []
-    assert await store.effect("acme", "i") is None
-    assert await store.effect("acme", "j") == effect("j", 0, finished=True)
+    assert await store.effect("acme", "r1", "i") is None
+    assert await store.effect("acme", "r1", "j") == effect("j", 0, finished=True)
     assert await store.runs() == [("acme", "r1"), ("acme", "r2")]
     assert await store.read("acme", "r2") == events("r2", 0, 1)
 

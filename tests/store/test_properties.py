@@ -132,7 +132,7 @@ async def everything(store: Store) -> dict[str, Any]:
         for name in NAMES:
             seen[f"{tenant} {name}"] = [
                 await store.receipt(tenant, "POST /runs", name),
-                await store.effect(tenant, name),
+                [await store.effect(tenant, run_id, name) for run_id in RUNS],
                 await store.active_run(tenant, name),
                 await store.definition(tenant, name),
             ]

@@ -23,6 +23,8 @@ class Heard(Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: Literal["user", "agent", "system"]
     content: Any
     to: str | None = None
+    #: who has put other words in the place of the speaker's
+    edited_by: str | None = None
     #: the turns that this one sums up, from and to, and stands in the place of
     of: tuple[int, int] | None = None
 

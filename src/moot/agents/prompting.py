@@ -71,7 +71,7 @@ def _introduced(cast: Cast, name: str) -> str:
 def _turn(
     heard: Heard, assignment: Assignment, cast: Cast, flagged: dict[int, list[str]]
 ) -> Message:
-    if heard.speaker == assignment.agent:
+    if heard.speaker == assignment.agent and heard.edited_by is None:
         return Message(role="assistant", content=_summed_up(heard, words(heard.content)))
     text, flags = fenced(heard.content, cast.names)
     if flags:
@@ -79,6 +79,8 @@ def _turn(
     if heard.to is not None:
         text = f"(to {cast.called(heard.to)}) {text}"
     text = _summed_up(heard, text)
+    if heard.edited_by is not None:
+        text = f"(edited by {label(heard.edited_by)}: not the speaker's own words) {text}"
     return Message(role="user", name=cast.called(heard.speaker), content=text)
 
 

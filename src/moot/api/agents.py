@@ -4,8 +4,9 @@ from typing import Any
 
 from moot.agents.manifest import Agent, from_json
 from moot.agents.packing import from_manifest
+from moot.api.auth import is_agents
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core.errors import Forbidden, NotFound
+from moot.core.errors import Conflict, Forbidden, NotFound
 from moot.core.events import iso
 
 PACK = "local"
@@ -83,15 +84,32 @@ async def put(request: Request) -> Reply:
     """Our own form, or a manifest as the protocol has it: that one has an ``agentId``."""
     body = await request.read(dict[str, Any])
     agent = from_manifest(body) if "agentId" in body else from_json(body)
-    await _refuse_taken(request, agent)
+    _refuse_agents(request)
+    await _refuse_taken(request, agent.agent_id)
+    await _refuse_double(request, agent)
     await request.services.agents.put(request.caller.tenant, agent, by=request.caller.id)
     return Reply(shown(agent), 201, {"Location": f"/v1/host/moot/agents/{agent.name}"})
 
 
-async def _refuse_taken(request: Request, agent: Agent) -> None:
+def _refuse_agents(request: Request) -> None:
+    """What an agent is and may use is for people to say, not for agents."""
+    if is_agents(request.caller) and not request.caller.admin:
+        raise Forbidden("An agent's key changes no agents; a person's does.")
+
+
+async def _refuse_double(request: Request, agent: Agent) -> None:
+    """Whoever is asked for by the id of a manifest is one."""
+    for other in await request.services.agents.all(request.caller.tenant):
+        if other.manifest_id == agent.manifest_id and other.name != agent.name:
+            raise Conflict(
+                f"'{agent.manifest_id}' is the agent {other.name}.", agentId=agent.manifest_id
+            )
+
+
+async def _refuse_taken(request: Request, name: str) -> None:
     """A name that a key is bound to is somebody's: the host does not begin to speak for it because
     somebody else says so."""
-    caller, name = request.caller, agent.agent_id
+    caller = request.caller
     if caller.admin or name in caller.speaks_as:
         return
     now = request.services.clock.millis()
@@ -103,6 +121,8 @@ async def _refuse_taken(request: Request, agent: Agent) -> None:
 
 async def remove(request: Request) -> Reply:
     name = request.params["name"].removeprefix("host:")
+    _refuse_agents(request)
+    await _refuse_taken(request, f"host:{name}")
     await request.services.agents.remove(request.caller.tenant, name, by=request.caller.id)
     return Reply(None, 204)
 
@@ -122,7 +142,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/agents", call=put, scope="manifest:write",
-        body=Agent, status=201, summary="Take in an agent, or a new version of it",
+        body=Agent, status=201, summary="Take in an agent, or a new version of it", errors=(409,),
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/agents/{name}", call=read, scope="manifest:read",

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from functools import lru_cache
+from typing import Any
 
 from moot.api.wire import Endpoint
 from moot.clock import Clock
@@ -28,7 +29,7 @@ SCOPES = {
     "memory:read": "read what is remembered",
     "memory:write": "have something forgotten, for good",
     "webhooks:manage": "manage webhooks",
-    "audit:read": "verify the log",
+    "audit:read": "nothing of its own yet; to verify a run's log is to read it: runs:read",
     "deploy:promote": "let a version of an agent serve runs, or a share of them",
     "deploy:rollback": "go back to the version of an agent before",
     "deploy:pause": "let a version of an agent rest, or retire it",
@@ -41,6 +42,16 @@ USUAL_SCOPES = (
     "manifest:read", "manifest:write", "runs:create", "runs:read", "runs:cancel", "artifacts:read",
     "approvals:respond", "memory:read",
 )  # fmt: skip
+
+
+#: what agents do not need for their part, unless somebody says so
+PEOPLES_SCOPES = frozenset({"manifest:write"})
+
+
+def usual_scopes(names: list[str]) -> list[str]:
+    """Of a new key that is bound to these names."""
+    people = not names or any(map(is_person, names))
+    return [scope for scope in USUAL_SCOPES if people or scope not in PEOPLES_SCOPES]
 
 
 def hash_of(secret: str) -> str:
@@ -126,6 +137,16 @@ def keep_to_thread(key: Key, endpoint: Endpoint, params: dict[str, str]) -> None
     reads = endpoint.joined and (len(parts) == 1 or parts[1] == node_id)
     if not (speaks or reads):
         raise Forbidden("This key is good for one thread only: to read it and to speak in it.")
+
+
+def keep_open(key: Key, said: Any) -> None:
+    """A key for one conversation does not end it, whichever way that is said: by the answer that
+    closes it, or by a vote."""
+    value = said if isinstance(said, dict) else {}
+    vote = value.get("vote")
+    closes = value.get("operation") == "close" or (isinstance(vote, dict) and vote.get("close"))
+    if key.thread is not None and closes:
+        raise Forbidden("This key is good for one thread: to speak in it, not to close it.")
 
 
 def is_agents(key: Key) -> bool:

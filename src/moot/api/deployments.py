@@ -4,9 +4,10 @@ from typing import Any
 
 import msgspec
 
-from moot.api.auth import require
+from moot.api.auth import is_agents, require
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core.deployment import Change, Deployment
+from moot.core.errors import Forbidden
 from moot.core.starting import StartRun
 from moot.engine.built_in import DEPLOYMENT
 
@@ -25,6 +26,8 @@ async def change(request: Request) -> Reply:
     await request.services.agents.must_be(request.caller.tenant, agent_id)
     asked = await request.read(Change)
     require(request.caller, SCOPES[asked.transition])
+    if is_agents(request.caller) and not request.caller.admin:
+        raise Forbidden("An agent's key does not say which version of an agent serves.")
     found, run_id = await applied(request, agent_id, asked)
     headers = {"Location": f"/v1/runs/{run_id}"}
     return Reply(shown(found, asked.version), 200, headers)
@@ -35,7 +38,7 @@ async def applied(request: Request, agent_id: str, asked: Change) -> tuple[Deplo
     services, tenant = request.services, request.caller.tenant
     agent = await services.agents.must_be(tenant, agent_id)
     found, told = await services.deployments.change(tenant, agent, asked, request.caller.id)
-    flow = await services.host.flows.newest(tenant, DEPLOYMENT)
+    flow = await services.host.flows.own(tenant, DEPLOYMENT)
     command = StartRun(
         tenant=tenant,
         principal=request.caller.id,

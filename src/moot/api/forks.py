@@ -9,8 +9,9 @@ from moot.api import interrupts, options
 from moot.api.idempotency import refused
 from moot.api.options import CreateRun
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core.edits import Edit
+from moot.core.edits import SPOKEN, Edit
 from moot.core.errors import BadRequest, Forbidden, ReplayDivergedAtRefusal
+from moot.core.events import decode
 from moot.core.run import Run
 from moot.engine.branching import Wanted, branch, past_the_end
 from moot.engine.head import Head
@@ -70,6 +71,7 @@ async def edited_fork(request: Request) -> Reply:
     asked = await request.read(EditedFork)
     _check_place(request, source.run, asked.from_seq)
     _check_may_answer(request, asked.edit)
+    await _check_may_edit(request, source, asked)
     _check_may_pass(request, source.run)
     wanted = _wanted(request, source, asked.from_seq, Overlay())
     wanted.edit, wanted.note = asked.edit, asked.note
@@ -103,12 +105,16 @@ def _answer(
 def _wanted(request: Request, source: Head, from_seq: int, overlay: Overlay) -> Wanted:
     """Options are checked as for a run that is started."""
     tags = None if overlay.tags is UNSET else overlay.tags
+    who = interrupts.speaker(request)
+    if overlay.configurable and not who.speaks_for_people:
+        raise Forbidden("What a run may do is a person's to change; this is an agent's key.")
     asked = CreateRun(configurable=overlay.configurable, tags=tags or [], metadata=overlay.metadata)
     before = source.run.configurable
     options.check(request.services, request, asked, source.flow, before)
     return Wanted(
         from_seq=from_seq,
-        by=interrupts.speaker(request),
+        by=who,
+        answers=who.speaks_for_people and _may(request, ANSWERING),
         configurable=overlay.configurable,
         tags=tags,
         metadata=overlay.metadata,
@@ -139,7 +145,7 @@ def _check(request: Request, asked: Fork) -> None:
 
 
 def _check_place(request: Request, source: Run, from_seq: int) -> None:
-    if not request.caller.admin and "runs:read" not in request.caller.scopes:
+    if not _may(request, "runs:read"):
         raise Forbidden("A fork reads its source: runs:read is needed.", scopeRequired="runs:read")
     if from_seq < 0:
         raise BadRequest("fromSeq must be a whole number from 0.", field="fromSeq")
@@ -150,7 +156,7 @@ def _check_place(request: Request, source: Run, from_seq: int) -> None:
 def _check_may_pass(request: Request, source: Run) -> None:
     """What waits behind a question was allowed once: who lets it happen again must be one who may
     answer."""
-    if source.answered and not request.caller.admin and ANSWERING not in request.caller.scopes:
+    if source.answered and not _may(request, ANSWERING):
         raise Forbidden(
             f"Somebody was asked in this run: to take it up again, {ANSWERING} is needed.",
             scopeRequired=ANSWERING,
@@ -160,8 +166,38 @@ def _check_may_pass(request: Request, source: Run) -> None:
 def _check_may_answer(request: Request, edit: Edit) -> None:
     """What needs a right in a living run needs the same in a fork, which goes on for real."""
     speaks = edit.answer is not UNSET or edit.turn is not UNSET or edit.decision is not UNSET
-    if speaks and not request.caller.admin and ANSWERING not in request.caller.scopes:
+    if speaks and not _may(request, ANSWERING):
         raise Forbidden(f"This edit answers: {ANSWERING} is needed.", scopeRequired=ANSWERING)
+
+
+def _may(request: Request, scope: str) -> bool:
+    return request.caller.admin or scope in request.caller.scopes
+
+
+async def _check_may_edit(request: Request, source: Head, asked: EditedFork) -> None:
+    """The key of an agent puts words into nobody's mouth but its own, and changes nothing of what
+    binds it. A model that is not here is no model."""
+    if asked.edit.models:
+        options.check_models(request.services, asked.edit.models, "edit.models")
+    who, kinds = interrupts.speaker(request), set(asked.edit.kinds)
+    if who.speaks_for_people or kinds <= {"models", "turn"}:
+        if who.speaks_for_people or "turn" not in kinds:
+            return
+        if await _speaker_at(request, source, asked.from_seq) in who.names:
+            return
+    raise Forbidden(
+        "An agent's key edits its own turns only; for anything else a person's key is needed.",
+        participant=who.person,
+    )
+
+
+async def _speaker_at(request: Request, source: Head, sequence: int) -> str | None:
+    """Who said the turn that stands there."""
+    run = source.run
+    rows = await request.services.store.read(run.tenant, run.run_id, sequence - 1, 1)
+    event = decode(rows[0]) if rows else None
+    turn = event.payload.get(SPOKEN.get(event.type, "")) if event is not None else None
+    return turn.get("speakerId") if isinstance(turn, dict) else None
 
 
 ENDPOINTS = (

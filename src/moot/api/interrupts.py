@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from moot.api import tokens
-from moot.api.auth import is_agents
+from moot.api.auth import is_agents, keep_open
 from moot.api.reader import seconds_left
 from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
@@ -76,6 +76,7 @@ def speaker(request: Request) -> Speaker:
 
 def _given(request: Request, node_id: str, value: Any) -> Answer:
     at = request.services.clock.millis()
+    keep_open(request.caller, value)
     return Answer(node_id=node_id, value=value, who=speaker(request), at=at)
 
 

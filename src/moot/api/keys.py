@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from moot.api.auth import LIVE_PREFIX, SCOPES, TEST_PREFIX, USUAL_SCOPES, new_key
+from moot.api.auth import LIVE_PREFIX, SCOPES, TEST_PREFIX, is_agents, new_key, usual_scopes
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.definition import nearest
 from moot.core.errors import BadRequest, Forbidden, NotFound
@@ -39,19 +39,33 @@ async def create(request: Request) -> Reply:
     for name in asked.as_:
         if not 1 <= len(name) <= 256 or not is_name(name):
             raise BadRequest("as takes names that can be seen, without blanks.", field="as")
-    scopes = list(USUAL_SCOPES) if asked.scopes is None else asked.scopes
+    scopes = usual_scopes(asked.as_) if asked.scopes is None else asked.scopes
     _check_scopes(scopes, caller)
-    if not caller.admin and (more := set(asked.as_) - set(caller.speaks_as)):
-        raise Forbidden("A key cannot give a name it does not have.", names=sorted(more))
+    _check_names(asked, caller)
     secret = services.clock.new_secret(TEST_PREFIX if asked.test else LIVE_PREFIX)
     key = new_key(services.clock, secret, asked.name, tenant, scopes, asked.as_, asked.admin)
     if asked.expires_in_s is not None:
-        expires_at = key.created_at + asked.expires_in_s * 1000
+        key = msgspec.structs.replace(key, expires_at=key.created_at + asked.expires_in_s * 1000)
+    if not caller.admin and caller.expires_at is not None:  # nothing outlives what it came from
+        expires_at = min(caller.expires_at, key.expires_at or caller.expires_at)
         key = msgspec.structs.replace(key, expires_at=expires_at)
     await services.store.put_key(key)
     reply = Reply({**shown(key), "key": secret}, 201, {"Cache-Control": "no-store"})
     reply.remembered = encode(shown(key))  # the secret is never written down
     return reply
+
+
+def _check_names(asked: CreateKey, caller: Key) -> None:
+    """A key that is bound to nobody is a person's: whoever is bound to names gives some of them."""
+    if caller.admin:
+        return
+    if more := set(asked.as_) - set(caller.speaks_as):
+        raise Forbidden("A key cannot give a name it does not have.", names=sorted(more))
+    if caller.speaks_as and not asked.as_:
+        raise Forbidden(
+            "This key speaks as somebody; bind the new one to some of its names: as.",
+            names=caller.speaks_as,
+        )
 
 
 def _check_scopes(scopes: list[str], caller: Key) -> None:
@@ -73,7 +87,7 @@ async def revoke(request: Request) -> Reply:
     tenant = None if request.caller.admin else request.caller.tenant
     services = request.services
     if not request.caller.admin:
-        await _refuse_admins(request)
+        await _check_may_revoke(request)
     found = await services.store.revoke_key(
         tenant, request.params["key_id"], services.clock.millis()
     )
@@ -84,11 +98,17 @@ async def revoke(request: Request) -> Reply:
     return Reply(None, 204)
 
 
-async def _refuse_admins(request: Request) -> None:
-    """Only an administrator takes an administrator's key away."""
-    keys = await request.services.store.keys(request.caller.tenant)
-    if any(key.id == request.params["key_id"] and key.admin for key in keys):
-        raise Forbidden("Only an administrator's key revokes one.")
+async def _check_may_revoke(request: Request) -> None:
+    """Only an administrator takes an administrator's key away, and only a person a person's."""
+    caller = request.caller
+    for key in await request.services.store.keys(caller.tenant):
+        if key.id != request.params["key_id"]:
+            continue
+        if key.admin:
+            raise Forbidden("Only an administrator's key revokes one.")
+        mine = bool(key.speaks_as) and set(key.speaks_as) <= set(caller.speaks_as)
+        if is_agents(caller) and not mine:
+            raise Forbidden("An agent's key revokes keys of its own names only.")
 
 
 def shown(key: Key) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from moot.core.errors import (
 )
 from moot.core.events import ENGINE_VERSION
 from moot.core.flow import Flow
+from moot.core.model_errors import ModelNotConfigured
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 
 MOST_TAGS = 100
@@ -201,10 +202,25 @@ def _check_configurable(services: Services, configurable: dict[str, Any], free: 
         rule = known.get(key)
         if rule is not None:
             _check_value(key, value, rule)
+            if key == "models":
+                check_models(services, value, "configurable.models")
         elif key.startswith("ai.") or (not free and "." not in key):
             meant = nearest(key, known)
             hint = f" Did you mean '{meant}'?" if meant else " Prefix keys of your own: 'acme.key'."
             raise BadRequest(f"'{key}' is not an option of a run.{hint}", key=key)
+
+
+def check_models(services: Services, models: dict[str, Any], field: str) -> None:
+    """Agent -> a model that can be named here: a run that could only fail is not begun."""
+    for agent, reference in models.items():
+        if not isinstance(reference, str):
+            raise BadRequest(f"{field} has an agent and its model.", field=f"{field}.{agent}")
+        if services.book is None:
+            continue
+        try:
+            services.book.look_up(reference)
+        except ModelNotConfigured as unknown:
+            raise BadRequest(unknown.message, field=f"{field}.{agent}") from None
 
 
 def _check_value(key: str, value: Any, rule: dict[str, Any]) -> None:

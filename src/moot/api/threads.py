@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from moot.api import interrupts
-from moot.api.auth import LIVE_PREFIX, new_key
+from moot.api.auth import LIVE_PREFIX, keep_open, new_key
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core import rosters, threads
@@ -207,6 +207,7 @@ async def read(request: Request) -> Reply:
 async def steer(request: Request) -> Reply:
     run, talk = await place(request)
     asked = await request.read(Steer)
+    keep_open(request.caller, asked.content)
     command = Control(
         node_id=talk.node_id,
         content=await _introduced(request, asked.content),
@@ -305,7 +306,8 @@ async def join(request: Request) -> Reply:
     if not caller.admin and name not in caller.speaks_as:
         raise Forbidden("Only an administrator's key hands out names it is not bound to.")
     secret = services.clock.new_secret(LIVE_PREFIX)
-    key = new_key(services.clock, secret, f"join {name}"[:128], run.tenant, JOIN_SCOPES, [])
+    scopes = [scope for scope in JOIN_SCOPES if caller.admin or scope in caller.scopes]
+    key = new_key(services.clock, secret, f"join {name}"[:128], run.tenant, scopes, [])
     expires_at = key.created_at + asked.expires_in * 1000
     if caller.expires_at is not None:
         expires_at = min(expires_at, caller.expires_at)

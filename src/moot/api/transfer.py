@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from moot import __version__
 from moot.api import minutes, printing, threads
@@ -133,6 +134,8 @@ async def _send(send: Send, piece: bytes) -> None:
 async def import_(request: Request) -> Reply:
     """A scope of its own: whoever brings a log along says who said what in it."""
     brought = await asyncio.to_thread(_opened, await request.body())
+    if not request.caller.admin:
+        brought = replace(brought, rights=frozenset(request.caller.scopes))
     run = await adopt(request.services.host, request.caller.tenant, brought)
     url = f"/v1/host/moot/threads/{quote(brought.thread_id)}"
     body = {

@@ -25,7 +25,7 @@ class Outline(Struct):
 async def read(request: Request) -> Reply:
     name, tenant = request.params["workflow_id"], request.caller.tenant
     if name in BUILT_IN:
-        await request.services.host.flows.newest(tenant, name)
+        await request.services.host.flows.own(tenant, name)
     found = await request.services.store.definition(tenant, name)
     if found is None:
         raise request.services.host.flows.unknown(tenant, name)

@@ -60,6 +60,8 @@ class Teller:
         to = f" → {room.called(str(turn['to']))}" if turn.get("to") else ""
         number = str(turn.get("turnIndex", "?"))
         head = f"{number:>2} {room.styled(speaker)}{to}"
+        if turn.get("editedBy"):
+            head += f" · edited by {output.one_line(str(turn['editedBy']))}"
         return [Told(words_of(turn.get("content", "")), head, _cost(turn))]
 
     def _opened(self, event: Event) -> list[Told]:
@@ -201,6 +203,9 @@ class Teller:
         word = "allowed it" if said.get("allowed") else "did not allow it"
         return [note(f"{self._name(said)} {word}")]
 
+    def _tool_reopened(self, event: Event) -> list[Told]:
+        return [note("what was allowed on another host is asked again here · /allow or /deny")]
+
     def _held(self, event: Event) -> list[Told]:
         said = event["payload"]
         speaker = self._name(_object(said.get("turn")), "speakerId")
@@ -265,6 +270,7 @@ TELLS: dict[str, Callable[[Teller, Event], list[Told]]] = {
     "moot.vote.called": Teller._called_vote,
     "moot.tool.asked": Teller._tool_asked,
     "moot.tool.answered": Teller._tool_answered,
+    "moot.tool.reopened": Teller._tool_reopened,
     "moot.turn.held": Teller._held,
     "moot.turn.admitted": Teller._settled,
     "moot.turn.dropped": Teller._settled,

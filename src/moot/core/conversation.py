@@ -30,6 +30,10 @@ from moot.core.waiting import Conversation
 MESSAGE_ROLES = {"agent": "assistant", "user": "user", "system": "system"}
 
 
+#: who the host is when it acts for a member
+HOST = "moot"
+
+
 class Speaker(Struct, frozen=True):
     """Who holds the key, and the participants it is bound to. An administrator speaks as anyone."""
 
@@ -157,7 +161,7 @@ def new_turn(
 def turn_of(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> dict[str, Any]:
     """The turn as it is recorded. Raises when it may not be said; the checks go in this order:
     shape, right to the name, speaker, roster, mute, pause, content."""
-    turn_shape.check(talk, said)
+    turn_shape.check(talk, said, own=who.principal == HOST)
     role, speaker = floor(talk, said, who, at)
     if talk.schema is not None and (found := schemas.problems(talk.schema, said["content"])):
         raise BadRequest(f"The turn does not fit the conversation: {found[0]}", fields=found)

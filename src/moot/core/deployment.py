@@ -7,6 +7,7 @@ it; or it is refused.
 import hashlib
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
@@ -206,6 +207,59 @@ CHANGES = {
 
 def _told(what: str, found: Deployment, payload: dict[str, Any]) -> Told:
     return f"deployment.{what}", {"agentId": found.agent_id, **payload}
+
+
+class _Event(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    agent_id: Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+class _Promoted(_Event, frozen=True, kw_only=True):
+    to_version: Version
+    to_state: State
+    channel: str | None = None
+    canary_percent: Percent | None = None
+    from_version: Version | None = None
+    eval_run_id: str | None = None
+
+
+class _Moved(_Event, frozen=True, kw_only=True):
+    version: Version
+    from_state: State
+    to_state: State
+
+
+class _RolledBack(_Event, frozen=True, kw_only=True):
+    from_version: Version
+    to_version: Version
+    rollback_pointer: Version
+    reason: str | None = None
+
+
+class _Adjusted(_Event, frozen=True, kw_only=True):
+    version: Version
+    from_percent: Percent
+    to_percent: Percent
+
+
+#: everything that a change of versions is told by
+EVENTS: dict[str, type[_Event]] = {
+    "deployment.promoted": _Promoted,
+    "deployment.state.changed": _Moved,
+    "deployment.rolled-back": _RolledBack,
+    "deployment.canary.adjusted": _Adjusted,
+}
+
+
+def checked(told: Any) -> list[Told]:
+    """The events of a change. Raises BadRequest when it is anything else: what is told is believed
+    by whoever reads the log."""
+    found: list[Told] = []
+    for type_, payload in msgspec.convert(told, list[tuple[str, dict[str, Any]]]):
+        if type_ not in EVENTS:
+            raise BadRequest(f"'{type_[:64]}' tells of no deployment.", type=type_[:64])
+        msgspec.convert(payload, EVENTS[type_])
+        found.append((type_, payload))
+    return found
 
 
 def _illegal(mine: Deployed, wanted: str) -> Conflict:

@@ -182,6 +182,7 @@ CATALOGUE = (
     EventType("moot.model.retried", "a call of a model failed and is made again", True),
     EventType("moot.tool.asked", "an agent wants to use a tool that needs a person's word", True),
     EventType("moot.tool.answered", "a person agreed to the use of a tool, or did not", True),
+    EventType("moot.tool.reopened", "what was allowed on another host is asked here again", True),
     EventType("moot.turn.held", "a turn of somebody who may not speak now, kept back", True),
     EventType("moot.turn.admitted", "a person let a turn in that was held back", True),
     EventType("moot.turn.dropped", "a person dropped a turn that was held back", True),

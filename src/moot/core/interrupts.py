@@ -213,6 +213,8 @@ def _ratified(
 ) -> list[NewEvent]:
     """The node goes on with what a person has made of its decision; of a supervisor, what is none
     is refused."""
+    if not given.who.speaks_for_people:  # else whoever was not sure would be asked by itself
+        raise Forbidden("This waits for a person; no agent passes it.")
     decision = escalations.ratified(given.value, found.data.get("decision"))
     if decision is not None and node.type.type_id == SUPERVISOR:
         order_of(decision)

@@ -32,6 +32,8 @@ def go_on(
     if talk.floor is None:
         raise BadRequest("Nobody leads this conversation; set participation first.")
     said = given.content["continue"]
+    if said is not True and not isinstance(said, dict):
+        raise BadRequest('To go on, say true or {"rounds": n}.', field="continue")
     rounds = said.get("rounds") if isinstance(said, dict) else None
     if rounds is not None and (type(rounds) is not int or not 1 <= rounds <= MOST_ROUNDS):
         raise BadRequest(f"rounds is 1 to {MOST_ROUNDS}.", field="continue.rounds")

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.core import agency, charging, conversation, thread
+from moot.core.conversation import HOST as HOST
 from moot.core.conversation import Speaker
 from moot.core.errors import Conflict, MootError, ParticipantMuted, ThreadPaused
 from moot.core.events import NewEvent
@@ -21,9 +22,6 @@ from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.talking import talk as take_turn
 from moot.core.waiting import Conversation
-
-#: who the host is when it acts for a member
-HOST = "moot"
 
 
 class Participate(Struct, frozen=True):

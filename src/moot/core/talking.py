@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from moot.core import conversation, decisions, schemas
-from moot.core.errors import BadRequest, MootError, NotFound
+from moot.core.errors import BadRequest, Forbidden, MootError, NotFound
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
 from moot.core.ids import derived_id
@@ -33,6 +33,7 @@ def talk(run: Run, flow: Flow, node: FlowNode, given: Answer) -> list[NewEvent]:
     said = _said(given.value)
     _refuse_foreign(found, given.value)
     if said.operation == "close":
+        _check_whose_end(found, given)
         _check_outcome(run, node, said.outcome)
         agents = () if given.who.speaks_for_people else given.who.names
         decisions.check(said.outcome, found, said.decided, agents)
@@ -103,6 +104,19 @@ def _final_turn(found: Conversation, said: Any, given: Answer) -> dict[str, Any]
     turn = conversation.system_turn(found, text, given.at)
     turn["via"] = given.who.principal
     return turn
+
+
+def _check_whose_end(found: Conversation, given: Answer) -> None:
+    """A led conversation ends as its policy says, whichever way it is asked for."""
+    floor, who = found.floor, given.who
+    if floor is None or who.speaks_for_people:
+        return
+    if floor.policy.close != "moderator" or floor.policy.moderator not in who.names:
+        raise Forbidden(
+            "This conversation is closed by a person"
+            + (" or its moderator." if floor.policy.close == "moderator" else "."),
+            participant=who.person,
+        )
 
 
 def _check_may_close(found: Conversation, given: Answer) -> None:

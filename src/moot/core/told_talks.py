@@ -156,6 +156,15 @@ def _words(event: Event) -> dict[str, Any] | None:
             return None
 
 
+def reopened(seen: Seen) -> list[NewEvent]:
+    """What was brought along from elsewhere is asked again here."""
+    floor = talk_of(seen).floor
+    allowed = [name for name, ask in (floor.asks if floor else {}).items() if ask.allowed is True]
+    if seen.event.payload.get("askIds") != allowed or not allowed:
+        raise Impossible("payload", {"askIds": allowed}, seen.event.payload)
+    return [seen.as_told()]
+
+
 # -- members that have the floor -------------------------------------------------------------------
 
 
@@ -358,4 +367,5 @@ TALKS = {
     "moot.turn.admitted": steered,
     "moot.turn.dropped": steered,
     "moot.tool.answered": steered,
+    "moot.tool.reopened": reopened,
 }

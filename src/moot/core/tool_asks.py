@@ -19,6 +19,16 @@ def asked(floor: Floor, said: dict[str, Any], sequence: int, at: int) -> None:
         wake.due = NEVER
 
 
+def reopened(floor: Floor, said: dict[str, Any]) -> None:
+    """``moot.tool.reopened``: what was allowed elsewhere is asked here."""
+    for name in said.get("askIds", []):
+        asked = floor.asks.get(str(name))
+        if asked is not None:
+            asked.allowed = None
+            if asked.wake in floor.wakes:
+                floor.wakes[asked.wake].due = NEVER
+
+
 def answered(floor: Floor, said: dict[str, Any], at: int) -> None:
     """``moot.tool.answered``"""
     asked = floor.asks.get(str(said.get("askId", "")))

@@ -30,8 +30,8 @@ class AgentRef(Struct, rename="camel"):
     model: _Model | UnsetType = UNSET
 
 
-def check(talk: Conversation, said: Any) -> None:
-    """Raises BadRequest when it is not one."""
+def check(talk: Conversation, said: Any, own: bool = False) -> None:
+    """Raises BadRequest when it is not one. ``own``: the host says it for a member."""
     if not isinstance(said, dict) or "content" not in said:
         raise BadRequest("A turn is an object with content.", field="turn.content")
     role = said.get("role", "user")
@@ -42,7 +42,7 @@ def check(talk: Conversation, said: Any) -> None:
             _check_name(key, said[key])
     if "ts" in said and (type(said["ts"]) is not int or not 0 <= said["ts"] <= LATEST):
         raise BadRequest("ts must be milliseconds since the epoch.", field="turn.ts")
-    _check_names(talk, said)
+    _check_names(talk, said, own)
     if "turnIndex" in said:
         _check_index(talk, said["turnIndex"])
     if role == "system":
@@ -63,16 +63,24 @@ def _check_index(talk: Conversation, index: Any) -> None:
         )
 
 
-def _check_names(talk: Conversation, said: dict[str, Any]) -> None:
+def _check_names(talk: Conversation, said: dict[str, Any], own: bool) -> None:
     """Message ids of the host's own naming are the host's; an agent is described as published."""
     if "messageId" in said:
-        own = f"{talk.conversation_id}:"
-        expected = f"{own}{talk.turns + 1}:{said.get('role', 'user')}"
-        if said["messageId"].startswith(own) and said["messageId"] != expected:
+        prefix = f"{talk.conversation_id}:"
+        expected = f"{prefix}{talk.turns + 1}:{said.get('role', 'user')}"
+        if said["messageId"].startswith(prefix) and said["messageId"] != expected:
             raise BadRequest(f"This turn would be {expected}.", field="turn.messageId")
+    meta = said.get("meta")
+    if isinstance(meta, dict) and "summary" in meta and not own:
+        raise BadRequest("Which turns a summary is of is written by the host.", field="turn.meta")
     if "agent" not in said:
         return
+    if said.get("role", "user") != "agent":
+        raise BadRequest("A person's turn is no agent's: leave agent out.", field="turn.agent")
     try:
-        msgspec.convert(said["agent"], AgentRef)
+        ref = msgspec.convert(said["agent"], AgentRef)
     except msgspec.ValidationError as error:
         raise BadRequest(f"agent does not fit: {error}", field="turn.agent") from None
+    others = {*(talk.roster or ()), *talk.state.members} - {said.get("speakerId")}
+    if ref.agent_id in others:
+        raise BadRequest("agent is somebody else than the speaker.", field="turn.agent")

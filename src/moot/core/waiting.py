@@ -270,6 +270,7 @@ LED: dict[str, Callable[[participation.Floor, Event, int], None]] = {
         floor, event.payload, event.sequence, at
     ),
     "moot.tool.answered": lambda floor, event, at: tool_asks.answered(floor, event.payload, at),
+    "moot.tool.reopened": lambda floor, event, at: tool_asks.reopened(floor, event.payload),
     "moot.turn.admitted": lambda floor, event, at: participation.settled(floor, event.payload),
     "moot.turn.dropped": lambda floor, event, at: participation.settled(floor, event.payload),
 }

@@ -13,18 +13,19 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from moot.clock import Clock
-from moot.core import asking, edits, lineage
+from moot.core import asking, edits, leave, lineage
 from moot.core.carrying import Carried, carried
 from moot.core.commands import Advance, decide
 from moot.core.conversation import Speaker
 from moot.core.edits import Edit
-from moot.core.errors import SecretGone, Unprocessable
+from moot.core.errors import Forbidden, SecretGone, Unprocessable
 from moot.core.events import TERMINAL_TYPES, Event, NewEvent, millis
 from moot.core.replay import retold
 from moot.core.resolving import Answer
 from moot.core.run import Run, apply
 from moot.core.starting import limits_of
 from moot.engine.ancestry import ancestors
+from moot.engine.built_in import HOST_ONLY
 from moot.engine.head import Head
 from moot.engine.host import Host, ReceiptFor
 from moot.engine.recollections import refuse_forgotten
@@ -45,6 +46,8 @@ class Wanted(Struct, kw_only=True):
     tags: list[str] | None = None
     metadata: dict[str, Any] = {}
     edit: Edit = Edit()
+    #: it is a person who may answer: what was allowed in the source is allowed again
+    answers: bool = False
     note: str | None = None
 
 
@@ -79,6 +82,7 @@ async def branch(
             f"A branch takes over at most {MOST_EVENTS} events; fork at an earlier one.",
             fromSeq=wanted.from_seq,
         )
+    _check_leave(plan, wanted)
     prefix = run_id.partition("_")[0]
     head = Head(Run(host.clock.new_id(f"{prefix}_"), tenant=tenant), plan.source.flow)
     turn = Branch(host, wanted, plan)
@@ -87,6 +91,20 @@ async def branch(
     turn.batch.receipt = receipt(head.run) if receipt is not None else None
     await host.commit(turn, owed)
     return head.run
+
+
+def _check_leave(plan: Plan, wanted: Wanted) -> None:
+    """What waits behind somebody's word was allowed once: who lets it happen again must be one who
+    could have allowed it. What the host begins itself, nobody begins again."""
+    if plan.source.run.workflow_id in HOST_ONLY:
+        raise Unprocessable("This run is the host's own; nobody leads it elsewhere.")
+    told = any(leave.taken(each.run, each.source.flow) for each in plan.family())
+    if told and not (wanted.answers or wanted.by.admin):
+        raise Forbidden(
+            "Somebody was asked in this run, and what comes next rests on the answer: to take it up"
+            " from here a person's key with approvals:respond is needed.",
+            scopeRequired="approvals:respond",
+        )
 
 
 async def _plan(host: Host, tenant: str, run_id: str, until: Wanted | str) -> Plan:

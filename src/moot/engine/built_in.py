@@ -55,6 +55,9 @@ _DEPLOYMENT = {
     "settings": {},
 }
 
+#: what the host begins itself, and nobody else: no caller, no other workflow, no fork
+HOST_ONLY = frozenset({DEPLOYMENT})
+
 BUILT_IN = {
     THREAD: msgspec.json.encode(_THREAD),
     DEPLOYMENT: msgspec.json.encode(_DEPLOYMENT),

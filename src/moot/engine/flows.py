@@ -18,7 +18,7 @@ from moot.core.flow import Flow, compile_flow, digest, tied
 from moot.core.outcomes import NodeType
 from moot.core.peers import is_away, parted
 from moot.engine.ask import ask_flow
-from moot.engine.built_in import BUILT_IN
+from moot.engine.built_in import BUILT_IN, HOST_ONLY
 from moot.engine.nodes.unknown import AnyType
 from moot.store.protocol import IMPORTED, Definition, RecordStore
 
@@ -95,6 +95,8 @@ class Flows:
 
     def known(self, tenant: str, workflow_id: str) -> Flow | None:
         """Only what is in memory: for decisions, which do not wait."""
+        if workflow_id in HOST_ONLY:
+            return None
         place = (tenant, workflow_id)
         flow = self._newest.get(place)
         if flow is None:
@@ -157,6 +159,10 @@ class Flows:
             await self.prepare(tenant, flow)
         return flow
 
+    async def own(self, tenant: str, workflow_id: str) -> Flow:
+        """A workflow that only the host itself begins."""
+        return await self.register(tenant, BUILT_IN[workflow_id], "built-in")
+
     async def prepare(self, tenant: str, flow: Flow) -> None:
         """Raises UnknownChildWorkflow when the flow, or one it calls, refers to nothing."""
         seen: set[str] = set()
@@ -208,6 +214,8 @@ class Flows:
 
     async def _load(self, tenant: str, workflow_id: str) -> Flow:
         """One registered while the store was asked is newer than what the store said."""
+        if workflow_id in HOST_ONLY:
+            raise self.unknown(tenant, workflow_id)
         if workflow_id in BUILT_IN:
             return await self.register(tenant, BUILT_IN[workflow_id], "built-in")
         found = await self._store.definition(tenant, workflow_id)

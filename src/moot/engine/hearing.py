@@ -154,6 +154,7 @@ def _turn(row: bytes, node_id: str) -> Heard | None:
         role=turn.get("role", "system"),
         content=turn.get("content"),
         to=turn.get("to"),
+        edited_by=turn.get("editedBy"),
     )
 
 

@@ -185,7 +185,7 @@ class Ledger:
         return await self._made(reporter, name, effect, payload)
 
     async def _known(self, reporter: Reporter, name: str, effect: Effect) -> Known | None:
-        row = await self._store.effect(reporter.tenant, name)
+        row = await self._store.effect(reporter.tenant, reporter.run_id, name)
         if row is None or not row.finished:
             before = await self._inherited(reporter, effect) if reporter.inherited else None
             return before or (None if row is None else Known(name))
@@ -203,7 +203,7 @@ class Ledger:
                 continue
             if done.finished:
                 return Known(name, await self._recorded(tenant, run_id, done.sequence))
-            row = await self._store.effect(tenant, name)
+            row = await self._store.effect(tenant, source, name)
             if row is None or not row.finished:
                 return Known(name)
             ended = await self._recorded(tenant, row.run_id, row.sequence)

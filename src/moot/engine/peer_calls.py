@@ -17,6 +17,8 @@ from moot.engine.peer_http import Answer, Call, NoAnswer, Nonsense
 
 #: answers after which the same may be asked again: too much, or broken, for the moment
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+#: of these, those that say it was not even begun
+UNHEARD = frozenset({425, 429})
 GONE = frozenset({404, 410})
 IN_FLIGHT = "idempotency_in_flight"
 LONGEST_WORD = 500
@@ -83,7 +85,8 @@ class Peer:
         if status in PASSING or code == IN_FLIGHT:
             said = f"Host '{self.name}' cannot do it now: it answered {status}."
             error = self.error("peer_unreachable", said, status=status)
-            return Trouble(error, passing=True, sent=True, status=status)
+            sent = status not in UNHEARD
+            return Trouble(error, passing=True, sent=sent, status=status)
         said = f"Host '{self.name}' refused with {status} {code}: {message}"
         return Trouble(self.error("peer_refused", said, status=status, code=code), status=status)
 

@@ -55,7 +55,7 @@ class MemoryStore(Journal):
         self._rows: dict[str, RunRow] = {}
         self._work: dict[str, int] = {}
         self._snapshots: dict[str, tuple[int, Snapshot]] = {}
-        self._effects: dict[tuple[str, str], EffectRow] = {}
+        self._effects: dict[tuple[str, str, str], EffectRow] = {}
         self._inbox: dict[str, list[InboxRow]] = {}
         self._messages: dict[tuple[str, str], int] = {}
 
@@ -111,9 +111,10 @@ class MemoryStore(Journal):
             self._snapshots[run_id] = (append.fold_version, cached)
 
     def _index_effect(self, effect: EffectRow) -> None:
-        known = self._effects.get((effect.tenant, effect.invocation_id))
+        place = (effect.tenant, effect.run_id, effect.invocation_id)
+        known = self._effects.get(place)
         if known is None or effect.sequence >= known.sequence:
-            self._effects[effect.tenant, effect.invocation_id] = effect
+            self._effects[place] = effect
 
     def _seal(self, batch: Batch) -> None:
         for tenant, run_id, name, value in batch.sealed:
@@ -153,8 +154,8 @@ class MemoryStore(Journal):
     async def artifact(self, tenant: str, run_id: str, artifact_id: str) -> bytes | None:
         return self._artifacts.get((tenant, run_id, artifact_id))
 
-    async def effect(self, tenant: str, invocation_id: str) -> EffectRow | None:
-        return self._effects.get((tenant, invocation_id))
+    async def effect(self, tenant: str, run_id: str, invocation_id: str) -> EffectRow | None:
+        return self._effects.get((tenant, run_id, invocation_id))
 
     async def spent(self, tenant: str, day: int) -> tuple[int, int]:
         found = [e for e in self._effects.values() if (e.tenant, e.day) == (tenant, day)]

@@ -265,8 +265,8 @@ class LogStore(Protocol):
 
     async def artifact(self, tenant: str, run_id: str, artifact_id: str) -> bytes | None: ...
 
-    async def effect(self, tenant: str, invocation_id: str) -> EffectRow | None:
-        """The newest record of this effect: that it was begun, or how it ended."""
+    async def effect(self, tenant: str, run_id: str, invocation_id: str) -> EffectRow | None:
+        """The newest record of this effect in this run: that it was begun, or how it ended."""
 
     async def spent(self, tenant: str, day: int) -> tuple[int, int]:
         """Tokens and money that the tenant's effects have used up on a day."""

@@ -1,6 +1,7 @@
 """moot.deployed: says in a run's log what was changed about the versions of an agent. Only the
-host's own workflows have it."""
+host's own workflows have it, and it says nothing but that."""
 
+from moot.core.deployment import checked
 from moot.core.outcomes import Call, Completed, Kind, NodeType
 
 #: its input: [type, payload] of each event
@@ -8,7 +9,7 @@ TOLD = "told"
 
 
 def _tell(call: Call) -> Completed:
-    return Completed(told=tuple((type_, payload) for type_, payload in call.inputs[TOLD]))
+    return Completed(told=tuple(checked(call.inputs[TOLD])))
 
 
 TYPE = NodeType(type_id="moot.deployed", kind=Kind.INSTANT, instant=_tell, only_in="moot.")

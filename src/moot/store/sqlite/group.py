@@ -36,7 +36,7 @@ class Group:
         self._snapshots: dict[int, tuple[int, int, bytes]] = {}
         self._inbox: dict[int, tuple[str, list[InboxRow]]] = {}
         self._messages: list[Any] = []
-        self._effects: dict[tuple[str, str], EffectRow] = {}
+        self._effects: dict[tuple[str, str, str], EffectRow] = {}
         self._receipts: list[Receipt] = []
         self._artifacts: dict[tuple[str, str, str], bytes] = {}
         self._unsealed: dict[tuple[str, str], None] = {}
@@ -107,7 +107,7 @@ class Group:
 
     def index(self, effects: list[EffectRow]) -> None:
         for effect in effects:
-            where = effect.tenant, effect.invocation_id
+            where = effect.tenant, effect.run_id, effect.invocation_id
             known = self._effects.get(where)
             if known is None or effect.sequence >= known.sequence:
                 self._effects[where] = effect

@@ -29,8 +29,8 @@ WHERE h.run_id = ? AND h.tenant = ? AND s.fold_version = ?
 SEALED = "SELECT name, value FROM sealed WHERE tenant = ? AND run_id = ?"
 ARTIFACT = "SELECT body FROM artifacts WHERE tenant = ? AND run_id = ? AND artifact_id = ?"
 EFFECT = """
-SELECT run_id, sequence, finished, day, tokens, money FROM effects
-WHERE tenant = ? AND invocation_id = ?
+SELECT sequence, finished, day, tokens, money FROM effects
+WHERE tenant = ? AND run_id = ? AND invocation_id = ?
 """
 SPENT = """
 SELECT coalesce(sum(tokens), 0), coalesce(sum(money), 0) FROM effects
@@ -123,11 +123,11 @@ def artifact(db: apsw.Connection, tenant: str, run_id: str, artifact_id: str) ->
     return row[0] if row else None
 
 
-def effect(db: apsw.Connection, tenant: str, invocation_id: str) -> EffectRow | None:
-    row = _first(db, EFFECT, tenant, invocation_id)
+def effect(db: apsw.Connection, tenant: str, run_id: str, invocation_id: str) -> EffectRow | None:
+    row = _first(db, EFFECT, tenant, run_id, invocation_id)
     if row is None:
         return None
-    run_id, sequence, finished, day, tokens, money = row
+    sequence, finished, day, tokens, money = row
     return EffectRow(
         tenant=tenant,
         invocation_id=invocation_id,

@@ -64,7 +64,7 @@ PUT_EFFECTS = Bulk(
     """
     INSERT INTO effects (tenant, invocation_id, run_id, sequence, finished, day, tokens, money)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
-    ON CONFLICT (tenant, invocation_id) DO UPDATE SET run_id = excluded.run_id,
+    ON CONFLICT (tenant, run_id, invocation_id) DO UPDATE SET
       sequence = excluded.sequence, finished = excluded.finished, day = excluded.day,
       tokens = excluded.tokens, money = excluded.money
       WHERE excluded.sequence >= effects.sequence

@@ -120,8 +120,8 @@ class SqliteStore:
     async def artifact(self, tenant: str, run_id: str, artifact_id: str) -> bytes | None:
         return await self._readers.run(queries.artifact, tenant, run_id, artifact_id)
 
-    async def effect(self, tenant: str, invocation_id: str) -> EffectRow | None:
-        return await self._readers.run(queries.effect, tenant, invocation_id)
+    async def effect(self, tenant: str, run_id: str, invocation_id: str) -> EffectRow | None:
+        return await self._readers.run(queries.effect, tenant, run_id, invocation_id)
 
     async def spent(self, tenant: str, day: int) -> tuple[int, int]:
         return await self._readers.run(queries.spent, tenant, day)

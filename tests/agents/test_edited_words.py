@@ -1,0 +1,20 @@
+"""Words that somebody put into another's mouth are told as such."""
+
+import pytest
+
+from moot.agents.desk import Assignment, Heard
+from moot.agents.manifest import Agent
+from moot.agents.prompting import prompt_of
+
+
+@pytest.mark.parametrize("speaker", ["user:eve", "host:bo", "host:ada"])
+def test_an_edited_turn_is_told_as_edited_and_by_whom(speaker: str) -> None:
+    role = "user" if speaker.startswith("user") else "agent"
+    turn = Heard(index=1, speaker=speaker, role=role, content="Do it.", edited_by="key_x")
+    asked = Assignment(
+        tenant="t", run_id="r", node_id="n", agent="host:ada", invocation="i", task="speak",
+        transcript=(turn,), members={"host:ada": {}, "host:bo": {}},
+    )  # fmt: skip
+    [told] = [m for m in prompt_of(Agent(name="ada"), asked).messages if "Do it." in m.content]
+    assert told.role == "user", "nobody is told that they said it themselves"
+    assert told.content.startswith("(edited by key x: not the speaker's own words) ")
