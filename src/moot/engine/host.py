@@ -6,7 +6,6 @@ publish, and see to what is owed.
 
 import asyncio
 import logging
-from collections.abc import Callable
 
 from moot.agents.desk import Invoke, nobody
 from moot.clock import Clock
@@ -32,17 +31,13 @@ from moot.engine.speakers import Speakers
 from moot.engine.speech import Speeches
 from moot.engine.tasks import Tasks
 from moot.engine.timers import Timers
-from moot.engine.turn import Turn
+from moot.engine.turn import Beside, ReceiptFor, Turn
 from moot.store.protocol import Batch, Receipt, Store, WorkRow
 
 log = logging.getLogger("moot.engine")
 
 MOST_ATTEMPTS = 5
 RECOVERY_LANES = 8
-
-#: told the state a command led to, before it is committed: the answer to a request, kept with it
-#: when its caller sent a key
-ReceiptFor = Callable[[Run], Receipt | None]
 
 
 class Host:
@@ -79,9 +74,15 @@ class Host:
     # -- commands ----------------------------------------------------------------------------
 
     async def create(
-        self, flow: Flow, command: StartRun, receipt: ReceiptFor | None = None, dedup: bool = False
+        self,
+        flow: Flow,
+        command: StartRun,
+        receipt: ReceiptFor | None = None,
+        dedup: bool = False,
+        beside: Beside | None = None,
     ) -> Run:
-        """Begin a run. Answers when its first events are on disk."""
+        """Begin a run. Answers when its first events are on disk, with all that goes beside them;
+        raises Overtaken when that no longer holds."""
         self.refuse_when_stopping()
         if command.tenant not in self.revisions:
             await self.revisions.learn(command.tenant)
@@ -91,7 +92,7 @@ class Host:
         head = Head(Run(self.clock.new_id(prefix), tenant=command.tenant), flow)
         self._scopes.hold(command.tenant, command.scope_id, head.run.run_id)
         try:
-            await self._act(head, command, {}, receipt)
+            await self._act(head, command, {}, receipt, beside)
         except BaseException:
             self._scopes.release(command.tenant, command.scope_id, head.run.run_id)
             raise
@@ -145,7 +146,12 @@ class Host:
         await self.store.commit(Batch(receipt=receipt))
 
     async def _act(
-        self, head: Head, command: Command, family: dict[str, Head], receipt: ReceiptFor | None
+        self,
+        head: Head,
+        command: Command,
+        family: dict[str, Head],
+        receipt: ReceiptFor | None,
+        beside: Beside | None = None,
     ) -> None:
         """From decide to the queue nothing awaits."""
         turn = Turn(self.flows, self.clock, self.limits, self.revisions)
@@ -155,6 +161,8 @@ class Host:
             turn.take(head, command, family)
             owed = turn.owed()
             turn.batch.receipt = receipt(head.run) if receipt is not None else None
+            if beside is not None:
+                beside(head.run, turn.batch)
         except BaseException:
             for touched in turn.heads.values():
                 self._drop(touched, touched.inflight > 0)  # what is on its way is owed something

@@ -4,6 +4,8 @@ Nothing in here awaits, so commands on one run are decided one after another and
 the store in that order.
 """
 
+from collections.abc import Callable
+
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -43,7 +45,7 @@ from moot.engine.hub import Published
 from moot.engine.kin import children_of, end_of
 from moot.engine.recollections import Revisions, note_of
 from moot.engine.rows import SPOKEN, due_of, effect_rows, inbox_rows, message_ids, row_of
-from moot.store.protocol import Append, ArtifactRow, Batch
+from moot.store.protocol import Append, ArtifactRow, Batch, Receipt
 
 #: a decision that causes more events than this is cut; the rest follows in the next commit
 MOST_EVENTS = 512
@@ -56,6 +58,12 @@ REACHING = TERMINAL_TYPES | {
 
 #: what nodes report and people answer: only the end of a node lets others begin
 WORDS = (Emit, Answer, WakeReport)
+
+#: told the state a command led to, before it is committed: the answer to a request, kept with it
+#: when its caller sent a key
+ReceiptFor = Callable[[Run], Receipt | None]
+#: the same, for what is to be written in the same transaction: a claim, a guard
+Beside = Callable[[Run, Batch], None]
 
 _json = msgspec.json.Encoder()
 _state = msgspec.json.Encoder()
