@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import abroad, agency, lineage, remembering, supervision, values, waiting
+from moot.core import abroad, agency, initiation, lineage, remembering, supervision, values, waiting
 from moot.core import trace as tracing
 from moot.core.abroad import Abroad
 from moot.core.events import Event, millis
@@ -26,7 +26,7 @@ from moot.core.status import (
 )
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 10
+FOLD_VERSION = 11
 
 #: more events than any log has
 EVERYTHING = sys.maxsize
@@ -100,6 +100,9 @@ class Run(Struct):
     answered: dict[str, waiting.Answered] = {}
     #: node -> its conversation, open or closed
     conversations: dict[str, waiting.Conversation] = {}
+    #: the standing agent that began it; where in the log its delivery stands, by which id
+    member: initiation.Member | None = None
+    delivery: tuple[int, str] | None = None
     pause: Pause | None = None
     paused_at: int = 0
     active_ms: int = 0
@@ -393,4 +396,5 @@ HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
     **lineage.HANDLERS,
     **agency.HANDLERS,
     **abroad.HANDLERS,
+    **initiation.HANDLERS,
 }

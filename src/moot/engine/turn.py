@@ -26,6 +26,7 @@ from moot.core.commands import (
 from moot.core.events import TERMINAL_TYPES, Event, NewEvent, encode, event_id, iso
 from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem
+from moot.core.initiation import id_at
 from moot.core.masking import sealed_event
 from moot.core.node_state import NODE_ENDS
 from moot.core.nodework import Emit
@@ -343,10 +344,10 @@ def _stamped(run: Run, new: NewEvent, micros: int) -> Event:
     if cause is None:
         cause = sequence - 1
     if isinstance(cause, int):
-        cause = event_id(run_id, cause) if 0 <= cause < sequence else ""
+        cause = id_at(run, cause) if 0 <= cause < sequence else ""
     version = run.engine_version or str(new.payload.get("engineVersion", ""))
     return Event(
-        event_id=event_id(run_id, sequence),
+        event_id=new.event_id or event_id(run_id, sequence),
         run_id=run_id,
         sequence=sequence,
         type=new.type,
