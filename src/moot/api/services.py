@@ -3,6 +3,7 @@
 from moot.agents.deployments import Deployments
 from moot.agents.models.book import Book
 from moot.agents.registry import Agents
+from moot.agents.roster import Roster
 from moot.agents.toolkit.shelf import Shelf
 from moot.api.auth import Keyring
 from moot.api.limits import RateLimit
@@ -11,7 +12,9 @@ from moot.clock import Clock
 from moot.config import Settings
 from moot.engine.host import Host
 from moot.engine.nodes.mock_ai import Programs
+from moot.engine.pins import Pins
 from moot.store.protocol import Store
+from moot.triggers.firing import Firing
 
 
 class Services:
@@ -27,6 +30,9 @@ class Services:
     ) -> None:
         self.settings, self.host, self.store, self.clock = settings, host, store, clock
         self.agents, self.deployments = agents, deployments
+        self.pins = Pins(agents, deployments, clock)
+        self.roster = Roster(store, clock)
+        self.firing = Firing(host, self.roster, self.pins, clock)
         self.keyring = Keyring(store, clock)
         self.rate = RateLimit(settings.rate_limit, clock)
         self.turns = Turns()

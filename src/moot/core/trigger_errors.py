@@ -10,3 +10,25 @@ class Overtaken(Conflict):
 
     def __init__(self, name: str) -> None:
         super().__init__("This was changed by somebody else meanwhile; try again.", name=name)
+
+
+class MemberOffDuty(Conflict):
+    code = "roster_entry_disabled"
+
+    def __init__(self, roster_id: str, reason: str) -> None:
+        super().__init__(
+            f"{roster_id} is {reason}, so nothing was started; resume it first.",
+            rosterId=roster_id,
+            reason=reason,
+        )
+
+
+class NotInPortfolio(Conflict):
+    code = "workflow_not_in_portfolio"
+
+    def __init__(self, roster_id: str, workflow_id: str) -> None:
+        super().__init__(
+            f"{workflow_id} is none of the workflows of {roster_id}; add it to them first.",
+            rosterId=roster_id,
+            workflowId=workflow_id,
+        )
