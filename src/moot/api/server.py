@@ -170,6 +170,7 @@ class Server:
         services = await build(self._settings, store, clock)
         try:
             await services.host.recover()
+            services.triggers.start()
             relax_collector()
             await self._listen(services)
         finally:

@@ -14,7 +14,7 @@ from moot.engine.host import Host
 from moot.engine.nodes.mock_ai import Programs
 from moot.engine.pins import Pins
 from moot.store.protocol import Store
-from moot.triggers.firing import Firing
+from moot.triggers.triggers import Triggers
 
 
 class Services:
@@ -32,7 +32,7 @@ class Services:
         self.agents, self.deployments = agents, deployments
         self.pins = Pins(agents, deployments, clock)
         self.roster = Roster(store, clock)
-        self.firing = Firing(host, self.roster, self.pins, clock)
+        self.triggers = Triggers(host, store, clock, self.roster, self.pins)
         self.keyring = Keyring(store, clock)
         self.rate = RateLimit(settings.rate_limit, clock)
         self.turns = Turns()
@@ -53,6 +53,7 @@ class Services:
 
     async def aclose(self) -> None:
         """Finish what was accepted, then let go of everything outside."""
+        await self.triggers.aclose()
         await self.host.aclose()
         await self.tools.aclose()
         if self.book is not None:

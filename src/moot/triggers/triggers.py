@@ -1,0 +1,35 @@
+"""Everything that wakes a host by itself, started once it listens and stopped before it goes."""
+
+from collections.abc import Awaitable, Callable
+
+from moot.agents.roster import Roster
+from moot.clock import Clock
+from moot.engine.host import Host
+from moot.engine.pins import Pins
+from moot.store.protocol import Store
+from moot.triggers.courier import Courier
+from moot.triggers.firing import Firing
+from moot.triggers.rounds import Rounds
+
+
+class Triggers:
+    def __init__(self, host: Host, store: Store, clock: Clock, roster: Roster, pins: Pins) -> None:
+        self.roster = roster
+        self.firing = Firing(host, roster, pins, clock)
+        self.courier = Courier(store, clock)
+        #: what goes round, and what must be let go of
+        self.rounds: list[Rounds] = [self.courier.rounds]
+        self.closing: list[Callable[[], Awaitable[None]]] = [self.courier.aclose]
+
+    def start(self) -> None:
+        for each in self.rounds:
+            each.start()
+
+    def look(self) -> None:
+        """The clock was set forward."""
+        for each in self.rounds:
+            each.look()
+
+    async def aclose(self) -> None:
+        for close in self.closing:
+            await close()
