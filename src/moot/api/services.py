@@ -13,6 +13,7 @@ from moot.config import Settings
 from moot.engine.host import Host
 from moot.engine.nodes.mock_ai import Programs
 from moot.engine.pins import Pins
+from moot.net.outbound import Outbound
 from moot.store.protocol import Store
 from moot.triggers.triggers import Triggers
 
@@ -32,7 +33,8 @@ class Services:
         self.agents, self.deployments = agents, deployments
         self.pins = Pins(agents, deployments, clock)
         self.roster = Roster(store, clock)
-        self.triggers = Triggers(host, store, clock, self.roster, self.pins)
+        net = Outbound(settings.allow_private_targets)
+        self.triggers = Triggers(host, store, clock, self.roster, self.pins, net)
         self.keyring = Keyring(store, clock)
         self.rate = RateLimit(settings.rate_limit, clock)
         self.turns = Turns()

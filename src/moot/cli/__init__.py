@@ -35,12 +35,13 @@ from moot.cli.tools import tools
 from moot.cli.tree import tree
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.watch import watch
+from moot.cli.webhook import webhook
 from moot.cli.why import why
 
 COMMANDS = (
     demo, init, serve, dev, convene, ask, watch, run, fork, replay, diff, tree, why, inbox, approve,
-    reject, answer, thread, flow, agent, check, test, memory, models, tools, key, db, doctor, api,
-    openapi, version,
+    reject, answer, thread, flow, agent, check, test, memory, models, tools, webhook, key, db,
+    doctor, api, openapi, version,
 )  # fmt: skip
 
 

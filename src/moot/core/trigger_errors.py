@@ -1,6 +1,6 @@
 """Refusals of what wakes standing agents: rosters, schedules, subscriptions, deliveries."""
 
-from moot.core.errors import Conflict
+from moot.core.errors import BadRequest, Conflict, Forbidden, NotFound
 
 
 class Overtaken(Conflict):
@@ -32,3 +32,21 @@ class NotInPortfolio(Conflict):
             rosterId=roster_id,
             workflowId=workflow_id,
         )
+
+
+class WebhookUrlRejected(BadRequest):
+    code = "webhook_url_rejected"
+
+
+class SubscriptionNotFound(NotFound):
+    code = "subscription_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__("There is no such subscription; see the list of them.", id=name[:128])
+
+
+class TenantMembershipRequired(Forbidden):
+    code = "tenant_membership_required"
+
+    def __init__(self, tenant: str) -> None:
+        super().__init__("This key is of another tenant.", tenantId=tenant[:128])

@@ -31,7 +31,7 @@ from moot.engine.speakers import Speakers
 from moot.engine.speech import Speeches
 from moot.engine.tasks import Tasks
 from moot.engine.timers import Timers
-from moot.engine.turn import Beside, ReceiptFor, Turn
+from moot.engine.turn import Beside, Outbox, ReceiptFor, Turn
 from moot.store.protocol import Batch, Receipt, Store, WorkRow
 
 log = logging.getLogger("moot.engine")
@@ -70,6 +70,7 @@ class Host:
         self._scopes = Scopes(store)
         self._looking: set[tuple[str, str]] = set()
         self._stopping = False
+        self.outbox: Outbox | None = None
 
     # -- commands ----------------------------------------------------------------------------
 
@@ -147,12 +148,9 @@ class Host:
 
     async def _act(
         self,
-        head: Head,
-        command: Command,
-        family: dict[str, Head],
-        receipt: ReceiptFor | None,
-        beside: Beside | None = None,
-    ) -> None:
+        head: Head, command: Command, family: dict[str, Head],
+        receipt: ReceiptFor | None, beside: Beside | None = None,
+    ) -> None:  # fmt: skip
         """From decide to the queue nothing awaits."""
         turn = Turn(self.flows, self.clock, self.limits, self.revisions)
         if not head.run.next_sequence:
@@ -193,6 +191,7 @@ class Host:
         for head in turn.born:
             self.runs.put(head)
         try:
+            turn.post(self.outbox)
             self.faults.at(FaultPoint.BEFORE_APPEND)
             await self.store.commit(turn.batch)
         except BaseException as failure:
@@ -206,6 +205,8 @@ class Host:
             self.metrics.count(turn.published[run_id])
         for tenant in turn.inboxes:
             self.hub.ring(inbox_of(tenant))
+        if self.outbox is not None and turn.batch.deliveries:
+            self.outbox.look()
         for run_id, head in turn.heads.items():
             self._tend(head, owed[run_id], run_id in turn.unfinished)
 

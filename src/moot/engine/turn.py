@@ -5,6 +5,7 @@ the store in that order.
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 from msgspec import UNSET
@@ -46,7 +47,7 @@ from moot.engine.hub import Published
 from moot.engine.kin import children_of, end_of
 from moot.engine.recollections import Revisions, note_of
 from moot.engine.rows import SPOKEN, due_of, effect_rows, inbox_rows, message_ids, row_of
-from moot.store.protocol import Append, ArtifactRow, Batch, Receipt
+from moot.store.protocol import Append, ArtifactRow, Batch, Delivery, Receipt
 
 #: a decision that causes more events than this is cut; the rest follows in the next commit
 MOST_EVENTS = 512
@@ -68,6 +69,16 @@ Beside = Callable[[Run, Batch], None]
 
 _json = msgspec.json.Encoder()
 _state = msgspec.json.Encoder()
+
+
+class Outbox(Protocol):
+    """Others who are told of what happens."""
+
+    def letters(self, run: Run, published: list[Published]) -> list[Delivery]:
+        """What is to be told of a run's new events, written with them."""
+
+    def look(self) -> None:
+        """There is something to tell."""
 
 
 class Turn:
@@ -124,6 +135,12 @@ class Turn:
             self._maybe_snapshot(head, append)
         self.batch.appends = list(self._appends.values())
         return found
+
+    def post(self, outbox: Outbox | None) -> None:
+        if outbox is None:
+            return
+        for run_id, head in self.heads.items():
+            self.batch.deliveries += outbox.letters(head.run, self.published[run_id])
 
     def _decide(self, head: Head, command: Command) -> list[NewEvent]:
         if isinstance(command, ENDING):
