@@ -29,6 +29,7 @@ from moot.core.errors import MootError, StorageFailed, Unavailable
 from moot.core.events import TERMINAL_TYPES
 from moot.core.status import Status
 from moot.engine.host import Host
+from moot.engine.recovery import Recovery
 
 SEEDS = range(300 if os.environ.get("MOOT_LONG") == "1" else 8)
 RULES = ("all_success", "any_success", "all_complete", "none_failed", "any_failed")
@@ -36,12 +37,7 @@ RULES = ("all_success", "any_success", "all_complete", "none_failed", "any_faile
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    def soon_again(self: Host, tenant: str, run_id: str) -> None:
-        if (tenant, run_id) not in self._looking and not self._stopping:
-            self._looking.add((tenant, run_id))
-            asyncio.get_running_loop().call_later(0.005, self._look, tenant, run_id)
-
-    monkeypatch.setattr(Host, "look_again", soon_again)
+    monkeypatch.setattr(Recovery, "pause_s", 0.005)
 
 
 class Moody(Wrapped):

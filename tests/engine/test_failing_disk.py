@@ -35,18 +35,13 @@ from moot.core.run import Run
 from moot.core.starting import StartRun
 from moot.core.status import Status
 from moot.engine.host import Host
+from moot.engine.recovery import Recovery
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host looks again after a second; here, after a hundredth."""
-
-    def soon_again(self: Host, tenant: str, run_id: str) -> None:
-        if (tenant, run_id) not in self._looking and not self._stopping:
-            self._looking.add((tenant, run_id))
-            asyncio.get_running_loop().call_later(0.01, self._look, tenant, run_id)
-
-    monkeypatch.setattr(Host, "look_again", soon_again)
+    monkeypatch.setattr(Recovery, "pause_s", 0.01)
 
 
 KID = chain(
@@ -359,7 +354,7 @@ async def test_a_disk_that_refuses_for_long_is_asked_once_in_a_while_and_not_mor
     store.refuse = refuse
     await asyncio.sleep(0.4)
     assert asked <= 2 * 45, "every failure led to more than one try"
-    assert len(host._looking) <= 1
+    assert len(host.recovery.waiting) <= 1
     store.refuse = lambda _: False
     assert (await ended(host, run_id)).status is Status.COMPLETED
     await sound(host)

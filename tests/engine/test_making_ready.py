@@ -19,6 +19,7 @@ from moot.core.errors import Conflict, StorageFailed
 from moot.core.events import UNSET, Event, decode
 from moot.engine.head import Ground
 from moot.engine.host import Host
+from moot.engine.recovery import Recovery
 from moot.store.protocol import Batch
 from moot.store.sqlite.writer import Write, Writer
 
@@ -28,13 +29,7 @@ TWICE = {"mode": "round-robin", "rounds": 2}
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host looks again after a second; here, after a hundredth."""
-
-    def soon_again(self: Host, tenant: str, run_id: str) -> None:
-        if (tenant, run_id) not in self._looking and not self._stopping:
-            self._looking.add((tenant, run_id))
-            asyncio.get_running_loop().call_later(0.01, self._look, tenant, run_id)
-
-    monkeypatch.setattr(Host, "look_again", soon_again)
+    monkeypatch.setattr(Recovery, "pause_s", 0.01)
 
 
 class Watched(Council):

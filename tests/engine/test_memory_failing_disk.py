@@ -9,7 +9,7 @@ from reminding import remembering
 
 from moot.core.errors import Unavailable
 from moot.core.status import Status
-from moot.engine.host import Host
+from moot.engine.recovery import Recovery
 
 COUNTED = (*Failing.COUNTED, "memory_revision", "notes", "note", "late_notes", "written")
 
@@ -17,13 +17,7 @@ COUNTED = (*Failing.COUNTED, "memory_revision", "notes", "note", "late_notes", "
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host looks again after a second; here, after a hundredth."""
-
-    def soon_again(self: Host, tenant: str, run_id: str) -> None:
-        if (tenant, run_id) not in self._looking and not self._stopping:
-            self._looking.add((tenant, run_id))
-            asyncio.get_running_loop().call_later(0.01, self._look, tenant, run_id)
-
-    monkeypatch.setattr(Host, "look_again", soon_again)
+    monkeypatch.setattr(Recovery, "pause_s", 0.01)
 
 
 async def story(memory: Any) -> None:

@@ -55,7 +55,9 @@ def things(api: Api) -> dict[str, str]:
     council = {"question": "Tea?", "participants": ["ada", "bo"]}
     thread = api.post("/v1/host/moot/councils", council).json()["threadId"]
     speech = api.post(f"/v1/host/moot/threads/{thread}/speech", {"speakerId": "host:ada"}).json()
+    hook = api.post("/v1/webhooks", {"url": "https://a.example/", "events": ["x"]}).json()
     return {
+        "webhook_id": hook["webhookId"],
         "thread_id": thread,
         "speech_id": speech["speechId"],
         "run_id": run_id,

@@ -302,6 +302,18 @@ def _conditional(api: Api, value: Any) -> None:
     assert api.get(path, headers={"If-None-Match": tag}).status_code == 304
 
 
+@claims("webhooks.*")
+def _webhooks(api: Api, value: Any) -> None:
+    """What is told, how it is signed and what becomes of failures: tests/wire/test_webhooks.py."""
+    assert value == {"supported": True, "signatureAlgorithms": ["v1"], "durable": True}
+    body = {"url": "https://a.example/", "events": ["run.completed"]}
+    made = api.post("/v1/webhooks", body)
+    assert made.status_code == 201
+    path = f"/v1/host/moot/webhooks/{made.json()['webhookId']}"
+    assert api.get(f"{path}/dead-letters").json() == {"deadLetters": []}
+    assert api.delete(f"/v1/webhooks/{made.json()['webhookId']}").status_code == 204
+
+
 @claims("debugBundle.supported")
 def _bundle(api: Api, value: Any) -> None:
     assert value is True
@@ -566,7 +578,7 @@ def test_every_claim_has_a_probe(api: Api) -> None:
 
 
 def test_a_claim_without_a_probe_would_be_found() -> None:
-    assert probe_of("webhooks.supported") is None
+    assert probe_of("prompts.supported") is None
     assert probe_of("limits.maxEverything") is None
     assert probe_of("runs.pauseResume.supported") == "runs.pauseResume.*"
 

@@ -13,7 +13,7 @@ from moot.core import deployment
 from moot.core.agency import bound
 from moot.core.deployment import LATEST, Change, Deployment, Told
 from moot.core.errors import AgentNotFound, NoActiveDeployment, NotFound
-from moot.store.protocol import Record, RecordStore
+from moot.store.standing import Record, RecordKeeping
 
 KIND = "deployment"
 
@@ -23,7 +23,7 @@ _decode = msgspec.json.Decoder(Deployment).decode
 class Deployments:
     """The deployments of every tenant, one record for each agent."""
 
-    def __init__(self, store: RecordStore, clock: Clock, agents: Agents) -> None:
+    def __init__(self, store: RecordKeeping, clock: Clock, agents: Agents) -> None:
         self._store, self._clock, self._agents = store, clock, agents
         self._changing = asyncio.Lock()
 

@@ -17,7 +17,7 @@ from moot.agents.manifest import (
 from moot.clock import Clock
 from moot.core.definition import nearest
 from moot.core.errors import NotFound, Unprocessable
-from moot.store.protocol import Record, RecordStore
+from moot.store.standing import Record, RecordKeeping
 
 KIND = "agent"
 #: how agents of this host are called elsewhere
@@ -34,7 +34,7 @@ Lacks = Callable[[str], str | None]
 class Agents:
     """Who there is. The newest version of a name is the one that speaks."""
 
-    def __init__(self, store: RecordStore, clock: Clock, lacks: Lacks = lambda _: None) -> None:
+    def __init__(self, store: RecordKeeping, clock: Clock, lacks: Lacks = lambda _: None) -> None:
         self._store, self._clock, self._lacks = store, clock, lacks
         self._known: OrderedDict[tuple[str, str], Agent] = OrderedDict()
 

@@ -48,6 +48,7 @@ def document(services: Services) -> dict[str, Any]:
         "restTransport": {"conditionalRunGet": True},
         "debugBundle": {"supported": True},
         "subWorkflow": {"inputMapping": True},
+        "webhooks": {"supported": True, "signatureAlgorithms": ["v1"], "durable": True},
         "idempotency": {
             "supported": True,
             "layer1RetentionSeconds": settings.receipt_hours * 3600,

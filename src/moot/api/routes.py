@@ -23,6 +23,7 @@ from moot.api import (
     tools,
     transfer,
     verifications,
+    webhooks,
     workflows,
 )
 from moot.api.wire import Endpoint, pattern_of
@@ -46,6 +47,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *bundle.ENDPOINTS,
     *memory.ENDPOINTS,
     *keys.ENDPOINTS,
+    *webhooks.ENDPOINTS,
     *discovery.ENDPOINTS,
     *ops.ENDPOINTS,
 )

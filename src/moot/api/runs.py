@@ -60,7 +60,7 @@ async def create(request: Request) -> Reply:
         scope_id=None if asked.scope_id is UNSET else asked.scope_id,
         callback_url=None if asked.callback_url is UNSET else asked.callback_url,
         engine_version=options.engine_version(services, request),
-        versions=await agent_runs.versions_of(services, request.caller.tenant, flow),
+        versions=await services.pins.drawn(request.caller.tenant, flow),
         **ancestry.given(request),
     )
     dedup = (request.header("x-dedup") or "").lower() == "enforce"

@@ -44,6 +44,8 @@ log = logging.getLogger("moot.server")
 
 GRACE_SECONDS = 3
 UPKEEP_SECONDS = 3600
+#: how long deliveries that have come to their end are remembered
+DELIVERY_MS = 30 * 24 * 3_600_000
 #: under which the store keeps the name this host has for others
 HOST_ID = "host-id"
 
@@ -79,6 +81,7 @@ async def build(
     )
     services = Services(settings, host, store, clock, agents, deployments, programs)
     services.tools, services.book = shelf, book
+    await services.triggers.load()
     fresh = clock.new_secret("").encode()
     services.token_secret = await store.secret(tokens.SECRET_NAME, fresh)
     await meet(services)
@@ -170,6 +173,7 @@ class Server:
         services = await build(self._settings, store, clock)
         try:
             await services.host.recover()
+            services.triggers.start()
             relax_collector()
             await self._listen(services)
         finally:
@@ -270,6 +274,7 @@ async def upkeep(services: Services, every: float = UPKEEP_SECONDS) -> None:
         oldest = services.clock.millis() - services.settings.receipt_hours * 3_600_000
         try:
             await services.store.forget_receipts(oldest)
+            await services.store.forget_deliveries(services.clock.millis() - DELIVERY_MS)
         except MootError as refusal:
             log.warning(
                 "Old answers could not be forgotten: %s",

@@ -3,6 +3,7 @@
 from moot.agents.deployments import Deployments
 from moot.agents.models.book import Book
 from moot.agents.registry import Agents
+from moot.agents.roster import Roster
 from moot.agents.toolkit.shelf import Shelf
 from moot.api.auth import Keyring
 from moot.api.limits import RateLimit
@@ -11,7 +12,10 @@ from moot.clock import Clock
 from moot.config import Settings
 from moot.engine.host import Host
 from moot.engine.nodes.mock_ai import Programs
+from moot.engine.pins import Pins
+from moot.net.outbound import Outbound
 from moot.store.protocol import Store
+from moot.triggers.triggers import Triggers
 
 
 class Services:
@@ -27,6 +31,10 @@ class Services:
     ) -> None:
         self.settings, self.host, self.store, self.clock = settings, host, store, clock
         self.agents, self.deployments = agents, deployments
+        self.pins = Pins(agents, deployments, clock)
+        self.roster = Roster(store, clock)
+        net = Outbound(settings.allow_private_targets)
+        self.triggers = Triggers(host, store, clock, self.roster, self.pins, net)
         self.keyring = Keyring(store, clock)
         self.rate = RateLimit(settings.rate_limit, clock)
         self.turns = Turns()
@@ -47,6 +55,7 @@ class Services:
 
     async def aclose(self) -> None:
         """Finish what was accepted, then let go of everything outside."""
+        await self.triggers.aclose()
         await self.host.aclose()
         await self.tools.aclose()
         if self.book is not None:

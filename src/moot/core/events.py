@@ -35,6 +35,8 @@ class NewEvent(Struct):
     sealed: dict[str, Any] | None = None
     artifact: Payload | None = None
     note: Write | None = None
+    #: the id it has in place of one made from its place: that of a delivery which led to the run
+    event_id: str | None = None
 
 
 class Event(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -108,6 +110,8 @@ class EventType(Struct, frozen=True):
 
 CATALOGUE = (
     EventType("run.started", "the run began; carries its inputs, options and definition", True),
+    EventType("roster.run.initiated", "the run is the work of a standing agent", True),
+    EventType("trigger.delivery.attempted", "a trigger's delivery led to the run", True),
     EventType("run.completed", "the run ended well; carries its outputs", True),
     EventType("run.failed", "the run ended badly; carries the error", True),
     EventType("run.cancelled", "the run was cancelled; carries who and why", True),

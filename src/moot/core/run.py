@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import abroad, agency, lineage, remembering, supervision, values, waiting
-from moot.core import trace as tracing
+from moot.core import abroad, agency, begun, initiation, lineage, remembering, supervision, values
+from moot.core import waiting as waiting
 from moot.core.abroad import Abroad
 from moot.core.charging import HANDLERS as CHARGING
 from moot.core.charging import Used
@@ -26,9 +26,10 @@ from moot.core.status import (
     NodeStatus,
     Status,
 )
+from moot.core.trace import Trace
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 12
+FOLD_VERSION = 13
 
 #: more events than any log has
 EVERYTHING = sys.maxsize
@@ -76,7 +77,7 @@ class Run(Struct):
     #: the run on another host that this one was started by, as its caller said
     origin: dict[str, Any] | None = None
     #: the place in a trace that it was given
-    trace: tracing.Trace | None = None
+    trace: Trace | None = None
     #: the run this one was made from, where and how
     forked_from: dict[str, Any] | None = None
     memory: remembering.Memory | None = None
@@ -103,6 +104,9 @@ class Run(Struct):
     answered: dict[str, waiting.Answered] = {}
     #: node -> its conversation, open or closed
     conversations: dict[str, waiting.Conversation] = {}
+    #: the standing agent that began it; where in the log its delivery stands, by which id
+    member: initiation.Member | None = None
+    delivery: tuple[int, str] | None = None
     pause: Pause | None = None
     paused_at: int = 0
     active_ms: int = 0
@@ -197,41 +201,6 @@ def _restate(run: Run, at: int) -> None:
     elif status is not Status.RUNNING and run.status is Status.RUNNING:
         run.active_ms += max(0, at - run.active_since)
     run.status = status
-
-
-def _started(run: Run, event: Event, at: int) -> None:
-    said = event.payload
-    owner = said.get("owner", {})
-    run.tenant = run.tenant or owner.get("tenant", "")
-    run.principal = owner.get("principal", "")
-    run.person = said.get("person", "user")
-    run.workflow_id = said.get("workflowId", "")
-    run.definition = said.get("definition", "")
-    run.engine_version = said.get("engineVersion", "")
-    run.started_at = run.active_since = at
-    run.inputs = dict(said.get("inputs", {}))
-    run.variables = dict(said.get("variables", {}))
-    run.declared = list(said.get("channels", {}))
-    run.channels = {
-        name: list(default) if isinstance(default, list) else default
-        for name, default in said.get("channels", {}).items()
-        if default is not None
-    }
-    run.tags = list(said.get("tags", []))
-    run.metadata = said.get("metadata", {})
-    run.configurable = said.get("configurable", {})
-    run.scope_id = said.get("scopeId")
-    run.limits = dict(said.get("limits", {}))
-    run.parent_run = said.get("parentRunId")
-    run.parent_node = said.get("parentNodeId")
-    run.rights = said.get("rights")
-    run.depth = said.get("depth", 0)
-    run.forked_from = said.get("forkedFrom")
-    run.memory = remembering.begun(run, said["memory"]) if "memory" in said else None
-    run.versions = dict(said.get("agentVersions", {}))
-    run.origin = said.get("origin")
-    given = said.get("trace", {})
-    run.trace = tracing.read(given.get("traceparent"), given.get("tracestate"))
 
 
 def _ended(run: Run, event: Event, at: int) -> None:
@@ -379,7 +348,7 @@ def _node_id(event: Event) -> str:
 
 
 HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
-    "run.started": _started,
+    "run.started": begun.started,
     "run.completed": _ended,
     "run.failed": _ended,
     "run.cancelled": _ended,
@@ -397,4 +366,5 @@ HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
     **agency.HANDLERS,
     **abroad.HANDLERS,
     **CHARGING,
+    **initiation.HANDLERS,
 }

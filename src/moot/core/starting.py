@@ -9,6 +9,7 @@ from moot.core.definition import fits
 from moot.core.errors import BadRequest
 from moot.core.events import ENGINE_VERSION, NewEvent
 from moot.core.flow import Flow
+from moot.core.initiation import Initiation, beginning
 from moot.core.masking import masked
 from moot.core.peers import Origin
 from moot.core.remembering import default_scope
@@ -66,6 +67,8 @@ class StartRun(Struct, frozen=True, kw_only=True):
     origin: Origin | None = None
     #: the host on which ``cause`` is, where it is not this one
     cause_host: str | None = None
+    #: what began it, where that was no caller
+    initiation: Initiation | None = None
 
 
 def start(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
@@ -84,7 +87,14 @@ def start(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
         "memory": _memory(run, command),
         **_options(flow, command),
     }
-    return [NewEvent("run.started", payload, cause=command.cause, sealed=sealed or None)]
+    cause, begun = command.cause, command.initiation
+    if begun is None:
+        return [NewEvent("run.started", payload, cause=cause, sealed=sealed or None)]
+    if begun.trigger is not None:
+        payload["trigger"] = begun.trigger
+    cause = begun.delivered.delivery_id if begun.delivered is not None else cause
+    started = NewEvent("run.started", payload, cause=cause, sealed=sealed or None)
+    return [started, *beginning(run.run_id, flow.definition.id, begun)]
 
 
 def check_inputs(flow: Flow, inputs: dict[str, Any]) -> None:

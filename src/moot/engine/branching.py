@@ -27,10 +27,10 @@ from moot.core.starting import limits_of
 from moot.engine.ancestry import ancestors
 from moot.engine.built_in import HOST_ONLY
 from moot.engine.head import Head
-from moot.engine.host import Host, ReceiptFor
+from moot.engine.host import Host
 from moot.engine.recollections import refuse_forgotten
 from moot.engine.runs import refuse_newer
-from moot.engine.turn import Turn
+from moot.engine.turn import ReceiptFor, Turn
 
 #: events of a branch and of the children forked with it: they are one commit
 MOST_EVENTS = 200_000

@@ -4,16 +4,14 @@ decide on the tentative head, fold, hand the batch to the store, answer when it 
 publish, and see to what is owed.
 """
 
-import asyncio
 import logging
-from collections.abc import Callable
 
 from msgspec.structs import replace
 
 from moot.agents.desk import Invoke, nobody
 from moot.clock import Clock
 from moot.core.commands import ENDING, Advance, Command, ResumeRun, Wake
-from moot.core.errors import MootError, RunNotFound, SequenceConflict, Unavailable
+from moot.core.errors import MootError, SequenceConflict, Unavailable
 from moot.core.flow import Flow
 from moot.core.pending import Owed, pending
 from moot.core.run import Run
@@ -28,23 +26,19 @@ from moot.engine.hub import Hub, inbox_of
 from moot.engine.metrics import Metrics
 from moot.engine.peers import Peers
 from moot.engine.recollections import Recollections, Revisions
+from moot.engine.recovery import Recovery
 from moot.engine.runs import Runs, complete, refuse_newer
 from moot.engine.scopes import Scopes
 from moot.engine.speakers import Speakers
 from moot.engine.speech import Speeches
 from moot.engine.tasks import Tasks
 from moot.engine.timers import Timers
-from moot.engine.turn import Turn
-from moot.store.protocol import Batch, Receipt, Store, WorkRow
+from moot.engine.turn import Beside, Outbox, ReceiptFor, Turn
+from moot.store.protocol import Batch, Receipt, Store
 
 log = logging.getLogger("moot.engine")
 
 MOST_ATTEMPTS = 5
-RECOVERY_LANES = 8
-
-#: told the state a command led to, before it is committed: the answer to a request, kept with it
-#: when its caller sent a key
-ReceiptFor = Callable[[Run], Receipt | None]
 
 
 class Host:
@@ -75,15 +69,22 @@ class Host:
         self.revisions = Revisions(store)
         self.memory = Recollections(store, clock, self.revisions)
         self._scopes = Scopes(store)
-        self._looking: set[tuple[str, str]] = set()
+        self.recovery = Recovery(self)
         self._stopping = False
+        self.outbox: Outbox | None = None
 
     # -- commands ----------------------------------------------------------------------------
 
     async def create(
-        self, flow: Flow, command: StartRun, receipt: ReceiptFor | None = None, dedup: bool = False
+        self,
+        flow: Flow,
+        command: StartRun,
+        receipt: ReceiptFor | None = None,
+        dedup: bool = False,
+        beside: Beside | None = None,
     ) -> Run:
-        """Begin a run. Answers when its first events are on disk."""
+        """Begin a run. Answers when its first events are on disk, with all that goes beside them;
+        raises Overtaken when that no longer holds."""
         self.refuse_when_stopping()
         if command.tenant not in self.revisions:
             await self.revisions.learn(command.tenant)
@@ -93,7 +94,7 @@ class Host:
         head = Head(Run(self.clock.new_id(prefix), tenant=command.tenant), flow)
         self._scopes.hold(command.tenant, command.scope_id, head.run.run_id)
         try:
-            await self._act(head, command, {}, receipt)
+            await self._act(head, command, {}, receipt, beside)
         except BaseException:
             self._scopes.release(command.tenant, command.scope_id, head.run.run_id)
             raise
@@ -151,11 +152,12 @@ class Host:
         await self.store.commit(Batch(receipt=receipt))
 
     async def _act(
-        self, head: Head, command: Command, family: dict[str, Head], receipt: ReceiptFor | None
-    ) -> None:
+        self,
+        head: Head, command: Command, family: dict[str, Head],
+        receipt: ReceiptFor | None, beside: Beside | None = None,
+    ) -> None:  # fmt: skip
         """From decide to the queue nothing awaits."""
-        if isinstance(command, Wake) and head.run.conversations:
-            command = replace(command, heard=self.speakers.heard(head, command.at))
+        command = self._with_what_was_heard(head, command)
         turn = Turn(self.flows, self.clock, self.limits, self.revisions)
         if not head.run.next_sequence:
             turn.born.append(head)
@@ -163,6 +165,8 @@ class Host:
             turn.take(head, command, family)
             owed = turn.owed()
             turn.batch.receipt = receipt(head.run) if receipt is not None else None
+            if beside is not None:
+                beside(head.run, turn.batch)
         except BaseException:
             for touched in turn.heads.values():
                 self._drop(touched, touched.inflight > 0)  # what is on its way is owed something
@@ -177,6 +181,11 @@ class Host:
         if isinstance(command, ResumeRun):
             for child_run in owed[head.run.run_id].children:  # it may have ended meanwhile
                 self.tasks.start(self._harvest(head.run.tenant, head.run.run_id, child_run))
+
+    def _with_what_was_heard(self, head: Head, command: Command) -> Command:
+        if isinstance(command, Wake) and head.run.conversations:
+            return replace(command, heard=self.speakers.heard(head, command.at))
+        return command
 
     async def _on_disk(self, head: Head) -> None:
         """A repeat is acknowledged no sooner than what it repeats."""
@@ -195,6 +204,7 @@ class Host:
         try:
             if not self._stopping:
                 turn.batch.more = self.speakers.follow(turn, owed)
+            turn.post(self.outbox)
             self.faults.at(FaultPoint.BEFORE_APPEND)
             await self.store.commit(turn.batch)
         except BaseException as failure:
@@ -209,6 +219,8 @@ class Host:
             self.metrics.count(turn.published[run_id])
         for tenant in turn.inboxes:
             self.hub.ring(inbox_of(tenant))
+        if self.outbox is not None and turn.batch.deliveries:
+            self.outbox.look()
         for run_id, head in turn.heads.items():
             self._tend(head, owed[run_id], run_id in turn.unfinished)
 
@@ -325,44 +337,15 @@ class Host:
             await self._quietly(tenant, parent_run, command)
 
     async def recover(self) -> int:
-        """Take up every run that is owed something: the same path as normal running.
-
-        What a host before this one has left in the store's queue comes first.
-        """
-        await self.store.settled()
-        found = await self.store.work(2**62, 2**31)
-        now = self.clock.millis()
-        ready = [row for row in found if row.due_at <= now]
-        for row in found:
-            if row.due_at > now:
-                self.timers.set(row.tenant, row.run_id, row.due_at)
-        for lane in range(RECOVERY_LANES):
-            self.tasks.start(self._take_up_all(ready[lane::RECOVERY_LANES]))
-        return len(found)
-
-    async def _take_up_all(self, rows: list[WorkRow]) -> None:
-        for row in rows:
-            try:
-                await self._take_up(row.tenant, row.run_id)
-            except Unavailable:
-                self.look_again(row.tenant, row.run_id)
-            except RunNotFound:
-                continue  # its first commit was never made
-            except Exception:  # one run that cannot be read must not keep the others waiting
-                log.exception("A run cannot be taken up", extra={"run_id": row.run_id})
+        """Take up every run that is owed something: the same path as normal running."""
+        return await self.recovery.all()
 
     def look_again(self, tenant: str, run_id: str) -> None:
-        """In a second, when what failed may work again; once, however many ask for it."""
-        if (tenant, run_id) not in self._looking and not self._stopping:
-            self._looking.add((tenant, run_id))
-            asyncio.get_running_loop().call_later(1, self._look, tenant, run_id)
+        """In a moment, when what failed may work again."""
+        self.recovery.later(tenant, run_id)
 
-    def _look(self, tenant: str, run_id: str) -> None:
-        self._looking.discard((tenant, run_id))
-        if not self._stopping:
-            self.tasks.start(self._take_up_all([WorkRow(tenant, run_id, 0)]))
-
-    async def _take_up(self, tenant: str, run_id: str) -> None:
+    async def take_up(self, tenant: str, run_id: str) -> None:
+        """Look at a run as at one that was left by another host."""
         await self.runs.head(tenant, run_id)
         await self._quietly(tenant, run_id, Wake(self.clock.millis()))
         await self._quietly(tenant, run_id, Advance(self.clock.millis()))
@@ -395,6 +378,7 @@ class Host:
     async def aclose(self) -> None:
         """Stop effects and streams; what was accepted is on disk and goes on at the next start."""
         self._stopping = True
+        self.recovery.stop()
         self.timers.close()
         self.hub.close()
         await self.activities.aclose()

@@ -18,10 +18,10 @@ from moot.core.remembering import carried
 from moot.core.run import Run
 from moot.engine import rehearsal
 from moot.engine.head import Head
-from moot.engine.host import Host, ReceiptFor
+from moot.engine.host import Host
 from moot.engine.recollections import refuse_forgotten
 from moot.engine.runs import refuse_newer
-from moot.engine.turn import Turn
+from moot.engine.turn import ReceiptFor, Turn
 
 
 async def replay(

@@ -31,6 +31,7 @@ def row_of(run: Run) -> RunRow:
         fork_seq=fork.from_seq if fork else None,
         fork_mode=fork.mode if fork else None,
         fork_note=fork.note if fork else None,
+        member=run.member.roster_id if run.member else None,
     )
 
 

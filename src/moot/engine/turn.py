@@ -4,6 +4,9 @@ Nothing in here awaits, so commands on one run are decided one after another and
 the store in that order.
 """
 
+from collections.abc import Callable
+from typing import Protocol
+
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -24,6 +27,7 @@ from moot.core.commands import (
 from moot.core.events import TERMINAL_TYPES, Event, NewEvent, encode, event_id, iso
 from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem
+from moot.core.initiation import id_at
 from moot.core.masking import sealed_event
 from moot.core.node_state import NODE_ENDS
 from moot.core.nodework import Emit
@@ -43,7 +47,7 @@ from moot.engine.hub import Published
 from moot.engine.kin import children_of, end_of
 from moot.engine.recollections import Revisions, note_of
 from moot.engine.rows import SPOKEN, due_of, effect_rows, inbox_rows, message_ids, row_of
-from moot.store.protocol import Append, ArtifactRow, Batch
+from moot.store.protocol import Append, ArtifactRow, Batch, Delivery, Receipt
 
 #: a decision that causes more events than this is cut; the rest follows in the next commit
 MOST_EVENTS = 512
@@ -58,8 +62,24 @@ REACHING = TERMINAL_TYPES | {
 #: what nodes report and people answer: only the end of a node lets others begin
 WORDS = (Emit, Answer, WakeReport)
 
+#: told the state a command led to, before it is committed: the answer to a request, kept with it
+#: when its caller sent a key
+ReceiptFor = Callable[[Run], Receipt | None]
+#: the same, for what is to be written in the same transaction: a claim, a guard
+Beside = Callable[[Run, Batch], None]
+
 _json = msgspec.json.Encoder()
 _state = msgspec.json.Encoder()
+
+
+class Outbox(Protocol):
+    """Others who are told of what happens."""
+
+    def letters(self, run: Run, published: list[Published]) -> list[Delivery]:
+        """What is to be told of a run's new events, written with them."""
+
+    def look(self) -> None:
+        """There is something to tell."""
 
 
 class Turn:
@@ -116,6 +136,12 @@ class Turn:
             self._maybe_snapshot(head, append)
         self.batch.appends = list(self._appends.values())
         return found
+
+    def post(self, outbox: Outbox | None) -> None:
+        if outbox is None:
+            return
+        for run_id, head in self.heads.items():
+            self.batch.deliveries += outbox.letters(head.run, self.published[run_id])
 
     def _decide(self, head: Head, command: Command) -> list[NewEvent]:
         if isinstance(command, ENDING):
@@ -336,10 +362,10 @@ def _stamped(run: Run, new: NewEvent, micros: int) -> Event:
     if cause is None:
         cause = sequence - 1
     if isinstance(cause, int):
-        cause = event_id(run_id, cause) if 0 <= cause < sequence else ""
+        cause = id_at(run, cause) if 0 <= cause < sequence else ""
     version = run.engine_version or str(new.payload.get("engineVersion", ""))
     return Event(
-        event_id=event_id(run_id, sequence),
+        event_id=new.event_id or event_id(run_id, sequence),
         run_id=run_id,
         sequence=sequence,
         type=new.type,

@@ -20,13 +20,13 @@ from moot.store.protocol import (
     Key,
     Problem,
     Receipt,
-    Record,
     RunFilter,
     RunRow,
     Snapshot,
     Store,
     WorkRow,
 )
+from moot.store.shelf import Shelf
 
 
 class Log(Struct):
@@ -35,7 +35,7 @@ class Log(Struct):
     events: list[bytes] = []
 
 
-class MemoryStore(Journal):
+class MemoryStore(Journal, Shelf):
     """Nothing outlives the process; everything else is as the protocol promises."""
 
     def __init__(self) -> None:
@@ -47,7 +47,6 @@ class MemoryStore(Journal):
         self._revisions: dict[str, int] = {}
         self._secrets: dict[str, bytes] = {}
         self._definitions: list[Definition] = []
-        self._records: list[Record] = []
         self._keys: dict[str, Key] = {}
         self._forget_derived()
 
@@ -77,6 +76,7 @@ class MemoryStore(Journal):
         self._seal(batch)
         for note in batch.notes:
             self._keep(note)
+        self._keep_standing(batch)
 
     async def settled(self) -> None:
         """Nothing is ever on its way."""
@@ -92,6 +92,7 @@ class MemoryStore(Journal):
         receipt = batch.receipt
         if receipt and (receipt.tenant, receipt.operation, receipt.key) in self._receipts:
             raise SequenceConflict(batch.appends[0].run_id if batch.appends else "")
+        self._check_standing(batch)
 
     def _derive(self, append: Append) -> None:
         run_id = append.run_id
@@ -233,29 +234,6 @@ class MemoryStore(Journal):
         }
         return [newest[workflow_id] for workflow_id in sorted(newest)]
 
-    async def put_record(self, record: Record) -> None:
-        self._records.append(record)
-
-    async def record(self, tenant: str, kind: str, name: str) -> Record | None:
-        newest = next(iter(await self.record_history(tenant, kind, name)), None)
-        return None if newest is None or newest.gone else newest
-
-    async def records(self, tenant: str, kind: str) -> list[Record]:
-        newest = {
-            known.name: known
-            for known in self._records
-            if (known.tenant, known.kind) == (tenant, kind)
-        }
-        return [newest[name] for name in sorted(newest) if not newest[name].gone]
-
-    async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
-        wanted = (tenant, kind, name)
-        return [
-            known
-            for known in reversed(self._records)
-            if (known.tenant, known.kind, known.name) == wanted
-        ]
-
     async def put_key(self, key: Key) -> None:
         holder = await self.key_by_hash(key.hash)
         if holder is not None and holder.id != key.id:
@@ -359,6 +337,7 @@ def _matches(row: RunRow, where: RunFilter) -> bool:
         and where.agent_id in (None, row.agent_id)
         and where.parent_run in (None, row.parent_run)
         and where.fork_of in (None, row.fork_of)
+        and where.member in (None, row.member)
         and (where.prefix is None or row.run_id.startswith(where.prefix))
     )
 

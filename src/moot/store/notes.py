@@ -11,6 +11,7 @@ class Journal:
     """Part of the store in memory; its promises are those of ``NoteStore``."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._notes: list[Note] = []
 
     def _keep(self, note: Note) -> None:

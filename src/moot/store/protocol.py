@@ -11,6 +11,11 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from moot.store.effects import EffectRow as EffectRow
+from moot.store.standing import Delivery as Delivery
+from moot.store.standing import Guard as Guard
+from moot.store.standing import Ledger as Ledger
+from moot.store.standing import Record as Record
+from moot.store.standing import StandingStore
 
 
 class RunRow(Struct, frozen=True, kw_only=True):
@@ -33,6 +38,8 @@ class RunRow(Struct, frozen=True, kw_only=True):
     fork_seq: int | None = None
     fork_mode: str | None = None
     fork_note: str | None = None
+    #: the standing agent whose work it is
+    member: str | None = None
 
 
 class InboxRow(Struct, frozen=True, kw_only=True):
@@ -152,6 +159,11 @@ class Batch(Struct, kw_only=True):
     notes: list[Note] = []
     #: who writes this has more to write in a moment; a store may wait so long and sync both at once
     more: bool = False
+    #: what must still be so, and what is written beside the logs
+    guards: list[Guard] = []
+    records: list[Record] = []
+    ledgers: list[Ledger] = []
+    deliveries: list[Delivery] = []
 
 
 #: source of a definition that came with a run: only that run uses it
@@ -188,20 +200,6 @@ class Key(Struct, frozen=True, kw_only=True):
     thread: str | None = None
 
 
-class Record(Struct, frozen=True, kw_only=True):
-    """One version of something that belongs to no run, such as an agent."""
-
-    tenant: str
-    kind: str
-    name: str
-    version: str
-    body: bytes
-    created_at: int
-    by: str = ""
-    #: from here on there is none of this name
-    gone: bool = False
-
-
 class Snapshot(Struct, frozen=True):
     """A cached fold: the state after the events before ``next_sequence``."""
 
@@ -215,6 +213,7 @@ class RunFilter(Struct, frozen=True, kw_only=True):
     agent_id: str | None = None
     parent_run: str | None = None
     fork_of: str | None = None
+    member: str | None = None
     prefix: str | None = None
 
 
@@ -241,7 +240,8 @@ class LogStore(Protocol):
 
         Raises SequenceConflict when an append does not continue its run's log (a new run
         continues at 0; a run id that exists under another tenant is a conflict too) or when the
-        receipt's key is taken; other batches of the same group are not harmed. Raises Unavailable
+        receipt's key is taken, Overtaken when what it was decided on has changed; other batches of
+        the same group are not harmed. Raises Unavailable
         when too many batches wait, StorageFailed when the disk refuses. Who is cancelled while he
         waits takes nothing back: the batch may be written later.
         """
@@ -316,18 +316,6 @@ class RecordStore(Protocol):
 
     async def definitions(self, tenant: str) -> list[Definition]: ...
 
-    async def put_record(self, record: Record) -> None:
-        """One more version; the newest of a name counts."""
-
-    async def record(self, tenant: str, kind: str, name: str) -> Record | None:
-        """The newest; None when there never was one, or it is gone."""
-
-    async def records(self, tenant: str, kind: str) -> list[Record]:
-        """The newest of every name that is not gone, by name."""
-
-    async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
-        """Every version, the newest first."""
-
     async def put_key(self, key: Key) -> None: ...
 
     async def key_by_hash(self, hash_: str) -> Key | None: ...
@@ -377,7 +365,7 @@ class NoteStore(Protocol):
         """Scopes in alphabetical order, each with the number of its living entries."""
 
 
-class Store(LogStore, IndexStore, RecordStore, NoteStore, Protocol):
+class Store(LogStore, IndexStore, RecordStore, StandingStore, NoteStore, Protocol):
     """What a host needs of its store."""
 
     async def verify(self) -> list[Problem]:

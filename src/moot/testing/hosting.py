@@ -172,6 +172,7 @@ class Hosting:
             store = await SqliteStore.open(self.settings.database)
         services = await build(self.settings, store, self.clock, self._project, book)
         await services.host.recover()
+        services.triggers.start()
         return services
 
     def know(self, types: Mapping[str, NodeType]) -> None:
@@ -228,7 +229,7 @@ class Hosting:
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
-            self.loop.call(self.services.host.aclose(), 10)
+            self.loop.call(self.services.aclose(), 10)
         self.loop.close()
         self._scratch.cleanup()
 

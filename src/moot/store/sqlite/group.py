@@ -7,12 +7,14 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import astuple
 
-from moot.core.errors import SequenceConflict
+from moot.core.errors import Conflict, SequenceConflict
+from moot.core.trigger_errors import Overtaken
 from moot.store.integrity import link, place
 from moot.store.protocol import Append, Batch, EffectRow, InboxRow, Note, Receipt, RunRow
 from moot.store.sqlite import notes
 from moot.store.sqlite import statements as sql
 from moot.store.sqlite.heads import Head, Heads
+from moot.store.sqlite.standing import Standing
 
 ReceiptKey = tuple[str, str, str]
 
@@ -26,8 +28,9 @@ def receipt_key(receipt: Receipt) -> ReceiptKey:
 class Group:
     """Batches are added one by one; a batch in conflict is left out whole."""
 
-    def __init__(self, heads: Heads) -> None:
+    def __init__(self, heads: Heads, standing: Standing) -> None:
         self._heads = heads
+        self._standing = standing
         self.taken: set[ReceiptKey] = set()
         self.touched: dict[str, Head] = {}
         self._events: list[Any] = []
@@ -43,11 +46,14 @@ class Group:
         self._sealed: dict[tuple[str, str], dict[str, bytes | None]] = {}
         self._notes: list[Note] = []
 
-    def add(self, batch: Batch) -> SequenceConflict | None:
+    def add(self, batch: Batch) -> Conflict | None:
         """Takes all of the batch, or says why none of it."""
         conflict = self._conflict(batch)
         if conflict is not None:
             return SequenceConflict(conflict)
+        if (changed := self._standing.overtaken(batch)) is not None:
+            return Overtaken(changed)
+        self._standing.add(batch)
         for append in batch.appends:
             self._append(append)
         self.index(batch.effects)
@@ -124,6 +130,7 @@ class Group:
         self._write_log(db)
         self._write_derived(db)
         self._write_beside(db)
+        self._standing.write(db)
 
     def _write_log(self, db: apsw.Connection) -> None:
         heads: list[Any] = []

@@ -14,7 +14,7 @@ from moot.store.sqlite.queries import run_row
 _COLUMNS = """
 SELECT r.n, r.tenant, r.run_id, r.workflow_id, r.status, r.created_at, r.updated_at, r.ended_at,
        r.parent_run, r.scope_id, r.agent_id, r.error_code, r.next_sequence,
-       r.fork_of, r.fork_seq, r.fork_mode, r.fork_note
+       r.fork_of, r.fork_seq, r.fork_mode, r.fork_note, r.member
 """
 _REST = """
   AND r.tenant = :tenant AND (r.created_at, r.n) < (:created_at, :n)
@@ -22,6 +22,7 @@ _REST = """
   AND (:agent IS NULL OR r.agent_id = :agent)
   AND (:parent IS NULL OR r.parent_run = :parent)
   AND (:fork IS NULL OR r.fork_of = :fork)
+  AND (:member IS NULL OR r.member = :member)
   AND (:statuses IS NULL OR r.status IN (SELECT value FROM json_each(:statuses)))
   AND (:prefix IS NULL OR substr(r.run_id, 1, length(:prefix)) = :prefix)
 ORDER BY r.created_at DESC, r.n DESC LIMIT :limit
@@ -34,6 +35,8 @@ LISTS = {
                   WHERE r.parent_run = :parent {_REST}""",
     "fork": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_fork
                 WHERE r.fork_of = :fork {_REST}""",
+    "member": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_member
+                  WHERE r.member = :member {_REST}""",
     "agent": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_agent
                  WHERE r.agent_id = :agent {_REST}""",
     "status": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_status
@@ -75,6 +78,8 @@ def _index(where: RunFilter) -> str:
         return "parent"
     if where.fork_of is not None:
         return "fork"
+    if where.member is not None:
+        return "member"
     if where.agent_id is not None:
         return "agent"
     if where.statuses:
@@ -91,6 +96,7 @@ def _values(tenant: str, where: RunFilter, before: cursor.Position, limit: int) 
         "agent": where.agent_id,
         "parent": where.parent_run,
         "fork": where.fork_of,
+        "member": where.member,
         "statuses": msgspec.json.encode(where.statuses).decode() if where.statuses else None,
         "status": None,
         "prefix": where.prefix or None,

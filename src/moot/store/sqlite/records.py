@@ -6,7 +6,7 @@ import apsw
 
 from moot.store.protocol import Record
 
-COLUMNS = "tenant, kind, name, version, body, created_at, by, gone"
+COLUMNS = "tenant, kind, name, version, body, created_at, by, gone, id"
 HISTORY = f"""
 SELECT {COLUMNS} FROM records WHERE tenant = ? AND kind = ? AND name = ? ORDER BY id DESC
 """
@@ -17,6 +17,8 @@ WHERE id IN (SELECT max(id) FROM records WHERE tenant = ? AND kind = ? GROUP BY 
   AND NOT gone
 ORDER BY name
 """
+
+TENANTS = "SELECT DISTINCT tenant FROM records WHERE kind = ? ORDER BY tenant"
 
 
 def _record(columns: tuple[Any, ...]) -> Record:
@@ -36,3 +38,7 @@ def all_newest(db: apsw.Connection, tenant: str, kind: str) -> list[Record]:
 
 def history(db: apsw.Connection, tenant: str, kind: str, name: str) -> list[Record]:
     return [_record(row) for row in db.execute(HISTORY, (tenant, kind, name)).fetchall()]
+
+
+def tenants(db: apsw.Connection, kind: str) -> list[str]:
+    return [str(row[0]) for row in db.execute(TENANTS, (kind,)).fetchall()]

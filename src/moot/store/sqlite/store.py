@@ -15,9 +15,11 @@ from moot.store.protocol import (
     Append,
     Batch,
     Definition,
+    Delivery,
     EffectRow,
     InboxRow,
     Key,
+    Ledger,
     Note,
     Problem,
     Receipt,
@@ -28,16 +30,18 @@ from moot.store.protocol import (
     Store,
     WorkRow,
 )
-from moot.store.sqlite import notes, queries, records, statements, upkeep
+from moot.store.sqlite import deliveries, notes, queries, records, statements, upkeep
 from moot.store.sqlite.files import check_driver, open_to_read, open_to_write
 from moot.store.sqlite.heads import Heads
 from moot.store.sqlite.listing import list_runs
 from moot.store.sqlite.readers import Readers
 from moot.store.sqlite.receipts import Receipts
 from moot.store.sqlite.refusals import StoreReadOnly
+from moot.store.sqlite.standing import put_record
 from moot.store.sqlite.transaction import transaction
 from moot.store.sqlite.verify import verify, verify_log
 from moot.store.sqlite.writer import Writer
+from moot.store.standing import DeliveryFilter
 
 T = TypeVar("T")
 
@@ -180,7 +184,7 @@ class SqliteStore:
         return await self._readers.run(queries.definitions, tenant)
 
     async def put_record(self, record: Record) -> None:
-        await self._write(lambda db: _changes(db, statements.PUT_RECORD, astuple(record)))
+        await self._write(lambda db: put_record(db, record))
 
     async def record(self, tenant: str, kind: str, name: str) -> Record | None:
         return await self._readers.run(records.newest, tenant, kind, name)
@@ -190,6 +194,9 @@ class SqliteStore:
 
     async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
         return await self._readers.run(records.history, tenant, kind, name)
+
+    async def record_tenants(self, kind: str) -> list[str]:
+        return await self._readers.run(records.tenants, kind)
 
     async def put_key(self, key: Key) -> None:
         def put(db: apsw.Connection) -> None:
@@ -211,11 +218,12 @@ class SqliteStore:
         return await self._write(lambda db: _changes(db, statements.REVOKE_KEY, values)) > 0
 
     async def forget_receipts(self, before: int) -> int:
+        return await self._forget(statements.FORGET_RECEIPTS, before)
+
+    async def _forget(self, sql: str, before: int) -> int:
         """In small steps, so that nobody's commit waits long."""
         forgotten = 0
-        while count := await self._write(
-            lambda db: _changes(db, statements.FORGET_RECEIPTS, (before,))
-        ):
+        while count := await self._write(lambda db: _changes(db, sql, (before,))):
             forgotten += count
         return forgotten
 
@@ -225,6 +233,41 @@ class SqliteStore:
             return bytes(db.execute(statements.SECRET, (name,)).get)
 
         return await self._write(keep)
+
+    # ledgers and deliveries
+
+    async def ledger(self, tenant: str, kind: str, name: str) -> Ledger | None:
+        return await self._readers.run(deliveries.ledger, tenant, kind, name)
+
+    async def due_ledgers(self, kind: str, until: int, limit: int) -> list[Ledger]:
+        return await self._readers.run(deliveries.due_ledgers, kind, until, limit)
+
+    async def next_ledger(self, kind: str) -> int | None:
+        return await self._readers.run(deliveries.next_ledger, kind)
+
+    async def delivery(self, tenant: str, subscription: str, key: str) -> Delivery | None:
+        return await self._readers.run(deliveries.one, tenant, subscription, key)
+
+    async def delivery_by_id(self, tenant: str, delivery_id: str) -> Delivery | None:
+        return await self._readers.run(deliveries.by_id, tenant, delivery_id)
+
+    async def deliveries(
+        self, tenant: str, where: DeliveryFilter, before: str | None, limit: int
+    ) -> tuple[list[Delivery], str | None]:
+        position = cursor.decode(before)
+        return await self._readers.run(deliveries.listed, tenant, where, position, limit)
+
+    async def delivery_counts(self, tenant: str, subscription: str) -> dict[str, int]:
+        return await self._readers.run(deliveries.counts, tenant, subscription)
+
+    async def due_deliveries(self, until: int, limit: int) -> list[Delivery]:
+        return await self._readers.run(deliveries.due, until, limit)
+
+    async def next_delivery(self) -> int | None:
+        return await self._readers.run(deliveries.next_due)
+
+    async def forget_deliveries(self, before: int) -> int:
+        return await self._forget(deliveries.FORGET, before)
 
     # the journal of memory
 

@@ -12,6 +12,7 @@ from moot.core.errors import Conflict, RunNotFound, Unavailable
 from moot.store.protocol import Append, EffectRow
 from moot.store.sqlite.group import Group
 from moot.store.sqlite.heads import Heads
+from moot.store.sqlite.standing import Standing
 from moot.store.sqlite.statements import CLEAR_DERIVED
 from moot.store.sqlite.transaction import transaction
 
@@ -104,7 +105,7 @@ async def _take(rows: AsyncIterator[tuple[Append, list[EffectRow]]]) -> Rebuilt:
 
 def _write(db: apsw.Connection, heads: Heads, chunk: Rebuilt) -> None:
     heads.load(append.run_id for append, _ in chunk)
-    group = Group(heads)
+    group = Group(heads, Standing(db))
     for append, effects in chunk:
         head = heads.get(append.run_id)
         if head is None or head.tenant != append.tenant:

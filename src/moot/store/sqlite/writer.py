@@ -14,6 +14,7 @@ from moot.core.errors import StorageFailed, Unavailable
 from moot.store.protocol import Batch
 from moot.store.sqlite.group import Group, ReceiptKey, receipt_key
 from moot.store.sqlite.heads import Heads
+from moot.store.sqlite.standing import Standing
 from moot.store.sqlite.statements import TAKEN_RECEIPTS
 from moot.store.sqlite.transaction import transaction
 
@@ -156,7 +157,7 @@ class Writer:
 
     def _commit(self, writes: list[Write]) -> None:
         last_number = self._heads.last_number
-        group = Group(self._heads)
+        group = Group(self._heads, Standing(self._db))
         try:
             self._fill(group, writes)
         except Exception as failure:

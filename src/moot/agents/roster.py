@@ -1,0 +1,147 @@
+"""Standing agents: named workers of a tenant, each an instance of an agent, with its workflows.
+
+An entry names an agent and copies nothing of it. It gives no right that the agent has not.
+"""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from moot.clock import Clock
+from moot.core.definition import nearest
+from moot.core.errors import NotFound
+from moot.store.protocol import Batch, Guard, Store
+from moot.store.standing import Record
+
+KIND = "member"
+#: how a member is called; also agents of this host are
+ROSTER_ID = r"^host:[a-z0-9][a-z0-9._-]*$"
+
+Id = Annotated[str, Meta(min_length=6, max_length=128, pattern=ROSTER_ID)]
+
+
+class AgentRef(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True,
+               omit_defaults=True):  # fmt: skip
+    """Whom a member is an instance of: by a version or by a channel, or as the agent is now."""
+
+    agent_id: Annotated[str, Meta(min_length=3, max_length=256)]
+    version: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+    channel: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+
+
+class Owner(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    tenant_id: str
+    workspace_id: str | None = None
+
+
+class Entry(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A member as the protocol shows it."""
+
+    roster_id: Id
+    persona: Annotated[str, Meta(min_length=1, max_length=200)]
+    agent_ref: AgentRef
+    owner: Owner
+    workflows: tuple[Annotated[str, Meta(min_length=1, max_length=128)], ...] = ()
+    enabled: bool = True
+    label: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
+    description: Annotated[str, Meta(max_length=500)] | None = None
+
+
+class Pause(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Why a member does nothing for now; without an end until somebody resumes it."""
+
+    since: int
+    by: str
+    reason: str = ""
+    until: int | None = None
+
+
+class Hired(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A member as it is kept: the entry, and what is only ours."""
+
+    entry: Entry
+    #: what happened in this version: hired, changed, paused, resumed, dismissed
+    did: str
+    hired_at: int
+    pause: Pause | None = None
+
+    def off_duty(self, now: int) -> str | None:
+        """Why nothing may be started for it."""
+        if not self.entry.enabled:
+            return "disabled"
+        if self.pause is not None and (self.pause.until is None or now < self.pause.until):
+            return "paused"
+        return None
+
+
+class Seat(Struct, frozen=True):
+    """A member and the version of its record, for a batch to rely on."""
+
+    hired: Hired
+    guard: Guard
+
+    @property
+    def entry(self) -> Entry:
+        return self.hired.entry
+
+
+_decode = msgspec.json.Decoder(Hired).decode
+
+
+class Roster:
+    """The members of every tenant."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    async def find(self, tenant: str, roster_id: str) -> Seat | None:
+        record = await self._store.record(tenant, KIND, roster_id)
+        return None if record is None else _seat(record)
+
+    async def must_find(self, tenant: str, roster_id: str) -> Seat:
+        """Raises NotFound with the nearest name."""
+        found = await self.find(tenant, roster_id)
+        if found is None:
+            names = [seat.entry.roster_id for seat in await self.all(tenant)]
+            meant = nearest(roster_id, names)
+            hint = f" Did you mean '{meant}'?" if meant else ""
+            raise NotFound(f"There is no member '{roster_id}'.{hint}", rosterId=roster_id)
+        return found
+
+    async def all(self, tenant: str) -> list[Seat]:
+        """By id."""
+        return [_seat(record) for record in await self._store.records(tenant, KIND)]
+
+    async def history(self, tenant: str, roster_id: str) -> list[Record]:
+        return await self._store.record_history(tenant, KIND, roster_id)
+
+    async def put(
+        self, tenant: str, hired: Hired, by: str, guard: Guard, gone: bool = False
+    ) -> None:
+        """The next version of a member. Raises Overtaken when another came between."""
+        record = Record(
+            tenant=tenant,
+            kind=KIND,
+            name=hired.entry.roster_id,
+            version=hired.did,
+            body=msgspec.json.encode(hired),
+            created_at=self._clock.millis(),
+            by=by,
+            gone=gone,
+        )
+        await self._store.commit(Batch(guards=[guard], records=[record]))
+
+
+def decoded(record: Record) -> Hired:
+    return _decode(record.body)
+
+
+def nobody(tenant: str, roster_id: str) -> Guard:
+    """What a batch relies on that hires somebody."""
+    return Guard(tenant=tenant, kind=KIND, name=roster_id, revision=0)
+
+
+def _seat(record: Record) -> Seat:
+    guard = Guard(tenant=record.tenant, kind=KIND, name=record.name, revision=record.revision)
+    return Seat(_decode(record.body), guard)

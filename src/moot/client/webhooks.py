@@ -1,0 +1,72 @@
+"""Webhooks: every call there is, and the part of the client that makes them."""
+
+from collections.abc import Sequence
+
+from moot.client import webhook_answers as answers
+from moot.client.bound import AsyncOf, Of, awaits, waits
+from moot.client.call import Again, Sent, given, operation, silent
+
+
+@operation("GET /v1/host/moot/webhooks", answers.Webhooks)
+def webhooks() -> Sent:
+    """Who is told what; never the secrets."""
+    return Sent()
+
+
+@operation("GET /v1/host/moot/webhooks/{webhook_id}", answers.WebhookView)
+def webhook(webhook_id: str) -> Sent:
+    """One of them, and how its receiver does."""
+    return Sent(webhook_id)
+
+
+@operation("POST /v1/webhooks", answers.NewSecret, Again.ONCE)
+def register(url: str, events: Sequence[str] = ("*",), *, tags: Sequence[str] = ()) -> Sent:
+    """Be told of events; the answer has the secret, this once."""
+    return Sent(body={"url": url, "events": list(events), **given(tags=list(tags) or None)})
+
+
+@operation("POST /v1/webhooks/{webhook_id}/rotate-secret", answers.NewSecret, Again.ONCE)
+def rotate(webhook_id: str) -> Sent:
+    """Another secret; the one before stays good for a day."""
+    return Sent(webhook_id, body={})
+
+
+@silent("DELETE /v1/webhooks/{webhook_id}")
+def remove(webhook_id: str) -> Sent:
+    """Be told nothing more."""
+    return Sent(webhook_id)
+
+
+@operation("GET /v1/host/moot/webhooks/{webhook_id}/dead-letters", answers.DeadLetters)
+def dead_letters(webhook_id: str, *, limit: int = 50, cursor: str | None = None) -> Sent:
+    """What could not be delivered, newest first."""
+    return Sent(webhook_id, query=given(limit=limit, cursor=cursor))
+
+
+@operation(
+    "POST /v1/host/moot/webhooks/{webhook_id}/dead-letters/{delivery_id}:redeliver",
+    answers.DeadLetter,
+)
+def redeliver(webhook_id: str, delivery_id: str) -> Sent:
+    """Try a dead letter once more."""
+    return Sent(webhook_id, delivery_id, body={})
+
+
+class Webhooks(Of):
+    list = waits(webhooks)
+    get = waits(webhook)
+    register = waits(register)
+    rotate = waits(rotate)
+    remove = waits(remove)
+    dead_letters = waits(dead_letters)
+    redeliver = waits(redeliver)
+
+
+class AsyncWebhooks(AsyncOf):
+    list = awaits(webhooks)
+    get = awaits(webhook)
+    register = awaits(register)
+    rotate = awaits(rotate)
+    remove = awaits(remove)
+    dead_letters = awaits(dead_letters)
+    redeliver = awaits(redeliver)

@@ -1,0 +1,52 @@
+"""Refusals of what wakes standing agents: rosters, schedules, subscriptions, deliveries."""
+
+from moot.core.errors import BadRequest, Conflict, Forbidden, NotFound
+
+
+class Overtaken(Conflict):
+    """What a batch was decided on has changed meanwhile; nothing of it was written."""
+
+    code = "overtaken"
+
+    def __init__(self, name: str) -> None:
+        super().__init__("This was changed by somebody else meanwhile; try again.", name=name)
+
+
+class MemberOffDuty(Conflict):
+    code = "roster_entry_disabled"
+
+    def __init__(self, roster_id: str, reason: str) -> None:
+        super().__init__(
+            f"{roster_id} is {reason}, so nothing was started; resume it first.",
+            rosterId=roster_id,
+            reason=reason,
+        )
+
+
+class NotInPortfolio(Conflict):
+    code = "workflow_not_in_portfolio"
+
+    def __init__(self, roster_id: str, workflow_id: str) -> None:
+        super().__init__(
+            f"{workflow_id} is none of the workflows of {roster_id}; add it to them first.",
+            rosterId=roster_id,
+            workflowId=workflow_id,
+        )
+
+
+class WebhookUrlRejected(BadRequest):
+    code = "webhook_url_rejected"
+
+
+class SubscriptionNotFound(NotFound):
+    code = "subscription_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__("There is no such subscription; see the list of them.", id=name[:128])
+
+
+class TenantMembershipRequired(Forbidden):
+    code = "tenant_membership_required"
+
+    def __init__(self, tenant: str) -> None:
+        super().__init__("This key is of another tenant.", tenantId=tenant[:128])

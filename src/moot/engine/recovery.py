@@ -1,0 +1,66 @@
+"""Runs that are owed something and nobody looks after: found at a start, or after a failure."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from moot.core.errors import RunNotFound, Unavailable
+from moot.store.protocol import WorkRow
+
+if TYPE_CHECKING:
+    from moot.engine.host import Host
+
+log = logging.getLogger("moot.engine")
+
+LANES = 8
+
+
+class Recovery:
+    """Takes runs up. What cannot be read now is looked at again a little later."""
+
+    pause_s = 1.0
+
+    def __init__(self, host: "Host") -> None:
+        self._host = host
+        self.waiting: set[tuple[str, str]] = set()
+        self._stopped = False
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    async def all(self) -> int:
+        """What a host before this one has left in the store's queue comes first."""
+        host = self._host
+        await host.store.settled()
+        found = await host.store.work(2**62, 2**31)
+        now = host.clock.millis()
+        ready = [row for row in found if row.due_at <= now]
+        for row in found:
+            if row.due_at > now:
+                host.timers.set(row.tenant, row.run_id, row.due_at)
+        for lane in range(LANES):
+            host.tasks.start(self._take_up(ready[lane::LANES]))
+        return len(found)
+
+    def later(self, tenant: str, run_id: str) -> None:
+        """When what failed may work again; once, however many ask for it."""
+        if (tenant, run_id) not in self.waiting and not self._stopped:
+            self.waiting.add((tenant, run_id))
+            loop = asyncio.get_running_loop()
+            loop.call_later(self.pause_s, self._look, tenant, run_id)
+
+    def _look(self, tenant: str, run_id: str) -> None:
+        self.waiting.discard((tenant, run_id))
+        if not self._stopped:
+            self._host.tasks.start(self._take_up([WorkRow(tenant, run_id, 0)]))
+
+    async def _take_up(self, rows: list[WorkRow]) -> None:
+        for row in rows:
+            try:
+                await self._host.take_up(row.tenant, row.run_id)
+            except Unavailable:
+                self.later(row.tenant, row.run_id)
+            except RunNotFound:
+                continue  # its first commit was never made
+            except Exception:  # one run that cannot be read must not keep the others waiting
+                log.exception("A run cannot be taken up", extra={"run_id": row.run_id})

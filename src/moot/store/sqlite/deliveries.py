@@ -1,0 +1,143 @@
+"""Ledgers and deliveries, as they are looked up."""
+
+from typing import Any
+
+import apsw
+import msgspec
+
+from moot.store import cursor
+from moot.store.standing import Attempt, Delivery, DeliveryFilter, Ledger
+
+_attempts = msgspec.json.Decoder(list[Attempt])
+
+LEDGER_COLUMNS = "tenant, kind, name, revision, body, due_at"
+LEDGER = f"SELECT {LEDGER_COLUMNS} FROM ledgers WHERE tenant = ? AND kind = ? AND name = ?"
+DUE_LEDGERS = f"""
+SELECT {LEDGER_COLUMNS} FROM ledgers WHERE kind = ? AND due_at <= ? ORDER BY due_at LIMIT ?
+"""
+NEXT_LEDGER = "SELECT min(due_at) FROM ledgers WHERE kind = ? AND due_at IS NOT NULL"
+
+COLUMNS = """
+tenant, subscription, key, delivery_id, source, state, received_at, updated_at, revision, due_at,
+run_id, member, subject, reason, attempts, body
+"""
+ONE = f"SELECT {COLUMNS} FROM deliveries WHERE tenant = ? AND subscription = ? AND key = ?"
+BY_ID = f"SELECT {COLUMNS} FROM deliveries WHERE delivery_id = ? AND tenant = ?"
+_REST = """
+  AND d.tenant = :tenant AND (d.received_at, d.id) < (:received_at, :id)
+  AND (:subscription IS NULL OR d.subscription = :subscription)
+  AND (:source IS NULL OR d.source = :source)
+  AND (:member IS NULL OR d.member = :member)
+  AND (:run IS NULL OR d.run_id = :run)
+  AND (:states IS NULL OR d.state IN (SELECT value FROM json_each(:states)))
+  AND (:prefix IS NULL OR substr(d.delivery_id, 1, length(:prefix)) = :prefix)
+ORDER BY d.received_at DESC, d.id DESC LIMIT :limit
+"""
+#: the filter whose index is walked -> the query; all other filters are checked row by row
+LISTS = {
+    "run": f"""SELECT d.id, {COLUMNS} FROM deliveries AS d INDEXED BY deliveries_run
+               WHERE d.run_id = :run {_REST}""",
+    "subscription": f"""SELECT d.id, {COLUMNS} FROM deliveries AS d INDEXED BY deliveries_of
+                        WHERE d.subscription = :subscription {_REST}""",
+    "state": f"""SELECT d.id, {COLUMNS} FROM deliveries AS d INDEXED BY deliveries_state
+                 WHERE d.state = :state {_REST}""",
+    "newest": f"""SELECT d.id, {COLUMNS} FROM deliveries AS d INDEXED BY deliveries_newest
+                  WHERE true {_REST}""",
+}
+COUNTS = """
+SELECT state, count(*) FROM deliveries WHERE tenant = ? AND subscription = ? GROUP BY state
+"""
+DUE = f"SELECT {COLUMNS} FROM deliveries WHERE due_at <= ? ORDER BY due_at, id LIMIT ?"
+NEXT = "SELECT min(due_at) FROM deliveries WHERE due_at IS NOT NULL"
+FORGET = """
+DELETE FROM deliveries WHERE id IN (
+  SELECT id FROM deliveries WHERE due_at IS NULL AND updated_at < ? ORDER BY updated_at LIMIT 1000
+)
+"""
+
+
+def ledger(db: apsw.Connection, tenant: str, kind: str, name: str) -> Ledger | None:
+    row = db.execute(LEDGER, (tenant, kind, name)).fetchone()
+    return _ledger(row) if row else None
+
+
+def due_ledgers(db: apsw.Connection, kind: str, until: int, limit: int) -> list[Ledger]:
+    return [_ledger(row) for row in db.execute(DUE_LEDGERS, (kind, until, limit)).fetchall()]
+
+
+def next_ledger(db: apsw.Connection, kind: str) -> int | None:
+    due: int | None = db.execute(NEXT_LEDGER, (kind,)).get
+    return due
+
+
+def one(db: apsw.Connection, tenant: str, subscription: str, key: str) -> Delivery | None:
+    row = db.execute(ONE, (tenant, subscription, key)).fetchone()
+    return _delivery(row) if row else None
+
+
+def by_id(db: apsw.Connection, tenant: str, delivery_id: str) -> Delivery | None:
+    row = db.execute(BY_ID, (delivery_id, tenant)).fetchone()
+    return _delivery(row) if row else None
+
+
+def listed(
+    db: apsw.Connection, tenant: str, where: DeliveryFilter, before: cursor.Position, limit: int
+) -> tuple[list[Delivery], str | None]:
+    values = _values(tenant, where, before, limit + 1)
+    found = db.execute(LISTS[_index(where)], values).fetchall()
+    page = found[:limit]
+    more = len(found) > limit > 0
+    return [_delivery(row[1:]) for row in page], _cursor(page[-1]) if more else None
+
+
+def counts(db: apsw.Connection, tenant: str, subscription: str) -> dict[str, int]:
+    found: list[Any] = db.execute(COUNTS, (tenant, subscription)).fetchall()
+    return dict(found)
+
+
+def due(db: apsw.Connection, until: int, limit: int) -> list[Delivery]:
+    return [_delivery(row) for row in db.execute(DUE, (until, limit)).fetchall()]
+
+
+def next_due(db: apsw.Connection) -> int | None:
+    found: int | None = db.execute(NEXT).get
+    return found
+
+
+def _index(where: DeliveryFilter) -> str:
+    if where.run_id is not None:
+        return "run"
+    if where.subscription is not None:
+        return "subscription"
+    return "state" if len(where.states) == 1 else "newest"
+
+
+def _values(
+    tenant: str, where: DeliveryFilter, before: cursor.Position, limit: int
+) -> dict[str, Any]:
+    return {
+        "tenant": tenant,
+        "received_at": before[0],
+        "id": before[1],
+        "subscription": where.subscription,
+        "source": where.source,
+        "member": where.member,
+        "run": where.run_id,
+        "states": msgspec.json.encode(where.states).decode() if where.states else None,
+        "state": where.states[0] if where.states else None,
+        "prefix": where.prefix or None,
+        "limit": limit,
+    }
+
+
+def _cursor(row: tuple[Any, ...]) -> str:
+    return cursor.encode((row[7], row[0]))
+
+
+def _ledger(row: tuple[Any, ...]) -> Ledger:
+    return Ledger(**dict(zip(Ledger.__struct_fields__, row, strict=False)))
+
+
+def _delivery(row: tuple[Any, ...]) -> Delivery:
+    fields = dict(zip(Delivery.__struct_fields__, row, strict=False))
+    return Delivery(**(fields | {"attempts": _attempts.decode(fields["attempts"])}))

@@ -1,0 +1,1 @@
+"""What wakes standing agents: rosters, schedules, subscriptions, deliveries in and out."""

@@ -1,0 +1,108 @@
+"""The one way in which a trigger starts a run: looked up, guarded, written in one transaction."""
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from moot.agents.roster import Roster, Seat
+from moot.clock import Clock
+from moot.core.initiation import Delivered, Initiation, Member
+from moot.core.run import Run
+from moot.core.starting import StartRun, check_inputs
+from moot.core.trigger_errors import MemberOffDuty, NotInPortfolio
+from moot.engine.host import Host
+from moot.engine.pins import Pins
+from moot.store.protocol import Batch, Guard
+from moot.store.standing import Delivery, Ledger
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """A run that something asks for."""
+
+    tenant: str
+    workflow_id: str
+    source: str
+    principal: str
+    roster_id: str | None = None
+    inputs: dict[str, Any] = {}
+    configurable: dict[str, Any] = {}
+    tags: list[str] = []
+    metadata: dict[str, Any] = {}
+    delivered: Delivered | None = None
+    #: what came in; the run keeps it as data, and nothing in it is believed
+    trigger: dict[str, Any] | None = None
+
+
+class Claim(Struct, kw_only=True):
+    """What goes to disk with the run or not at all. The run's id is filled in for deliveries that
+    name none."""
+
+    guards: list[Guard] = []
+    ledgers: list[Ledger] = []
+    deliveries: list[Delivery] = []
+
+
+class Firing:
+    def __init__(self, host: Host, roster: Roster, pins: Pins, clock: Clock) -> None:
+        self._host, self._roster, self._pins, self._clock = host, roster, pins, clock
+
+    async def start(self, order: Order, claim: Claim | None = None) -> Run:
+        """Raises MemberOffDuty or NotInPortfolio when its member may not do it, Overtaken when the
+        member or what is claimed has changed meanwhile; then there is no run."""
+        seat = await self._seat(order)
+        flow = await self._host.flows.newest(order.tenant, order.workflow_id)
+        check_inputs(flow, order.inputs)
+        command = StartRun(
+            tenant=order.tenant,
+            principal=order.principal,
+            at=self._clock.millis(),
+            limits=self._host.limits,
+            inputs=order.inputs,
+            configurable=order.configurable,
+            tags=order.tags,
+            metadata=order.metadata,
+            versions=await self._pins.drawn(order.tenant, flow),
+            initiation=Initiation(
+                source=order.source,
+                member=member_of(seat),
+                delivered=order.delivered,
+                trigger=order.trigger,
+            ),
+        )
+
+        def beside(run: Run, batch: Batch) -> None:
+            if seat is not None:
+                batch.guards.append(seat.guard)
+            if claim is not None:
+                write(claim, run, batch)
+
+        return await self._host.create(flow, command, beside=beside)
+
+    async def _seat(self, order: Order) -> Seat | None:
+        if order.roster_id is None:
+            return None
+        seat = await self._roster.must_find(order.tenant, order.roster_id)
+        if reason := seat.hired.off_duty(self._clock.millis()):
+            raise MemberOffDuty(order.roster_id, reason)
+        if order.workflow_id not in seat.entry.workflows:
+            raise NotInPortfolio(order.roster_id, order.workflow_id)
+        return seat
+
+
+def member_of(seat: Seat | None) -> Member | None:
+    if seat is None:
+        return None
+    entry = seat.entry
+    return Member(
+        roster_id=entry.roster_id, persona=entry.persona, agent_id=entry.agent_ref.agent_id
+    )
+
+
+def write(claim: Claim, run: Run, batch: Batch) -> None:
+    batch.guards += claim.guards
+    batch.ledgers += claim.ledgers
+    for delivery in claim.deliveries:
+        batch.deliveries.append(
+            replace(delivery, run_id=run.run_id) if delivery.run_id is None else delivery
+        )

@@ -1,0 +1,82 @@
+"""When a receiver is left alone, when it is tried again and when it is given up."""
+
+import hashlib
+import hmac
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.core import webhooks
+from moot.core.webhooks import Circuit, Webhook, failed, next_try, succeeded
+
+
+def hook(**more: object) -> Webhook:
+    fields: dict[str, object] = {
+        "webhook_id": "wh_1", "url": "https://a.example/", "events": ("run.completed",),
+        "secret": "s" * 64, "created_at": 0,
+    }  # fmt: skip
+    return Webhook(**fields | more)  # type: ignore[arg-type]
+
+
+@given(st.text(min_size=1), st.integers(0, 2**40), st.binary())
+def test_a_signature_covers_time_and_bytes(secret: str, seconds: int, body: bytes) -> None:
+    expected = hmac.new(secret.encode(), str(seconds).encode() + b"." + body, hashlib.sha256)
+    assert webhooks.signature(secret, seconds, body) == f"sha256={expected.hexdigest()}"
+
+
+def test_who_wants_what() -> None:
+    assert hook().wants("run.completed", [])
+    assert not hook().wants("run.failed", [])
+    assert hook(events=("*",)).wants("anything.at.all", [])
+    assert not hook(tags=("a",)).wants("run.completed", ["b"])
+    assert hook(tags=("a", "b")).wants("run.completed", ["b"])
+    assert not hook(state="failed").wants("run.completed", [])
+
+
+def test_both_secrets_sign_until_the_earlier_one_has_ended() -> None:
+    rotated = hook(earlier="e" * 64, earlier_until=10_000)
+    said = webhooks.headers(rotated, "run.completed", 9_999, b"{}", "1")
+    assert said["X-openwop-Signature"] == webhooks.signature("s" * 64, 9, b"{}")
+    assert said["X-openwop-Signature-Previous"] == webhooks.signature("e" * 64, 9, b"{}")
+    later = webhooks.headers(rotated, "run.completed", 10_000, b"{}", "1")
+    assert "X-openwop-Signature-Previous" not in later
+
+
+def test_four_failures_in_a_row_open_the_circuit_and_one_success_closes_it() -> None:
+    circuit = Circuit()
+    for at in range(3):
+        circuit = failed(circuit, at)
+        assert circuit.waits(at) is None
+    circuit = failed(circuit, 3)
+    assert circuit.waits(4) == 3 + webhooks.OPEN_FOR
+    half = 3 + webhooks.OPEN_FOR
+    assert circuit.waits(half) is None
+    assert failed(circuit, half).waits(half) == half + webhooks.OPEN_FOR
+    assert succeeded(circuit).waits(4) is None
+
+
+def test_a_hundred_failures_in_a_week_are_the_end_and_older_ones_do_not_count() -> None:
+    circuit = Circuit()
+    for at in range(99):
+        circuit = succeeded(failed(circuit, at))
+    assert not circuit.ended
+    assert not failed(circuit, webhooks.WINDOW + 50).ended
+    assert failed(circuit, 100).ended
+
+
+@given(st.integers(1, 20), st.integers(0, 999), st.integers(0, 5))
+def test_tries_are_spread_bounded_and_wait_for_the_circuit(
+    tries: int, lot: int, failures: int
+) -> None:
+    circuit, now = Circuit(), 1_000_000
+    for _ in range(failures):
+        circuit = failed(circuit, now)
+    due = next_try(tries, now, circuit, lot)
+    if tries >= webhooks.MOST_TRIES:
+        assert due is None
+        return
+    assert due is not None and due > now
+    if failures < webhooks.FAILURES_OPEN:
+        assert due - now <= webhooks.LONGEST_WAIT * 1.2
+    else:
+        assert due >= now + webhooks.OPEN_FOR
