@@ -1,6 +1,7 @@
-"""Zones, cron expressions, instants and durations as people write them, made ready to be evaluated.
+"""Zones, cron expressions, instants and durations as people write them, ready to be evaluated.
 
-Cron itself is read and walked by cronsim; here is what this host takes of it and how it answers mistakes.
+Cron itself is read and walked by cronsim; here is what this host takes of it, and how it answers
+mistakes.
 """
 
 import re
@@ -133,8 +134,8 @@ def duration_from(text: str, field: str) -> int:
 def cron_from(text: str, field: str = "cronExpr") -> str:
     """The expression as it is evaluated. Raises ScheduleRefused with the field that is wrong.
 
-    The same set of hours means the same however it is spelled: cronsim tells wall times from passing
-    hours by a leading ``*``, so named hours are written out, and all of them are ``*``.
+    The same hours mean the same however they are spelled: cronsim tells wall times from hours that
+    pass by a leading ``*``, so named hours are written out, and all of them are ``*``.
     """
     if text.startswith("@"):
         return _alias(text, field)

@@ -1,8 +1,8 @@
 """What a schedule is, what is kept of it, and what can be decided about its times.
 
-A *slot* is an instant the calendar names; a schedule's slots follow from its spec alone. Each slot is
-decided once: a run is started for it, or it is skipped for a reason. Instants inside the host are
-milliseconds since the epoch.
+A *slot* is an instant the calendar names; a schedule's slots follow from its spec alone. Each is
+decided once: a run is started for it, or it is skipped for a reason. Instants are milliseconds
+since the epoch.
 """
 
 from typing import Annotated, Any, Literal
@@ -18,7 +18,6 @@ Reason = Literal[
     "disabled",  # the schedule or its member is switched off
     "paused",  # the schedule or its member is paused
     "asked",  # a person asked for this slot to be left out
-    "horizon",  # a one-shot lies further ahead than it may
     "window",  # missed, and longer ago than the catch-up window
     "missed",  # missed, and the catch-up policy starts another slot or none
     "no-work",  # its condition says there is nothing to do
@@ -28,10 +27,10 @@ Reason = Literal[
 #: what brought a fire about
 Cause = Literal["slot", "catch-up", "manual", "backfill"]
 
-DAY = 86_400_000
 HORIZON = "P400D"
 
-#: a slot decided this much later than it was due is still on time
+#: a slot decided this much later than it was due is still on time; the newest one has longer
+PROMPT = 5_000
 GRACE = 60_000
 #: slots that one call decides; whoever asks goes on with the next call
 MOST_DECIDED = 1000
@@ -116,6 +115,8 @@ class Waiting(Struct, frozen=True, rename="camel"):
     slot: int
     due: int
     cause: Cause
+    #: when it began to wait
+    since: int
 
 
 class Ledger(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -162,6 +163,8 @@ class Fire(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     cancels: tuple[str, ...] = ()
     count: int = 1
     until: int | None = None
+    #: it was buffered before
+    waited: bool = False
 
     def key(self, schedule_id: str) -> str:
         """What may be claimed once. A run by hand has no slot, and so never takes one's place."""

@@ -1,6 +1,6 @@
 """Refusals of schedules: which field, why, and what to write instead."""
 
-from moot.core.errors import BadRequest
+from moot.core.errors import BadRequest, Conflict
 
 
 class ScheduleRefused(BadRequest):
@@ -21,4 +21,26 @@ class ScheduleHorizonExceeded(BadRequest):
             " earlier time.",
             field=field,
             maxFutureHorizon=horizon,
+        )
+
+
+class ScheduleOff(Conflict):
+    """Nothing is started by hand, either."""
+
+    def __init__(self, schedule_id: str, reason: str) -> None:
+        way = "resume it" if reason == "paused" else "switch it on, and its member"
+        super().__init__(
+            f"The schedule is {reason}; {way} first.", scheduleId=schedule_id, reason=reason
+        )
+
+
+class ScheduleBusy(Conflict):
+    passing = True
+
+    def __init__(self, schedule_id: str, run_id: str) -> None:
+        super().__init__(
+            "An earlier run of this schedule is still going, and its overlap policy lets no other"
+            " one begin or wait; wait for it, cancel it, or name another 'overlap'.",
+            scheduleId=schedule_id,
+            activeRunId=run_id,
         )

@@ -30,7 +30,9 @@ _DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "satu
 DAYS = {
     **{day: number for number, day in enumerate(_DAYS)},
     **{day[:3]: number for number, day in enumerate(_DAYS)},
-    **{"tues": 2, "thur": 4, "thurs": 4},
+    "tues": 2,
+    "thur": 4,
+    "thurs": 4,
 }
 GROUPS = {"weekday": "1-5", "weekend": "0,6"}
 PERIODS = {"daily": "* * *", "weekly": "* * 1", "monthly": "1 * *"}

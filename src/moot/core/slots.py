@@ -47,7 +47,7 @@ def timing_of(spec: ScheduleDraft) -> Timing:
 
 
 def slots(spec: Schedule, after: int, until: int, most: int = MOST_SLOTS) -> list[int]:
-    """Those later than ``after`` and not later than ``until``; the first ones, if there are more."""
+    """Those later than ``after``, not later than ``until``; the first ones, if there are more."""
     found = takewhile(lambda slot: slot <= until, stream(spec, after))
     return list(islice(found, min(most, MOST_SLOTS)))
 
@@ -67,18 +67,16 @@ def ticks(spec: Schedule, after: int) -> Iterator[Tick]:
     """In the order of their slots, which is that of their due times. Has no end of its own."""
     found = stream(spec, after)
     if not spec.jitter_seconds:
-        for slot in found:
-            yield Tick(slot, slot)
+        yield from (Tick(slot, slot) for slot in found)
         return
-    slot = next(found, None)
-    while slot is not None:
+    following = next(found, None)
+    while (slot := following) is not None:
         following = next(found, None)
         yield Tick(slot, slot + _jitter(spec, slot, following))
-        slot = following
 
 
 def stream(spec: Schedule, after: int) -> Iterator[int]:
-    """All slots later than ``after``. Has no end of its own: whoever asks knows how many to take."""
+    """All slots later than ``after``. It has no end of its own; whoever asks takes a number."""
     timing = timing_of(spec)
     after = max(after, 0)
     if timing.cron is not None:
