@@ -98,8 +98,7 @@ def joined(earlier: Fire, later: Fire) -> Fire | None:
     year leaves one behind.
     """
     last = earlier.slot if earlier.until is None else earlier.until
-    regular = ("slot", "catch-up")
-    same = earlier.reason == later.reason and earlier.cause in regular and later.cause in regular
+    same = earlier.reason == later.reason and earlier.cause == later.cause == "slot"
     if earlier.act != "skip" or later.act != "skip" or not same or later.slot <= last:
         return None
     if earlier.waited or later.waited:
@@ -220,7 +219,8 @@ class Sight:
         self._record(replace(fire, act="buffer"))
 
     def _skip(self, fire: Fire, reason: Reason) -> None:
-        self._record(replace(fire, act="skip", reason=reason))
+        cause: Cause = "slot" if fire.cause == "catch-up" else fire.cause
+        self._record(replace(fire, act="skip", reason=reason, cause=cause))
 
     def _record(self, fire: Fire) -> None:
         if fire.cause == "catch-up" and fire.act != "skip" and not fire.waited:

@@ -17,8 +17,7 @@ class ScheduleHorizonExceeded(BadRequest):
 
     def __init__(self, field: str, horizon: str) -> None:
         super().__init__(
-            f"'{field}' lies further ahead than {horizon}, as far as this host looks; choose an"
-            " earlier time.",
+            f"'{field}' lies further ahead than {horizon}; choose an earlier time.",
             field=field,
             maxFutureHorizon=horizon,
         )
