@@ -4,6 +4,7 @@ page on schedules. It shares no code with what is tested."""
 import hashlib
 from dataclasses import dataclass, field
 
+
 @dataclass(frozen=True)
 class Look:
     """The host asked what is due, and wrote the answer down."""
@@ -132,10 +133,7 @@ def _batch(
             final[slot] = ("start", look.now)
             busy = True
             room -= slot in caught
-        elif policy.overlap == "buffer-all" and len(waiting) < 100:
-            waiting.append((slot, look.now))
-            room -= slot in caught
-        elif policy.overlap == "buffer-one" and not waiting:
+        elif (policy.overlap == "buffer-all" and len(waiting) < 100) or (policy.overlap == "buffer-one" and not waiting):
             waiting.append((slot, look.now))
             room -= slot in caught
         else:

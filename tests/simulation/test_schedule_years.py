@@ -42,7 +42,9 @@ def test_every_slot_of_a_year_comes_to_what_its_policy_says_and_never_twice(seed
     slots = [*slots, after_last] if plan.once else slots
     dues = due_times(slots, policy, after_last if not plan.once else 1 << 60)
     last = year.world.looks[-1].now
-    expected = verdicts({slot: due for slot, due in dues.items() if due <= last}, year.world, policy)
+    expected = verdicts(
+        {slot: due for slot, due in dues.items() if due <= last}, year.world, policy
+    )
     assert what_became(year, slots) == expected
     never_against_the_rules(year, dues, policy)
 

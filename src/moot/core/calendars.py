@@ -41,6 +41,8 @@ FIELDS = {
 
 #: the longest gap that a zone ever had is a day
 _LONGEST_GAP = 1500
+#: no zone shifts its clocks and shifts them back within three days
+_SHORTEST_SEASON = 259_200_000
 
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*")
 #: files beside the zones: with leap seconds, or whatever this machine is set to
@@ -75,11 +77,18 @@ def zone_of(name: str) -> tzinfo | None:
 
 
 def nearest_zone(name: str) -> str | None:
-    known = {zone.casefold(): zone for zone in available_timezones() if "/" in zone}
-    cities = {zone.rsplit("/")[-1]: known[zone] for zone in sorted(known)}
+    """By its whole name, or by its city."""
+    known = _zones()
     asked = name.casefold().replace(" ", "_")
-    meant = nearest(asked, known) or nearest(asked, cities) or ""
-    return known.get(meant) or cities.get(meant)
+    meant = nearest(asked, known)
+    return known[meant] if meant is not None else None
+
+
+@lru_cache(maxsize=1)
+def _zones() -> dict[str, str]:
+    zones = sorted(zone for zone in available_timezones() if "/" in zone)
+    cities = {zone.rsplit("/")[-1].casefold(): zone for zone in zones}
+    return {**cities, **{zone.casefold(): zone for zone in zones}}
 
 
 def zone_from(name: str) -> tzinfo:
@@ -93,6 +102,33 @@ def zone_from(name: str) -> tzinfo:
 
 def instant_of(moment: datetime) -> int:
     return (moment - EPOCH) // MILLISECOND
+
+
+def moment_of(instant: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=instant)
+
+
+def offset_at(zone: tzinfo, instant: int) -> int:
+    """How much more than UTC the clocks of the zone show, in milliseconds."""
+    offset = moment_of(instant).astimezone(zone).utcoffset()
+    return offset // MILLISECOND if offset is not None else 0
+
+
+def change_between(zone: tzinfo, since: int, until: int) -> int | None:
+    """The first instant after ``since``, not after ``until``, from which clocks are shifted."""
+    if zone is UTC:
+        return None
+    before = offset_at(zone, since)
+    while since < until:
+        last = min(since + _SHORTEST_SEASON, until)
+        if offset_at(zone, last) != before:
+            while last - since > 1:
+                middle = (since + last) // 2
+                shifted = offset_at(zone, middle) != before
+                since, last = (since, middle) if shifted else (middle, last)
+            return last
+        since = last
+    return None
 
 
 def wall_instant(wall: datetime, zone: tzinfo) -> int:

@@ -7,7 +7,7 @@ Crons of every hour follow the hours that pass, and intervals count from the sch
 
 import hashlib
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import tzinfo
 from functools import lru_cache
 from itertools import islice, takewhile
 
@@ -15,12 +15,14 @@ from cronsim import CronSim
 from msgspec import Struct
 
 from moot.core.calendars import (
-    EPOCH,
     LAST_INSTANT,
     Timing,
+    change_between,
     cron_from,
     instant_from,
     instant_of,
+    moment_of,
+    offset_at,
     zone_from,
 )
 from moot.core.events import millis
@@ -80,22 +82,44 @@ def stream(spec: Schedule, after: int) -> Iterator[int]:
     timing = timing_of(spec)
     after = max(after, 0)
     if timing.cron is not None:
-        return _cron_slots(timing.cron, timing.zone, after)
+        every_hour = timing.cron.split()[1] == "*"
+        cron_slots = _passing_hours if every_hour else _wall_times
+        return cron_slots(timing.cron, zone_from(timing.zone), after)
     if timing.every is not None:
         return _interval_slots(millis(spec.created_at), timing.every, after)
     assert timing.at is not None
     return iter((timing.at,) if timing.at > after else ())
 
 
-def _cron_slots(cron: str, zone: str, after: int) -> Iterator[int]:
+def _wall_times(cron: str, zone: tzinfo, after: int) -> Iterator[int]:
     if after >= LAST_INSTANT:
         return
-    start = (EPOCH + timedelta(milliseconds=after)).astimezone(zone_from(zone))
-    for moment in CronSim(cron, start):
+    for moment in CronSim(cron, moment_of(after).astimezone(zone)):
         slot = instant_of(moment)
         # within a repeated hour, the wall times of its first pass are named again
         if slot > after:
             yield slot
+
+
+def _passing_hours(cron: str, zone: tzinfo, after: int) -> Iterator[int]:
+    """Between two changes of the clocks the zone is a fixed offset, and that is how it is walked.
+
+    In the zone itself cronsim jumps over what half an hour of change repeats, or does not, depending
+    on where it begins.
+    """
+    while after < LAST_INSTANT:
+        offset = offset_at(zone, after + 1)
+        change = None
+        for wall in CronSim(cron, moment_of(after + offset)):
+            slot = instant_of(wall) - offset
+            change = change_between(zone, after + 1, slot)
+            if change is not None:
+                break
+            yield slot
+            after = slot
+        if change is None:
+            return
+        after = change - 1
 
 
 def _interval_slots(anchor: int, every: int, after: int) -> Iterator[int]:
