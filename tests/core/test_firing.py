@@ -56,7 +56,8 @@ def test_two_slots_a_moment_late_are_both_on_time() -> None:
 @pytest.mark.parametrize(
     ("catch_up", "window", "expected"),
     [
-        ("one", 86_400, ["skip 01-05T01:00 x8 until 01-05T08:00 missed", "start 01-05T09:00 catch-up"]),
+        ("one", 86_400, ["skip 01-05T01:00 x8 until 01-05T08:00 missed",
+                         "start 01-05T09:00 catch-up"]),
         ("one", 5400, ["skip 01-05T01:00 x7 until 01-05T07:00 window", "skip 01-05T08:00 missed",
                        "start 01-05T09:00 catch-up"]),
         ("one", 600, ["skip 01-05T01:00 x9 until 01-05T09:00 window"]),
@@ -191,9 +192,12 @@ def test_a_schedule_that_is_switched_off_starts_nothing_and_catches_nothing_up()
 
 def test_switching_off_counts_in_the_moment_of_deciding() -> None:
     spec = schedule()
+    ledger = opened(spec, MONDAY)
     off = msgspec.structs.replace(spec, enabled=False)
-    found = looked(off, barred(opened(spec, MONDAY), hours(1) + 5, "disabled"), now=hours(1) + 9)
-    assert told(found.fires) == ["skip 01-05T01:00 disabled"]
+    for bars in (ledger, barred(ledger, hours(1) + 5, "disabled")):
+        assert told(looked(off, bars, now=hours(1) + 9).fires) == ["skip 01-05T01:00 disabled"]
+    paused = barred(ledger, hours(1) + 5, "paused")
+    assert told(looked(spec, paused, now=hours(1) + 9).fires) == ["skip 01-05T01:00 paused"]
 
 
 def test_a_pause_skips_and_nothing_of_it_is_caught_up() -> None:

@@ -1,4 +1,4 @@
-"""What people do to a schedule: run it now, leave a slot out, fill the past, see what would happen."""
+"""What people do to a schedule: run it now, leave a slot out, fill the past, look ahead."""
 
 import pytest
 from schedule_scenes import DAY, HOUR, MONDAY, schedule, told

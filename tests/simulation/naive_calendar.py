@@ -1,4 +1,4 @@
-"""Plans of random schedules, and their slots worked out the long way: no cron, only offsets of zones."""
+"""Random schedules, and their slots worked out the long way: no cron, only offsets of zones."""
 
 import random
 from dataclasses import dataclass, field
@@ -132,7 +132,7 @@ class Offsets:
 
 def _walls(plan: Plan, offsets: Offsets) -> set[int]:
     assert plan.hours is not None
-    first = date.fromtimestamp(offsets.start / 1000) - timedelta(days=2)
+    first = datetime.fromtimestamp(offsets.start / 1000, UTC).date() - timedelta(days=2)
     count = (offsets.end - offsets.start) // DAY + 4
     found = set()
     for day in (first + timedelta(days=number) for number in range(count)):

@@ -1,5 +1,5 @@
-"""What should have become of every slot, told from what happened to the host and from the rules of the
-page on schedules. It shares no code with what is tested."""
+"""What should have become of every slot, told from what happened to the host and from the rules of
+the page on schedules. It shares no code with what is tested."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -117,7 +117,6 @@ def _batch(
         "one": in_window & set(possible[-1:]),
         "all-within-window": in_window,
     }[policy.catch_up] - timely
-    room = 100
     chosen = []
     for slot in possible:
         if slot not in timely and slot not in caught:
@@ -125,20 +124,35 @@ def _batch(
             final[slot] = (reason, look.now)
         elif not look.work:
             final[slot] = ("no-work", look.now)
-        elif policy.overlap == "cancel-other":
-            chosen.append(slot)
-        elif slot in caught and not room:
-            final[slot] = ("missed", look.now)
-        elif policy.overlap == "allow" or not busy:
-            final[slot] = ("start", look.now)
-            busy = True
-            room -= slot in caught
-        elif (policy.overlap == "buffer-all" and len(waiting) < 100) or (policy.overlap == "buffer-one" and not waiting):
-            waiting.append((slot, look.now))
-            room -= slot in caught
         else:
-            final[slot] = ("overlap", look.now)
-    for slot in chosen[:-1]:
-        final[slot] = ("overlap", look.now)
-    for slot in chosen[-1:]:
-        final[slot] = ("start", look.now)
+            chosen.append(slot)
+    if policy.overlap == "cancel-other":
+        for slot in chosen:
+            final[slot] = ("start" if slot == chosen[-1] else "overlap", look.now)
+    else:
+        _overlap(chosen, caught, look.now, policy, busy, waiting, final)
+
+
+def _overlap(
+    chosen: list[int],
+    caught: set[int],
+    now: int,
+    policy: Policy,
+    busy: bool,
+    waiting: list[tuple[int, int]],
+    final: dict[int, tuple[str, int]],
+) -> None:
+    places = {"skip": 0, "buffer-one": 1, "buffer-all": 100, "allow": 0}[policy.overlap]
+    caught_up = 0
+    for slot in chosen:
+        if slot in caught and caught_up == 100:
+            final[slot] = ("missed", now)
+        elif policy.overlap == "allow" or not busy:
+            busy = True
+            caught_up += slot in caught
+            final[slot] = ("start", now)
+        elif len(waiting) < places:
+            caught_up += slot in caught
+            waiting.append((slot, now))
+        else:
+            final[slot] = ("overlap", now)

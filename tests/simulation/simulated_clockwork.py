@@ -125,10 +125,12 @@ class Year:
     def _act(self, now: int, name: str) -> None:
         if name == "outage":
             raise Crash
-        self._look(now)
+        # to look first is good manners, but nothing may depend on it
+        if name == "look" or self._chance.random() < 0.5:
+            self._look(now)
         if name == "look":
             return
-        self._now = now = now + 1  # it was looked at before
+        self._now = now = now + 1
         store = self.store
         if name == "pause":
             until = now + self._chance.randrange(1, 9 * DAY)
@@ -146,7 +148,8 @@ class Year:
             self._switch(now, not store.spec.enabled)
         else:
             self._skip()
-        self._wake = now
+        if self._wake is None or self._chance.random() < 0.5:
+            self._wake = now
 
     def _switch(self, now: int, enabled: bool) -> None:
         store = self.store
@@ -183,7 +186,7 @@ class Year:
             raise Crash
 
     def _restart(self) -> None:
-        """After a while, and with nothing but the store. Whatever was asked of it then, nobody heard."""
+        """After a while, with nothing but the store; meanwhile nobody heard what was asked."""
         down = self._chance.choice([0, 5000, MINUTE, HOUR, 9 * HOUR, 26 * HOUR, 20 * DAY])
         self._wake = self._now = self._now + self._chance.randrange(down + 1)
         while self._script and self._script[-1][0] <= self._now:

@@ -136,7 +136,7 @@ class Sight:
 
     def barrier(self, tick: Tick) -> Reason | None:
         """Why the slot is skipped whatever its policies say."""
-        bar = self._now_barred or bar_at(self._spec, self._ledger, self._seen, tick.due)
+        bar = bar_at(self._spec, self._ledger, self._seen, tick.due) or self._now_barred
         if bar is not None:
             return bar.reason
         return "asked" if tick.slot in self._ledger.skips else None

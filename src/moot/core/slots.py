@@ -104,8 +104,8 @@ def _wall_times(cron: str, zone: tzinfo, after: int) -> Iterator[int]:
 def _passing_hours(cron: str, zone: tzinfo, after: int) -> Iterator[int]:
     """Between two changes of the clocks the zone is a fixed offset, and that is how it is walked.
 
-    In the zone itself cronsim jumps over what half an hour of change repeats, or does not, depending
-    on where it begins.
+    In the zone itself cronsim may jump over what half an hour of change repeats, depending on where
+    it begins.
     """
     while after < LAST_INSTANT:
         offset = offset_at(zone, after + 1)
