@@ -177,8 +177,10 @@ def test_other_times_replace_those_it_had() -> None:
     assert retimes(spec, later)
     same = edit_schedule(spec, {"kind": "cron", "cronExpr": "30 8 * * 1-5"}, MONDAY)
     assert not retimes(spec, same)
-    with pytest.raises(ScheduleRefused):
-        edit_schedule(spec, {"kind": "cron"}, MONDAY)
+    assert edit_schedule(spec, {"kind": "words", "enabled": False}, MONDAY).words == spec.words
+    for mixed in ({"kind": "cron"}, {"kind": "cron", "words": "daily"}, {"kind": None}):
+        with pytest.raises(ScheduleRefused):
+            edit_schedule(spec, mixed, MONDAY)
 
 
 def test_a_single_time_that_has_passed_may_still_be_switched_off() -> None:

@@ -109,9 +109,12 @@ class Offsets:
         self._zone = ZoneInfo(name)
         self.start, self.end = start, end
         self.changes = [(start, self.at(start))]
-        for hour in range(start, end, HOUR):
-            if self.at(hour + HOUR) != self.at(hour):
-                self.changes.append((self._change(hour, hour + HOUR), self.at(hour + HOUR)))
+        for hour in range(start, end, 6 * HOUR):
+            if (later := self.at(hour + 6 * HOUR)) != self.changes[-1][1]:
+                self.changes.append((self._change(hour, hour + 6 * HOUR), later))
+        ends = [since for since, _ in self.changes[1:]] + [end]
+        #: from when until when by how much
+        self.periods = [(since, to, by) for (since, by), to in zip(self.changes, ends, strict=True)]
 
     def at(self, instant: int) -> int:
         offset = datetime.fromtimestamp(instant / 1000, self._zone).utcoffset()
@@ -124,10 +127,6 @@ class Offsets:
             middle = (low + high) // 2
             low, high = (middle, high) if self.at(middle) == self.at(low) else (low, middle)
         return high
-
-    def periods(self) -> list[tuple[int, int, int]]:
-        ends = [since for since, _ in self.changes[1:]] + [self.end]
-        return [(since, end, by) for (since, by), end in zip(self.changes, ends, strict=True)]
 
 
 def _walls(plan: Plan, offsets: Offsets) -> set[int]:
@@ -145,7 +144,7 @@ def _walls(plan: Plan, offsets: Offsets) -> set[int]:
 
 def _instant(wall: int, offsets: Offsets) -> int:
     """The first instant at which clocks show this or, across a gap, more."""
-    for since, end, by in offsets.periods():
+    for since, end, by in offsets.periods:
         if wall - by < end:
             return max(since, wall - by)
     return offsets.end
@@ -153,7 +152,7 @@ def _instant(wall: int, offsets: Offsets) -> int:
 
 def _passing(plan: Plan, offsets: Offsets) -> set[int]:
     found = set()
-    for since, end, by in offsets.periods():
+    for since, end, by in offsets.periods:
         shown = since + by
         first = shown + (plan.minute * 60_000 - shown) % HOUR - by
         found.update(range(first, end, HOUR))

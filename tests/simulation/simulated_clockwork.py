@@ -40,7 +40,7 @@ class Store:
     def commit(self, now: int, decision: Decision, lasts: Callable[[int], int]) -> None:
         started = [fire for fire in decision.fires if fire.act == "start"]
         keys = [fire.key(self.spec.schedule_id) for fire in started]
-        assert len({*keys, *self.claimed}) == len(keys) + len(self.claimed), "claimed twice"
+        assert len({*keys}) == len(keys) and self.claimed.isdisjoint(keys), "claimed twice"
         self.claimed.update(keys)
         self.ledger = decision.ledger
         self.records += [(now, fire) for fire in decision.fires]

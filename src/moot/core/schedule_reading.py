@@ -50,7 +50,7 @@ def edit_schedule(
     was = msgspec.to_builtins(spec)
     kept = {key: value for key, value in was.items() if key in _FIELDS}
     named = [field for field in TIMES if said.get(field) is not None]
-    if named or "kind" in said:
+    if named or said.get("kind", spec.kind) != spec.kind:
         kept = {key: value for key, value in kept.items() if key not in TIMES}
     if len(named) == 1:
         kept["kind"] = TIMES[named[0]]
