@@ -6,7 +6,7 @@ PYTHON  ?= python3
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 \
            --generate-hashes --no-emit-index-url --no-header --quiet
 
-.PHONY: help setup demo test check bench crash fmt clean lock
+.PHONY: help setup demo test check bench crash simulate fmt clean lock
 
 help:
 	@echo "make setup   install everything into $(VENV)"
@@ -16,6 +16,7 @@ help:
 	@echo "make fmt     format and fix what can be fixed"
 	@echo "make bench   measure throughput and latency"
 	@echo "make crash   the long crash test: 200 kills"
+	@echo "make simulate  the long simulation: 500 years of schedules"
 	@echo "make lock    choose dependency versions anew"
 	@echo "make clean   remove what was built"
 
@@ -48,6 +49,9 @@ bench: $(STAMP)
 
 crash: $(STAMP)
 	MOOT_CRASH_KILLS=200 MOOT_CRASH_COUNCIL_KILLS=100 $(BIN)/python -m pytest tests/crash --timeout 3600
+
+simulate: $(STAMP)
+	MOOT_LONG=1 $(BIN)/python -m pytest -n 2 tests/simulation
 
 lock: $(STAMP)
 	$(COMPILE) --upgrade -o requirements.txt

@@ -1,0 +1,45 @@
+"""Refusals of schedules: which field, why, and what to write instead."""
+
+from moot.core.errors import BadRequest, Conflict
+
+
+class ScheduleRefused(BadRequest):
+    """A field of a schedule cannot be meant as it stands."""
+
+    def __init__(self, field: str, message: str, suggestion: str | None = None) -> None:
+        hint = f" Did you mean '{suggestion}'?" if suggestion else ""
+        details = {"suggestion": suggestion} if suggestion else {}
+        super().__init__(message + hint, field=field, **details)
+
+
+class ScheduleHorizonExceeded(BadRequest):
+    code = "schedule_horizon_exceeded"
+
+    def __init__(self, field: str, horizon: str) -> None:
+        super().__init__(
+            f"'{field}' lies further ahead than {horizon}; choose an earlier time.",
+            field=field,
+            maxFutureHorizon=horizon,
+        )
+
+
+class ScheduleOff(Conflict):
+    """Nothing is started by hand, either."""
+
+    def __init__(self, schedule_id: str, reason: str) -> None:
+        way = "resume it" if reason == "paused" else "switch it on, and its member"
+        super().__init__(
+            f"The schedule is {reason}; {way} first.", scheduleId=schedule_id, reason=reason
+        )
+
+
+class ScheduleBusy(Conflict):
+    passing = True
+
+    def __init__(self, schedule_id: str, run_id: str) -> None:
+        super().__init__(
+            "An earlier run of this schedule is still going, and its overlap policy lets no other"
+            " one begin or wait; wait for it, cancel it, or name another 'overlap'.",
+            scheduleId=schedule_id,
+            activeRunId=run_id,
+        )

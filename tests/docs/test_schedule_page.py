@@ -1,0 +1,42 @@
+"""What the page on schedules says is so."""
+
+import msgspec
+import pytest
+from test_pages import DOCS, blocks, rows
+
+from moot.core.calendars import ALIASES
+from moot.core.schedule import ScheduleDraft
+from moot.core.schedule_reading import CHOICES, read_schedule
+from moot.core.schedule_words import timing_from_words
+
+PAGE = DOCS / "schedules.md"
+TABLE = rows(PAGE)
+WORDS = [row for row in TABLE if len(row) == 2 and row[1].endswith(("`", " s"))]
+
+
+@pytest.mark.parametrize("row", WORDS, ids=lambda row: row[0])
+def test_words_come_to_what_the_page_says(row: list[str]) -> None:
+    timing = timing_from_words(row[0].strip("`"), "UTC")
+    said = f"`{timing.cron}`" if timing.cron else f"{(timing.every or 0) // 1000} s"
+    assert said == row[1]
+
+
+def test_every_field_is_on_the_page_with_its_default() -> None:
+    fields = {field.encode_name: field for field in msgspec.structs.fields(ScheduleDraft)}
+    listed = {row[0].strip("`"): row[1].strip("`") for row in TABLE if len(row) == 3}
+    listed.pop("field")
+    assert listed.keys() == fields.keys()
+    for name, default in listed.items():
+        if default not in ("", "none"):
+            assert str(fields[name].default) in (default, default.capitalize()), name
+
+
+def test_every_policy_and_short_name_is_on_the_page() -> None:
+    named = {row[0].strip("`") for row in TABLE}
+    assert {*CHOICES["overlap"], *CHOICES["catchUp"]} <= named
+    assert all(f"`{alias}`" in PAGE.read_text() for alias in ALIASES)
+
+
+def test_the_schedule_of_the_page_is_taken() -> None:
+    (body,) = blocks(PAGE, "json")
+    assert read_schedule(body.encode(), "sch_1", 0).words == "weekday 08:30 Europe/Berlin"
