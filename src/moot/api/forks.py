@@ -180,11 +180,11 @@ async def _check_may_edit(request: Request, source: Head, asked: EditedFork) -> 
     if asked.edit.models:
         options.check_models(request.services, asked.edit.models, "edit.models")
     who, kinds = interrupts.speaker(request), set(asked.edit.kinds)
-    if who.speaks_for_people or kinds <= {"models", "turn"}:
-        if who.speaks_for_people or "turn" not in kinds:
-            return
-        if await _speaker_at(request, source, asked.from_seq) in who.names:
-            return
+    if who.speaks_for_people or kinds <= {"models"}:
+        return
+    speaker = await _speaker_at(request, source, asked.from_seq)
+    if kinds <= {"models", "turn"} and speaker in who.names:
+        return
     raise Forbidden(
         "An agent's key edits its own turns only; for anything else a person's key is needed.",
         participant=who.person,
