@@ -46,6 +46,8 @@ def semantic_request(provider: str, request: ModelRequest) -> recipe.ModelReques
         for name, value in request.options.items()
         if name not in recipe.TRANSPORT
     }
+    if request.tools and request.tool_choice != "auto":
+        options[f"vendor.{provider}.toolChoice"] = request.tool_choice
     if provider == "demo" and request.context is not None:
         options["vendor.demo.context"] = msgspec.to_builtins(request.context)
     return recipe.request_of({
