@@ -84,13 +84,15 @@ async def put(request: Request) -> Reply:
     body = await request.read(dict[str, Any])
     agent = from_manifest(body) if "agentId" in body else from_json(body)
     await _refuse_taken(request, agent)
-    await request.services.agents.put(request.caller.tenant, agent, by=request.caller.id)
+    await request.services.agents.put(
+        request.caller.tenant, agent, by=request.caller.id, packed="agentId" in body
+    )
     return Reply(shown(agent), 201, {"Location": f"/v1/host/moot/agents/{agent.name}"})
 
 
 async def _refuse_taken(request: Request, agent: Agent) -> None:
-    """A name that a key is bound to is somebody's: the host does not begin to speak for it because
-    somebody else says so."""
+    """A name that a key is bound to is somebody's: the host neither begins nor ceases to speak for
+    it because somebody else says so."""
     caller, name = request.caller, agent.agent_id
     if caller.admin or name in caller.speaks_as:
         return
@@ -103,6 +105,9 @@ async def _refuse_taken(request: Request, agent: Agent) -> None:
 
 async def remove(request: Request) -> Reply:
     name = request.params["name"].removeprefix("host:")
+    await _refuse_taken(
+        request, await request.services.agents.must_find(request.caller.tenant, name)
+    )
     await request.services.agents.remove(request.caller.tenant, name, by=request.caller.id)
     return Reply(None, 204)
 
