@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from moot.agents.manifest import Agent, from_json
 from moot.agents.packing import from_manifest
 from moot.api.wire import Endpoint, Reply, Request
@@ -76,7 +78,12 @@ async def read(request: Request) -> Reply:
         }
         for record in await agents.history(tenant, name)
     ]
-    return Reply({**shown(agent), "prompt": agent.prompt, "history": history[:100]})
+    whole = {
+        "prompt": agent.prompt,
+        "definition": msgspec.to_builtins(agent),
+        "history": history[:100],
+    }
+    return Reply({**shown(agent), **whole})
 
 
 async def put(request: Request) -> Reply:
@@ -105,9 +112,8 @@ async def _refuse_taken(request: Request, agent: Agent) -> None:
 
 async def remove(request: Request) -> Reply:
     name = request.params["name"].removeprefix("host:")
-    await _refuse_taken(
-        request, await request.services.agents.must_find(request.caller.tenant, name)
-    )
+    agent = await request.services.agents.must_find(request.caller.tenant, name)
+    await _refuse_taken(request, agent)
     await request.services.agents.remove(request.caller.tenant, name, by=request.caller.id)
     return Reply(None, 204)
 
