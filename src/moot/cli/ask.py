@@ -70,8 +70,10 @@ def _answer(stream: Any, thread_id: str, aloud: bool) -> dict[str, Any]:
 def _needs_a_word(asked: dict[str, Any], thread_id: str) -> None:
     """The agent waits until somebody agrees; who asked is told so, and how."""
     what = f"{asked['toolName']}({output.brief(asked.get('inputs', {}))})"
-    output.complain(f"{asked['agentId']} wants to use {what} and waits for a person. Agree or"
-                    f" refuse in another terminal: moot watch {thread_id}, then /allow or /deny")  # fmt: skip
+    output.complain(
+        f"{asked['agentId']} wants to use {what} and waits for a person. Agree or refuse in"
+        f" another terminal: moot watch {thread_id}, then /allow or /deny"
+    )
 
 
 def _rest(turn: dict[str, Any], spoken: str) -> None:

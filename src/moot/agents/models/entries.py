@@ -41,6 +41,7 @@ class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: Annotated[str, Meta(min_length=1)] | None = None
     #: the environment variable that holds the key; the key itself never stands in a file
     key_env: Variable | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Share | None = None
     max_output_tokens: Count | None = None
     seed: int | None = None
