@@ -18,7 +18,7 @@ from moot.agents.manifest import (
 )
 from moot.clock import Clock
 from moot.core.definition import nearest
-from moot.core.errors import AgentIdTaken, NotFound, Unprocessable
+from moot.core.errors import Conflict, NotFound, Unprocessable
 from moot.store.protocol import Record, RecordStore
 
 KIND = "agent"
@@ -107,7 +107,7 @@ class Agents:
 
     async def put(self, tenant: str, agent: Agent, by: str, packed: bool = False) -> bool:
         """Whether it is another version than before. Raises Unprocessable for a tool or a model
-        that nobody can be given, AgentIdTaken for the id of somebody else. A manifest that was
+        that nobody can be given, Conflict for the id of somebody else. A manifest that was
         ``packed`` elsewhere names tools of any host; what is here of them is given."""
         known = await self.find(tenant, agent.name)
         if known == agent:
@@ -128,7 +128,7 @@ class Agents:
     async def _refuse_taken(self, tenant: str, agent: Agent) -> None:
         for other in await self.all(tenant):
             if other.name != agent.name and other.manifest_id == agent.manifest_id:
-                raise AgentIdTaken(
+                raise Conflict(
                     f"'{agent.manifest_id}' is the id of the agent '{other.name}'; choose another"
                     " name or manifest.",
                     agentId=agent.manifest_id,
@@ -177,7 +177,7 @@ class Agents:
                 await self.put(tenant, agent, by=f"file:{file}")
             except ManifestProblem as problem:
                 problems.append(f"{file}:{problem.line}: {problem.message}")
-            except AgentIdTaken as taken:
+            except Conflict as taken:
                 problems.append(f"{file}:1: {taken.message}")
         return problems
 

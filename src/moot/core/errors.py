@@ -35,7 +35,6 @@ MootError
 │   ├── ParticipantMuted             participant_muted
 │   ├── ThreadPaused                 thread_paused
 │   ├── RunPaused                    conflict
-│   ├── AgentIdTaken                 agent_id_taken
 │   ├── RosterClosed                 roster_closed
 │   ├── RosterFull                   roster_full
 │   └── SequenceConflict             sequence_conflict (the caller folds again and retries)
@@ -266,10 +265,6 @@ class RunPaused(Conflict):
 
     def __init__(self, run_id: str) -> None:
         super().__init__("The run is paused; resume it first.", runId=run_id, runStatus="paused")
-
-
-class AgentIdTaken(Conflict):
-    code = "agent_id_taken"
 
 
 class RosterClosed(Conflict):
