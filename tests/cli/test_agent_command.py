@@ -29,7 +29,8 @@ def test_an_agent_is_changed_in_one_command_and_keeps_the_rest(moot: Cli) -> Non
     ("change", "said"),
     [
         ("model=nowhere", "nowhere"), ("modle=demo", "did you mean 'model'"),
-        ("model", "KEY=VALUE"), ("name=other", "cannot be changed"), ("toolRounds=many", "is a number"),
+        ("model", "KEY=VALUE"), ("name=other", "cannot be changed"),
+        ("toolRounds=many", "is a number"),
     ],
 )  # fmt: skip
 def test_a_change_that_is_none_is_refused_with_the_way_out(
