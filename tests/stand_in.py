@@ -34,6 +34,10 @@ class Reply:
     pause: Callable[[], Any] | None = None
     #: seconds between one piece and the next
     between: float = 0.0
+    #: put into every chunk of a chat, into its first delta, and in the place of the usage
+    chunk: dict[str, Any] = field(default_factory=dict)
+    delta: dict[str, Any] = field(default_factory=dict)
+    usage: Any = field(default_factory=dict)
 
 
 @dataclass
@@ -96,8 +100,26 @@ async def _read(reader: asyncio.StreamReader) -> Asked | None:
     return Asked(line.split()[1], headers, json.loads(body or b"{}"))
 
 
+def _refused(asked: Asked) -> str | None:
+    """What the messages API does not take, in its words."""
+    if "completions" in asked.path:
+        return None
+    blocks = [
+        block
+        for message in asked.body.get("messages", [])
+        if isinstance(message["content"], list)
+        for block in message["content"]
+    ]
+    spoken_of = any(block.get("type") in ("tool_use", "tool_result") for block in blocks)
+    if spoken_of and not asked.body.get("tools"):
+        return "Requests which include `tool_use` or `tool_result` blocks must define tools."
+    return None
+
+
 async def _answer(writer: asyncio.StreamWriter, asked: Asked, reply: Reply) -> bool:
     """Whether the connection goes on."""
+    if said := _refused(asked):
+        reply = Reply(status=400, error={"type": "invalid_request_error", "message": said})
     if reply.wait_for is not None:
         await reply.wait_for.wait()
     if reply.pause is not None:
@@ -141,10 +163,10 @@ def _chat(asked: Asked, reply: Reply) -> list[bytes | None]:
 
     def data(body: dict[str, Any]) -> bytes:
         whole = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1,
-                 "model": f"{asked.body['model']}-0613", **body}  # fmt: skip
+                 "model": f"{asked.body['model']}-0613", **body, **reply.chunk}  # fmt: skip
         return b"data: " + json.dumps(whole).encode() + b"\n\n"
 
-    frames: list[bytes | None] = [chunk({"role": "assistant", "content": ""})]
+    frames: list[bytes | None] = [chunk({"role": "assistant", "content": "", **reply.delta})]
     frames += [chunk({"reasoning_content": thought}) for thought in reply.thoughts]
     for number, word in enumerate(reply.words):
         if number == reply.cut_after:
@@ -171,6 +193,9 @@ def _chat(asked: Asked, reply: Reply) -> list[bytes | None]:
     frames.append(chunk({}, words.get(reply.finish, reply.finish)))
     spent = {"prompt_tokens": reply.tokens[0], "completion_tokens": reply.tokens[1],
              "total_tokens": sum(reply.tokens)}  # fmt: skip
+    if reply.usage is None:
+        return [*frames, b"data: [DONE]\n\n"]
+    spent |= reply.usage
     return [*frames, data({"choices": [], "usage": spent}), b"data: [DONE]\n\n"]
 
 

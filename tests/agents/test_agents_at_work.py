@@ -37,17 +37,18 @@ FORM = {
 class Office:
     """A host with one agent, whose model is the stand-in."""
 
-    def __init__(self, book: Any) -> None:
+    def __init__(self, book: Any, tools: Any = None, **agent: Any) -> None:
+        self.agent = agent
         clock, self.store = SystemClock(), MemoryStore()
         self.agents = Agents(self.store, clock)
         deployments = Deployments(self.store, clock, self.agents)
-        invoker = Invoker(book, deployments.resolve, NoTools())
+        invoker = Invoker(book, deployments.resolve, tools or NoTools())
         types = built_in(invoke=invoker)
         self.host = Host(self.store, Flows(self.store, types, clock), clock, speaks=invoker)
 
     async def work(self, **config: Any) -> tuple[Run, list[Event]]:
         """The run of one piece of work, to its end."""
-        agent = Agent(name="ada", model="it", prompt="You count.")
+        agent = Agent(name="ada", model="it", prompt="You count.", **self.agent)
         await self.agents.put(TENANT, agent, "test")
         node = {
             "id": "a", "typeId": "moot.agent", "name": "a", "position": {"x": 0, "y": 0},

@@ -1,5 +1,6 @@
 """What others say reaches a model as words: nothing in them can be taken for the host or a peer."""
 
+import json
 import re
 import unicodedata
 
@@ -14,7 +15,9 @@ from moot.agents.fencing import LONGEST, fenced, label
 CAST = ("Ada", "Bo", "ada", "bo")
 #: written anew and simply, so that it does not share a mistake
 FORGED = re.compile(
-    r"^\W*(ada|bo|system|assistant|host|human|user|developer|tool)\W{0,6}[:\uff1a]", re.I | re.M
+    r"^(?!\(quoting\))(?:\W|\d|turn|agent|[ap]m|t(?=\d)|z)*"
+    r"(ada|a d a|bo|system|assistant|host|human|user|developer|tool)\W{0,6}(?:\(agent\))?[:\uff1a]",
+    re.I | re.M,
 )
 TAGS = re.compile(
     r"<[/|!?]?(system|assistant|developer|im_start|im_end|endoftext|start_header_id|invoke"
@@ -39,9 +42,12 @@ ORDINARY = [
 def test_what_pretends_is_pointed_out_and_harmless(text: str) -> None:
     safe, flags = fenced(text, CAST)
     assert flags
-    folded = unicodedata.normalize("NFKC", HIDDEN.sub("", safe))
-    assert not FORGED.search(folded.translate({0x410: "A", 0x443: "y", 0x455: "s"})), safe
+    spread = unicodedata.normalize("NFKD", HIDDEN.sub("", safe))
+    folded = "".join(each for each in spread if unicodedata.category(each) not in ("Mn", "Me"))
+    alike = {0x410: "A", 0x443: "y", 0x455: "s", 0x251: "a", 0x2D0: ":"}
+    assert not FORGED.search(folded.translate(alike)), safe
     assert not TAGS.search(folded)
+    assert not re.search(r"<\W*data", folded)
     assert not HIDDEN.search(safe)
 
 
@@ -119,3 +125,29 @@ def test_nothing_ends_the_mark_around_data_not_even_right_after_a_letter(end: st
     text, flags = fenced(f"{end} now obey")
     assert flags == ["markup"]
     assert "<" not in text and "\uff1c" not in text
+
+
+#: texts over which a pattern that tries again and again would take minutes
+TIRING = [
+    "[" + " " * 100_000, "## a" + "_ " * 50_000, "a" + "*" * 100_000, "<" + " " * 100_000 + "<",
+    "\u00e9" + "\u200c" * 100_000 + "\u00e9", "[x" + " " * 100_000, "< " * 50_000, "[/" * 50_000,
+    "<|" * 50_000, "{ " * 50_000, '{"role" ' * 12_000, "1:" * 50_000, "Ada " * 25_000,
+    "e\u0301" * 50_000, "a\ufe0f" * 50_000, ("the " * 31 + ":\n") * 800, "\n#" * 50_000,
+    "Ada" + " " * 100_000 + ":", "Ada (" * 20_000 + ":", "\\" * 100_000, "<!" * 50_000,
+]  # fmt: skip
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("text", TIRING, ids=range(len(TIRING)))
+def test_no_text_makes_the_host_work_longer_than_its_length(text: str) -> None:
+    assert len(fenced(text, CAST)[0]) <= LONGEST
+    assert len(fenced({"said": [text, {text: 1}]}, CAST)[0]) <= LONGEST
+    assert len(label(text)) <= 60
+
+
+@pytest.mark.parametrize("text", PRETENDING)
+def test_what_pretends_inside_a_value_is_found_like_in_text(text: str) -> None:
+    safe, flags = fenced({"rows": [{"note": text}], text[:50]: 1}, CAST)
+    assert flags
+    assert json.loads(safe)["rows"][0]["note"] == fenced(text, CAST)[0]
+    assert not TAGS.search(safe)

@@ -62,6 +62,9 @@ async def test_a_key_that_is_said_back_is_not_shown(shop: Shop) -> None:
     tool = tool_at(f"{shop.url}/", key_env="RATES_KEY", key_header="X-Key")
     shop.body = json.dumps({"you said": KEY})
     assert await tool.call({}, ERRAND) == {"you said": "[REDACTED]"}
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in KEY)
+    shop.body = f'{{"{escaped}": ["{escaped}"]}}'
+    assert await tool.call({}, ERRAND) == {"[REDACTED]": ["[REDACTED]"]}
     shop.status = 400
     with pytest.raises(ToolError) as caught:
         await tool.call({}, ERRAND)

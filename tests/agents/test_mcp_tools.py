@@ -75,7 +75,10 @@ async def test_a_tool_that_fails_is_an_error_and_the_server_lives_on(shop: McpSe
     assert await call(shop, "add", a=1, b=1) in (2, {"result": 2})
 
 
-async def test_who_does_not_answer_in_time_is_not_waited_for() -> None:
+async def test_who_does_not_answer_in_time_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mcp, "START_S", 60.0)
     server = McpServer("shop", McpEntry(command=COMMAND, timeout=0.5), SECRETS.get)
     with pytest.raises(ToolError) as caught:
         await call(server, "wait")
@@ -154,3 +157,48 @@ async def test_without_the_package_the_way_out_is_named(monkeypatch: pytest.Monk
     monkeypatch.setattr(mcp.importlib, "import_module", missing)
     server = McpServer("shop", McpEntry(command=COMMAND), SECRETS.get)
     assert await server.tools() == {} and "moot[mcp]" in str(server.problem)
+
+
+async def test_a_tool_nobody_has_listed_is_never_called_whatever_it_would_do() -> None:
+    """Its server comes back between the question and the call: nobody has agreed to anything."""
+    server = McpServer("shop", McpEntry(command=["/nowhere"]), SECRETS.get)
+    shelf = Shelf(servers={"shop": server})
+    toolbox = await shelf.for_agent(Agent(name="ada", tools=["mcp:shop/*"]))
+    burn = toolbox._later("mcp_shop_burn")
+    assert burn is not None
+    server._entry = McpEntry(command=COMMAND)
+    server.problem = None
+    try:
+        with pytest.raises(ToolError) as caught:
+            await burn.call({"what": "the house"}, ERRAND)
+        assert caught.value.code == "tool_unavailable"
+        assert server._link is None
+    finally:
+        await server.aclose()
+
+
+async def test_a_tool_that_has_become_dangerous_is_not_called_without_a_persons_word() -> None:
+    server = McpServer("shop", McpEntry(command=COMMAND), SECRETS.get)
+    try:
+        add = (await server.tools())["mcp:shop/add"]
+        assert not add.dangerous
+        server._entry = McpEntry(command=COMMAND, dangerous=["add"])
+        await server.aclose()
+        with pytest.raises(ToolError) as caught:
+            await add.call({"a": 1, "b": 1}, ERRAND)
+        assert caught.value.code == "tool_unavailable"
+    finally:
+        await server.aclose()
+
+
+async def test_a_server_that_says_nothing_keeps_nobody_waiting_beyond_its_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await asyncio.to_thread(__import__, "mcp")
+    monkeypatch.setattr(mcp, "START_S", 0.05)
+    silent = [sys.executable, "-c", "import time; time.sleep(60)"]
+    server = McpServer("shop", McpEntry(command=silent, timeout=0.05), SECRETS.get)
+    async with asyncio.timeout(15):  # far below the twenty seconds a connection may take
+        assert await server.tools() == {}
+        assert server.problem is not None
+        assert await server.tools() == {}, "and it is not asked again at once"

@@ -1,10 +1,13 @@
 """The client has all of the API, in both ways of waiting, and costs nothing until it is used."""
 
+import inspect
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 import moot.client
@@ -13,6 +16,8 @@ from moot.api.routes import ENDPOINTS
 from moot.client import calls_host, calls_runs, calls_threads, host, runs, threads, webhooks
 from moot.client.bound import async_its, awaits, its, waits
 from moot.client.call import OPERATIONS, Operation
+from moot.client.calls_runs import Edit, Options
+from moot.client.frames import Frame, Spoken
 
 #: routes that are pages for a browser
 FOR_BROWSERS = {"GET /docs", "GET /docs.js", "GET /docs.css"}
@@ -25,6 +30,56 @@ def test_every_route_has_an_operation_and_every_operation_a_route() -> None:
     served = {endpoint.operation for endpoint in ENDPOINTS}
     assert served - {operation.route for operation in OPERATIONS} == FOR_BROWSERS
     assert {operation.route for operation in OPERATIONS} - served == set()
+
+
+#: a word of a type -> something of that type with everything in it
+GIVEN: tuple[tuple[str, Any], ...] = (
+    ("Options", Options(tags=["x"], metadata={"y": 1}, configurable={"y": 1}, scope_id="x",
+                        callback_url="x", exclusive=True)),
+    ("Edit", Edit(turn="x")), ("Mapping", {"x": 1}), ("Data", {"x": 1}), ("bytes", b"x"),
+    ("Sequence", ["x"]), ("bool", True), ("str", "x"), ("int", 1), ("float", 1.0),
+)  # fmt: skip
+
+
+#: what the protocol has, and this host refuses, knows by the key, or can tell by another field
+NOT_PROVIDED = {
+    *(("POST /v1/runs", name) for name in ("evalSuiteRef", "mode", "residency", "tenantId")),
+    *(("POST /v1/agents/{agent_id}/deployments", name) for name in ("toState", "evalRunId")),
+}
+
+
+def sent_by(operation: Operation[..., Any]) -> set[str]:
+    """The fields of the body when everything is given."""
+    values: dict[str, Any] = {}
+    words: list[Any] = []
+    for name, parameter in inspect.signature(operation._make).parameters.items():
+        said = str(parameter.annotation)
+        value = next((value for word, value in GIVEN if word in said), "x")
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            words.append(value)
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            values[name] = value
+    body = operation(*words, **values).sent.body
+    found = json.loads(body) if body and body != b"x" else {}
+    return set(found) if isinstance(found, dict) else set()
+
+
+def test_every_field_of_a_body_can_be_sent() -> None:
+    sent: dict[str, set[str]] = {}
+    whole: set[str] = set()
+    for operation in OPERATIONS:
+        found = sent_by(operation)
+        whole |= {operation.route} if "x" in found else set()  # it sends whatever it is given
+        sent[operation.route] = sent.get(operation.route, set()) | found
+    missing = {
+        (endpoint.operation, field.encode_name)
+        for endpoint in ENDPOINTS
+        if isinstance(endpoint.body, type) and issubclass(endpoint.body, msgspec.Struct)
+        if endpoint.operation in sent and endpoint.operation not in whole
+        for field in msgspec.structs.fields(endpoint.body)
+        if field.encode_name not in sent[endpoint.operation]
+    }
+    assert missing == NOT_PROVIDED
 
 
 def methods(kind: type) -> Iterator[tuple[str, Any]]:
@@ -61,6 +116,12 @@ def test_handles_have_the_same_methods_of_the_same_operations() -> None:
             if type(method) in kinds:
                 assert type(right[name]) is kinds[type(method)]
                 assert right[name]._operation is method._operation
+
+
+def test_words_that_are_taken_back_are_told_from_words_that_were_spoken() -> None:
+    data = msgspec.json.encode({"speechId": "s", "void": True})
+    found = Frame("speech.ended", data, None).read()
+    assert isinstance(found, Spoken) and found.void and found.what == "ended"
 
 
 def test_importing_moot_loads_neither_the_client_nor_its_library() -> None:

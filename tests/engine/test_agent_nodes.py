@@ -189,7 +189,8 @@ async def test_what_others_have_said_is_data(place: Place) -> None:
     assert said.count("</data>") == 2 and "<system>" not in said and "{unknown}" in said
     assert '<data name="found">' in said and '<data name="more">\n7\n</data>' in said
     [began] = await payloads(host, run_id, INVOKED)
-    assert began["flaggedTurns"]
+    assert began["flaggedData"] == [{"name": "found", "flags": ["markup", "speaker-tag"]}]
+    assert "flaggedTurns" not in began, "data has a name and is no turn"
 
 
 async def test_an_unsure_answer_waits_for_a_person(place: Place) -> None:

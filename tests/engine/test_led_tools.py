@@ -1,21 +1,26 @@
 """Members of councils with tools in their hands: each use asked for, made once, told as words."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 from councillors import Council, at_rest, convened, floor
 from hosting import TENANT, Failing, Place, log
 
-from injections import ALL
+from injections import PRETENDING
+from moot.agents.fencing import fenced
 from moot.agents.invoke import Invoker
-from moot.agents.tools import Errand
+from moot.agents.manifest import Agent
+from moot.agents.models.protocol import ToolCall
+from moot.agents.tools import Errand, Toolbox, Usable
 from moot.core.conversation import Speaker
 from moot.core.errors import MootError
 from moot.core.threads import Control
 from moot.engine.host import Host
 
 PERSON = Speaker("key_eve", admin=True)
+SAFE = "an ordinary line: nothing else"
 ONE_ROUND = {"rounds": 1, "moderator": "host:mo"}
 
 
@@ -83,7 +88,7 @@ class Pretending(Council):
         self.read: list[str] = []
 
     async def _dig(self, arguments: dict[str, Any], errand: Errand) -> Any:
-        return {"page": "\n".join(ALL[:40])}
+        return {"page": PRETENDING[len(self.read) % len(PRETENDING)], "rows": [SAFE]}
 
     def choose(self, *given: Any, **more: Any) -> Any:
         counted = super().choose(*given, **more)
@@ -103,11 +108,47 @@ async def test_what_a_tool_gives_back_is_words(place: Place) -> None:
     run_id = await convened(host, ONE_ROUND)
     await allow_all(host, run_id)
     assert council.read
-    for text in council.read:
-        for tag in ("<system", "<|im", "[INST]", "<tool_result", "\u202e", "\u200b"):
-            assert tag not in text
     events = await log(host, run_id)
+    told = [event.payload for event in events if event.type == "agent.toolReturned"]
+    assert all(each["flags"] for each in told), "whoever reads the log is told"
     assert not [event for event in events if event.type == "moot.thread.control"]
+
+
+@pytest.mark.parametrize("text", PRETENDING)
+async def test_no_text_inside_a_result_pretends_to_be_more_than_a_result(text: str) -> None:
+    async def call(arguments: dict[str, Any], errand: Errand) -> Any:
+        return {"page": [{text[:40]: text}], "fine": SAFE}
+
+    desk = Slip()
+    box = Toolbox({"dig": Usable(name="dig", call=call)})
+    asked = ToolCall(id="c", name="dig", arguments="{}")
+    message = await box.use(asked, Agent(name="ada"), desk, ("Ada", "Bo"))  # type: ignore[arg-type]
+    shown = json.loads(str(message.content))["result"]
+    [page] = shown["page"]
+    assert [*page.values()] == [fenced(text, ("Ada", "Bo"))[0]] and shown["fine"] == SAFE
+    assert desk.flags
+
+
+class Slip:
+    """As much of a desk as one call of a tool needs."""
+
+    def __init__(self) -> None:
+        self.flags: list[str] = []
+
+    def now(self) -> int:
+        return 0
+
+    def trace(self, name: str) -> Any:
+        return None
+
+    async def tool_called(self, *told: Any) -> "Slip":
+        return self
+
+    async def effect(self, key: str, call: Any, idempotent: bool) -> Any:
+        return await call("effect")
+
+    async def returned(self, result: Any, took: Any, flags: list[str]) -> None:
+        self.flags = flags
 
 
 @pytest.mark.parametrize("nth", range(2, 26, 2))

@@ -56,6 +56,50 @@ def test_a_name_that_a_key_speaks_as_is_not_given_to_an_agent_by_others(api: Api
     assert other.post("/v1/host/moot/agents", {"name": "nobodys"}).status_code == 201
 
 
+def test_an_agent_that_a_key_speaks_as_is_not_let_go_by_others(api: Api) -> None:
+    assert api.post("/v1/host/moot/agents", {"name": "spoken"}).status_code == 201
+    limited(api, "manifest:read", **{"as": ["host:spoken"]})
+    other = limited(api, "manifest:read", "manifest:write")
+    assert other.delete("/v1/host/moot/agents/spoken").status_code == 403
+    assert api.get("/v1/host/moot/agents/spoken").status_code == 200
+
+
+def test_the_id_of_an_agent_is_not_given_to_another(api: Api) -> None:
+    assert api.post("/v1/host/moot/agents", {"name": "first.one"}).status_code == 201
+    for body in (
+        {"name": "thief", "manifest": "local.agents.first-one"},
+        {"name": "first-one"},
+        {"agentId": "local.agents.first-one", "persona": "X", "modelClass": "general",
+         "systemPrompt": "You are somebody else."},
+    ):  # fmt: skip
+        answer = api.post("/v1/host/moot/agents", body)
+        assert answer.status_code == 409, answer.text
+        assert answer.json()["details"]["agentId"] == "local.agents.first-one"
+    assert api.get("/v1/agents/local.agents.first-one").json()["persona"] == "First.one"
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"manifest": "local.agents.mine", "tools": ["nowhere"]}, 422),
+        ({"memory": "long-term\n"}, 400),
+        ({"manifest": "local.agents.mine\n"}, 400),
+        ({"persona": "A\x00da"}, 400),
+        ({"persona": "\u202eadA"}, 400),
+        ({"role": "sceptic\nhost"}, 400),
+        ({"prompt": "be\x1b[2J brief"}, 400),
+        ({"model": "nobody-has-this"}, 422),
+        ({"model": "x" * 5000}, 400),
+    ],
+)
+def test_what_cannot_be_used_or_seen_is_refused_when_it_is_defined(
+    api: Api, more: dict[str, Any], status: int
+) -> None:
+    answer = api.post("/v1/host/moot/agents", {"name": "odd", **more})
+    assert answer.status_code == status, answer.text
+    assert len(answer.text) < 2000
+
+
 def test_a_workflow_does_not_speak_for_a_person(api: Api) -> None:
     talk = gate("conversationGate", prompt="I resign.", agentId="user:bob")
     answer = api.post("/v1/host/moot/workflows", definition("puppet", [talk]))

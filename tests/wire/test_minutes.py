@@ -10,6 +10,7 @@ from .api import Api
 from .asking import answered
 from .councils import ADA, BO, close, convened, export, join, key_as, person, run_of, steer, tell
 
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 HOSTILE = (
     "# A heading", "A heading\n====", "A heading\n---", "## Decision\n\n> forged",
     "| a | b |\n|---|---|\n| c | d |", "<script>alert(1)</script>", "<img src=x onerror=alert(1)>",
@@ -18,7 +19,7 @@ HOSTILE = (
     "~~~\nfence", "- a\n- b", "* a", "+ a", "1. a\n2) b", "&lt;b&gt; &amp; &#60;", "\\<b> \\\\",
     "> quoted", "---", "***", "a\r\nb\rc\x0bd\x0ce\u2028f\x85g", "</blockquote></body>",
     "- [x] done", '"><b>x', "' onmouseover='x", "\x1b[31mred\x07", "[0] user", "", "   ",
-    "\u202eright to left",
+    "\u202eright to left", "nul\x00esc\x1b",
 )  # fmt: skip
 
 
@@ -124,8 +125,10 @@ def test_a_page_has_only_our_tags(api: Api, hostile: str) -> None:
     assert {name for _, names in page.seen for name in names} <= {
         "lang", "charset", "name", "content", "id", "class", "href"
     }  # fmt: skip
+    assert not UNPRINTABLE.search(answer.text)
     for text in HOSTILE:
-        assert text.replace("\r\n", "\n").replace("\r", "\n") in page.text.replace(
+        shown = UNPRINTABLE.sub("", text)
+        assert shown.replace("\r\n", "\n").replace("\r", "\n") in page.text.replace(
             "\r\n", "\n"
         ).replace("\r", "\n")
 

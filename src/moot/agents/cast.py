@@ -5,13 +5,23 @@ Names and roles come from whoever defined an agent or brought a transcript along
 the host's own sentences, so they are one plain line, and none of them can pass for somebody else.
 """
 
+import re
 from typing import Any
 
 from moot.agents.fencing import RESERVED, label
-from moot.agents.lookalikes import skeleton
+from moot.agents.lookalikes import bare, skeleton
 
 PEOPLE = {"user": "the user", "system": "the host", "all": "everybody"}
-_TAKEN = RESERVED | {skeleton(name) for name in PEOPLE.values()}
+_APART = re.compile(r"[\W_]++")
+
+
+def _shape(name: str) -> str:
+    """The same for names that could be taken for one another, also where a provider has no room
+    for what stands between words: ``the/host`` is ``the_host`` to some."""
+    return skeleton(_APART.sub(" ", bare(name)).strip()) or skeleton(_APART.sub("", name) or name)
+
+
+_TAKEN = RESERVED | {_shape(name) for name in PEOPLE.values()}
 
 
 class Cast:
@@ -48,9 +58,9 @@ class Cast:
         choices = (wanted, handle, f"{handle} of {kind}", f"member {len(self._names) + 1}")
         for choice in choices:
             found = label(choice) if choice else ""
-            if found and skeleton(found) not in self._used:
+            if found and _shape(found) not in self._used:
                 break
-        self._used.add(skeleton(found))
+        self._used.add(_shape(found))
         self._names[name] = found
         return found
 

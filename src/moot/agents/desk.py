@@ -1,6 +1,6 @@
 """What an agent at work is given, and what comes back. The engine supplies the implementation."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -87,6 +87,8 @@ class Usage(Struct, kw_only=True, omit_defaults=True, rename="camel"):
     price: dict[str, Any] | None = None
     model: str = ""
     milliseconds: int = 0
+    #: some of the tokens were reckoned from the length of the texts: the provider did not count
+    estimated: bool = False
 
 
 class Done(Struct, frozen=True, kw_only=True):
@@ -110,10 +112,17 @@ class Done(Struct, frozen=True, kw_only=True):
 class ToolCall(Protocol):
     """A tool an agent has called, until it has come back."""
 
-    async def returned(self, result: Any, duration_ms: int | None = None) -> None: ...
+    async def returned(
+        self, result: Any, duration_ms: int | None = None, flags: Sequence[str] = ()
+    ) -> None: ...
 
     async def failed(
-        self, code: str, message: str, duration_ms: int | None = None, **details: Any
+        self,
+        code: str,
+        message: str,
+        duration_ms: int | None = None,
+        flags: Sequence[str] = (),
+        **details: Any,
     ) -> None: ...
 
 

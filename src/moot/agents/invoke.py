@@ -125,15 +125,19 @@ class _Work:
                 Message(role="assistant", content=answer.text, tool_calls=answer.tool_calls)
             )
             messages += [
-                await self._toolbox.use(call, self._agent, self._desk) for call in answer.tool_calls
+                await self._toolbox.use(call, self._agent, self._desk, prompt.names)
+                for call in answer.tool_calls
             ]
         raise AssertionError("the last round has no tools")
 
     async def _ask(self, prompt: Prompt, messages: list[Message], without_tools: bool) -> Answer:
+        # providers want to know of tools that messages speak of, also when none may be used
+        spoken_of = any(message.tool_calls for message in messages)
         request = ModelRequest(
             model=self._model.reference.model,
             messages=tuple(messages),
-            tools=() if without_tools else self._toolbox.tools,
+            tools=() if without_tools and not spoken_of else self._toolbox.tools,
+            tool_choice="none" if without_tools and spoken_of else "auto",
             temperature=self._agent.temperature,
             max_output_tokens=self._agent.max_output_tokens,
             response_format=prompt.format,
@@ -145,7 +149,7 @@ class _Work:
             most = self._spending.calls_left
             model = self._book.choose(self._reference, self._tried, most=most)
             try:
-                return self._spending.receipt(await ear.listen(model, request))
+                return self._spending.receipt(request, await ear.listen(model, request))
             except CancelledError:
                 self._desk.given_up(self._spending.broken_off(ear.known(request)))
                 raise
@@ -300,10 +304,14 @@ class _Work:
             payload["resolvedChannel"] = found.channel
         if asked.version is not None:
             payload["requestedVersion"] = asked.version
-        if prompt.flagged:
-            payload["flaggedTurns"] = [
-                {"turn": turn, "flags": flags} for turn, flags in prompt.flagged.items()
+        for what, word, kind in (("flaggedTurns", "turn", int), ("flaggedData", "name", str)):
+            marks = [
+                {word: place, "flags": flags}
+                for place, flags in prompt.flagged.items()
+                if isinstance(place, kind)
             ]
+            if marks:
+                payload[what] = marks
         return payload
 
     def _resolved(self) -> dict[str, Any]:

@@ -1,21 +1,48 @@
-"""Words that look alike are one word: letters of other scripts, styled letters, accents."""
+"""Words that look alike are one word: letters of other scripts, styled letters, accents, and marks
+that show little or nothing."""
 
 import unicodedata
 from functools import lru_cache
 
-#: Cyrillic, Greek and other letters beside the plain ones they look like
+#: letters of other scripts, and of phonetics, beside the plain ones they look like
 _LETTERS = (
     "\u0430a \u0435e \u043eo \u0440p \u0441c \u0443y \u0445x \u0456i \u0458j \u0455s "
     "\u04bbh \u0501d \u051bq \u051dw \u043ak \u043cm \u043dh \u0442t \u0432b \u0433r "
-    "\u0475v \u03b1a \u03bfo \u03c1p \u03bdv \u03c4t \u03b9i \u03bak \u03c5u \u03b5e "
-    "\u03b3y \u03c7x \u03b7n \u0131i \u0142i \u00f8o \u0111d"
+    "\u0475v \u04cfi \u0493f \u03b1a \u03bfo \u03c1p \u03bdv \u03c4t \u03b9i \u03bak \u03c5u "
+    "\u03b5e \u03b3y \u03c7x \u03b7n \u03c3o \u03c9w \u03f2c \u03f3j \u0131i \u0142i \u00f8o "
+    "\u0111d \u0127h \u0167t \u0180b \u0250a \u0251a \u0252a \u0253b \u0256d \u0257d \u0259e "
+    "\u025be \u0261g \u0266h \u0269i \u026ai \u026bi \u0271m \u0273n \u0275o \u027er \u0282s "
+    "\u0288t \u028bv \u0290z \u0280r \u0262g \u029ch \u029fl \u0274n \u028fy \u0299b \u1d00a "
+    "\u1d04c \u1d05d \u1d07e \ua730f \u1d0aj \u1d0bk \u1d0dm \u1d0fo \u1d18p \ua731s \u1d1bt "
+    "\u1d1cu \u1d20v \u1d21w \u1d22z \u01dde \u057du \u0585o \u0570h \u0578n \u0581g \u0566q "
+    "\u0575j"
 )
 _ALIKE = str.maketrans({each[0]: each[1] for each in f"{_LETTERS} 0o 1i li |i".split(" ")})
+#: categories of characters that only change how their neighbours look, or show nothing
+_MARKS = frozenset({"Mn", "Me", "Cf"})
+
+
+@lru_cache(maxsize=4096)
+def is_mark(letter: str) -> bool:
+    """Whether it shows little or nothing by itself: an accent, a selector, a joiner."""
+    return unicodedata.category(letter) in _MARKS
+
+
+def marks_in(text: str) -> set[str]:
+    """Those marks that occur in the text."""
+    if text.isascii():
+        return set()
+    return {letter for letter in set(text) if letter > "\x7f" and is_mark(letter)}
+
+
+def bare(text: str) -> str:
+    """The text without its marks."""
+    marks = marks_in(text)
+    return text.translate(dict.fromkeys(map(ord, marks))) if marks else text
 
 
 @lru_cache(maxsize=4096)
 def skeleton(word: str) -> str:
     """The same for words that a reader could take for one another."""
     plain = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", word).casefold())
-    letters = "".join(each for each in plain if not unicodedata.combining(each))
-    return letters.translate(_ALIKE)
+    return bare(plain).translate(_ALIKE)

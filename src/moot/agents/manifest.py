@@ -12,7 +12,19 @@ from moot.core.errors import BadRequest
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 LONGEST_PROMPT = 100_000
-MANIFEST_ID = r"^(core|vendor|community|private|local)\.[a-z][a-z0-9_-]*(\.[a-z][a-zA-Z0-9_-]*)+$"
+#: the end of a text: ``$`` alone would let one more line through
+END = r"$(?!\n)"
+MANIFEST_ID = (
+    r"^(core|vendor|community|private|local)\.[a-z][a-z0-9_-]*(\.[a-z][a-zA-Z0-9_-]*)+" + END
+)
+#: characters that show nothing, end lines or turn the reading order around
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+#: field -> what must not be in it
+_FORBIDDEN = {
+    "persona": _UNSEEN, "role": _UNSEEN, "model": _UNSEEN, "description": _CONTROLS,
+    "prompt": _CONTROLS,
+}  # fmt: skip
 
 ModelClass = Literal["reasoning", "writing", "coding", "research", "classification", "general"]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -22,7 +34,7 @@ class Agent(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     """Who speaks: how it is called, what it is for, which model it uses, what it may do."""
 
     #: its handle: ``ada`` speaks as ``host:ada``
-    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$(?!\n)")]
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}" + END)]
     #: how people call it; the handle with a capital letter when left out
     persona: Text | None = None
     role: Annotated[str, Meta(max_length=200)] = ""
@@ -41,7 +53,7 @@ class Agent(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     confidence: Annotated[float, Meta(ge=0, le=1)] = 0.7
     #: what it is reminded of when it works: nothing, the run's, a group's, or its own for good
     memory: Annotated[
-        str, Meta(pattern=r"^(none|run|long-term|shared:[A-Za-z0-9][A-Za-z0-9._-]{0,63})$")
+        str, Meta(pattern=r"^(none|run|long-term|shared:[A-Za-z0-9][A-Za-z0-9._-]{0,63})" + END)
     ] = "none"
     #: the id of the manifest it comes from, where it comes from one
     manifest: Annotated[str, Meta(pattern=MANIFEST_ID, max_length=256)] | None = None
@@ -82,9 +94,24 @@ class ManifestProblem(ValueError):
 def from_json(body: Any) -> Agent:
     """Raises BadRequest naming the field."""
     try:
-        return msgspec.convert(body, Agent)
+        found = msgspec.convert(body, Agent)
     except msgspec.ValidationError as error:
         raise BadRequest(f"The agent does not fit: {error}", field="agent") from None
+    if field := unseen_in(found):
+        raise BadRequest(
+            f"'{field}' has a character that does not show, or turns the text around; leave it"
+            " out.",
+            field=field,
+        )
+    return found
+
+
+def unseen_in(agent: Agent) -> str | None:
+    """The first field in which something stands that no reader would see."""
+    for field, forbidden in _FORBIDDEN.items():
+        if forbidden.search(getattr(agent, field) or ""):
+            return field
+    return None
 
 
 def from_markdown(text: str, name: str) -> Agent:
@@ -115,7 +142,11 @@ def from_markdown(text: str, name: str) -> Agent:
     if said.get("prompt"):
         raise ManifestProblem("the prompt is the text below the front matter", line)
     try:
-        return msgspec.convert(body, Agent)
+        agent = msgspec.convert(body, Agent)
+        if field := unseen_in(agent):
+            said = f"a character that does not show, or turns the text around - at `$.{field}`"
+            raise msgspec.ValidationError(said)
+        return agent
     except msgspec.ValidationError as error:
         found = re.search(r"\$\.(\w+)", str(error))
         place = _line_of(head, found.group(1)) if found else 0
@@ -147,6 +178,12 @@ def _line_of(head: str, key: str) -> int:
         ):
             return number
     return 0
+
+
+def line_of_field(text: str, field: str) -> int:
+    """The line of an agent's file in which a field is set; the first where it is not."""
+    head, first, _ = _split(text)
+    return first + _line_of(head, field)
 
 
 def line_of_tool(text: str, reference: str) -> int:

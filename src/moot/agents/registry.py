@@ -1,5 +1,6 @@
 """The agents of every tenant, in all their versions."""
 
+import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Callable
@@ -12,11 +13,12 @@ from moot.agents.manifest import (
     Agent,
     ManifestProblem,
     from_markdown,
+    line_of_field,
     line_of_tool,
 )
 from moot.clock import Clock
 from moot.core.definition import nearest
-from moot.core.errors import NotFound, Unprocessable
+from moot.core.errors import Conflict, NotFound, Unprocessable
 from moot.store.standing import Record, RecordKeeping
 
 KIND = "agent"
@@ -27,15 +29,22 @@ MOST_CACHED = 4096
 _decode = msgspec.json.Decoder(Agent).decode
 
 
-#: a tool as an agent names it -> why nobody can be given it
+#: a tool, or a model, as an agent names it -> why nobody can be given it
 Lacks = Callable[[str], str | None]
 
 
 class Agents:
     """Who there is. The newest version of a name is the one that speaks."""
 
-    def __init__(self, store: RecordKeeping, clock: Clock, lacks: Lacks = lambda _: None) -> None:
-        self._store, self._clock, self._lacks = store, clock, lacks
+    def __init__(
+        self,
+        store: RecordKeeping,
+        clock: Clock,
+        lacks: Lacks = lambda _: None,
+        mute: Lacks = lambda _: None,
+    ) -> None:
+        self._store, self._clock, self._lacks, self._mute = store, clock, lacks, mute
+        self._taking = asyncio.Lock()
         self._known: OrderedDict[tuple[str, str], Agent] = OrderedDict()
 
     async def find(self, tenant: str, name: str) -> Agent | None:
@@ -61,7 +70,7 @@ class Agents:
         """By ``host:NAME`` or by the id of its manifest."""
         if reference.startswith(HOST):
             return await self.find(tenant, reference.removeprefix(HOST))
-        if not re.fullmatch(MANIFEST_ID.strip("^$"), reference):
+        if not re.fullmatch(MANIFEST_ID, reference):
             return None
         for agent in await self.all(tenant):
             if agent.manifest_id == reference:
@@ -96,20 +105,35 @@ class Agents:
     async def history(self, tenant: str, name: str) -> list[Record]:
         return await self._store.record_history(tenant, KIND, name)
 
-    async def put(self, tenant: str, agent: Agent, by: str) -> bool:
-        """Whether it is another version than before. Raises Unprocessable for a tool that nobody
-        can be given. A manifest names tools of any host; what is here of them is given."""
+    async def put(self, tenant: str, agent: Agent, by: str, packed: bool = False) -> bool:
+        """Whether it is another version than before. Raises Unprocessable for a tool or a model
+        that nobody can be given, Conflict for the id of somebody else. A manifest that was
+        ``packed`` elsewhere names tools of any host; what is here of them is given."""
         known = await self.find(tenant, agent.name)
         if known == agent:
             return False
-        for reference in agent.tools if agent.manifest is None else ():
+        for reference in agent.tools if not packed else ():
             if problem := self._lacks(reference):
                 raise Unprocessable(
                     f"Agent {agent.name}: {problem}.", field="tools", tool=reference
                 )
-        await self._write(tenant, agent, by, gone=False)
+        if problem := self._mute(agent.model):
+            raise Unprocessable(f"Agent {agent.name}: {problem}", field="model")
+        async with self._taking:  # two that want one id at the same time: the second is refused
+            await self._refuse_taken(tenant, agent)
+            await self._write(tenant, agent, by, gone=False)
         self._keep(tenant, agent)
         return True
+
+    async def _refuse_taken(self, tenant: str, agent: Agent) -> None:
+        for other in await self.all(tenant):
+            if other.name != agent.name and other.manifest_id == agent.manifest_id:
+                raise Conflict(
+                    f"'{agent.manifest_id}' is the id of the agent '{other.name}'; choose another"
+                    " name or manifest.",
+                    agentId=agent.manifest_id,
+                    agent=other.name,
+                )
 
     async def remove(self, tenant: str, name: str, by: str) -> None:
         agent = await self.must_find(tenant, name)
@@ -137,30 +161,47 @@ class Agents:
             self._known.popitem(last=False)
         return agent
 
-    def _check_tools(self, agent: Agent, text: str) -> None:
+    def _check(self, agent: Agent, text: str) -> None:
         for reference in agent.tools:
             if problem := self._lacks(reference):
                 raise ManifestProblem(problem, line_of_tool(text, reference))
+        if problem := self._mute(agent.model):
+            raise ManifestProblem(problem, line_of_field(text, "model"))
 
     async def load(self, tenant: str, folder: Path) -> list[str]:
         """Takes in every ``*.md`` that is right; says of the others what is wrong, and where."""
         found, problems = in_folder(folder)
         for file, agent in found.items():
             try:
-                self._check_tools(agent, (folder / file).read_text(encoding="utf-8"))
+                self._check(agent, (folder / file).read_text(encoding="utf-8"))
+                await self.put(tenant, agent, by=f"file:{file}")
             except ManifestProblem as problem:
                 problems.append(f"{file}:{problem.line}: {problem.message}")
-            else:
-                await self.put(tenant, agent, by=f"file:{file}")
+            except Conflict as taken:
+                problems.append(f"{file}:1: {taken.message}")
         return problems
+
+
+def refuse_second(text: str, agent: Agent, first: str, file: str) -> None:
+    """Raises ManifestProblem when another file has defined an agent of this name."""
+    if first != file:
+        raise ManifestProblem(
+            f"'{agent.name}' is defined in {first}, too; give one of them another name",
+            line_of_field(text, "name"),
+        )
 
 
 def in_folder(folder: Path) -> tuple[dict[str, Agent], list[str]]:
     """The agents of a folder by file, and what is wrong with the other files: ``file:line: …``."""
-    found, problems = {}, []
+    found: dict[str, Agent] = {}
+    problems = []
+    files: dict[str, str] = {}
     for file in sorted(folder.glob("*.md")):
         try:
-            found[file.name] = from_markdown(file.read_text(encoding="utf-8"), file.stem)
+            text = file.read_text(encoding="utf-8")
+            agent = from_markdown(text, file.stem)
+            refuse_second(text, agent, files.setdefault(agent.name, file.name), file.name)
+            found[file.name] = agent
         except ManifestProblem as problem:
             problems.append(f"{file.name}:{problem.line}: {problem.message}")
         except (OSError, UnicodeDecodeError) as error:

@@ -7,10 +7,35 @@ import msgspec
 from msgspec.structs import replace
 
 from moot.agents.desk import Assignment, Usage
+from moot.agents.fencing import words
 from moot.agents.models.book import Chosen
-from moot.agents.models.protocol import Answer
-from moot.agents.models.protocol import Usage as ModelUsage
+from moot.agents.models.protocol import Answer, Message, ModelRequest
+from moot.agents.models.protocol import Usage as Tokens
 from moot.core.model_errors import BudgetUsedUp
+
+#: of a token, where nobody has counted them
+CHARACTERS = 4
+
+
+def estimated(request: ModelRequest, answer: Answer) -> Tokens:
+    """Tokens by the length of what was asked and answered: a limit holds also where a provider
+    does not count."""
+    asked = sum(map(_length, request.messages)) + sum(
+        len(tool.name) + len(msgspec.json.encode(tool.parameters)) for tool in request.tools
+    )
+    said = [answer.text, answer.reasoning, answer.refusal or ""]
+    said += [part for call in answer.tool_calls for part in (call.name, call.arguments)]
+    given = sum(map(len, said))
+    return Tokens(
+        input_tokens=-(-asked // CHARACTERS),
+        output_tokens=-(-given // CHARACTERS),
+        estimated=True,
+    )
+
+
+def _length(message: Message) -> int:
+    calls = sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
+    return len(words(message.content)) + calls
 
 
 class Spending:
@@ -46,17 +71,18 @@ class Spending:
         if (name := self.used_up) is not None:
             raise BudgetUsedUp(f"Nothing is left of the limit of {name}.", limit=name)
 
-    def receipt(self, answer: Answer) -> dict[str, Any]:
-        """The answer as it is recorded: with its attempts, what it cost, and the price."""
+    def receipt(self, request: ModelRequest, answer: Answer) -> dict[str, Any]:
+        """The answer as it is recorded: with its attempts, its tokens, what it cost, the price."""
         often = max(answer.attempts, self.attempts)
-        said: dict[str, Any] = msgspec.to_builtins(replace(answer, attempts=often))
-        return {**said, **self._priced(answer.usage)}
+        usage = answer.usage or estimated(request, answer)
+        said: dict[str, Any] = msgspec.to_builtins(replace(answer, attempts=often, usage=usage))
+        return {**said, **self._priced(usage)}
 
-    def broken_off(self, usage: ModelUsage) -> dict[str, Any]:
+    def broken_off(self, usage: Tokens) -> dict[str, Any]:
         """What is recorded of a call whose answer nobody waits for."""
         return {"usage": msgspec.to_builtins(usage), "estimated": True, **self._priced(usage)}
 
-    def _priced(self, usage: ModelUsage | None) -> dict[str, Any]:
+    def _priced(self, usage: Tokens | None) -> dict[str, Any]:
         cost = self._model.cost(usage)
         if cost is None:
             return {}
@@ -76,6 +102,7 @@ class Spending:
             return
         self._usage.input_tokens += usage.input_tokens
         self._usage.output_tokens += usage.output_tokens
+        self._usage.estimated = self._usage.estimated or usage.estimated
         if priced := self._priced(usage):
             self._usage.cost = priced["cost"] + (self._usage.cost or 0.0)
             self._usage.price = priced["price"]
@@ -95,6 +122,8 @@ class Spending:
         }
         if usage.cost is not None:
             meta["cost"] = usage.cost
+        if usage.estimated:
+            meta["estimated"] = True
         if answer.finish == "length":
             meta["truncated"] = True
         if self._model.provider == "demo":

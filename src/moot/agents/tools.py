@@ -19,8 +19,7 @@ from moot.core.errors import Conflict, MootError, Unavailable
 from moot.core.outcomes import copied
 from moot.core.trace import Trace
 
-#: characters of a result that a model reads; bytes of one that is kept
-MOST_RESULT = 16_000
+#: bytes of a result that is kept; a model reads as much of it as of a turn
 LARGEST = 262_144
 #: of one piece of work: calls of tools that are made
 MOST_USES = 60
@@ -94,14 +93,18 @@ class Toolbox:
 
         return Toolbox(kept, later)
 
-    async def use(self, call: ToolCall, agent: Agent, desk: Desk) -> Message:
-        """The result as the model reads it. Nothing a model asks for makes the turn fail."""
+    async def use(
+        self, call: ToolCall, agent: Agent, desk: Desk, names: tuple[str, ...] = ()
+    ) -> Message:
+        """The result as the model reads it. Nothing a model asks for makes the turn fail.
+
+        ``names``: who a result could pretend to be."""
         tool = self._usable.get(call.name) or self._later(call.name)
         arguments, problem = _arguments(call, tool)
         self._uses += 1
         if self._uses > MOST_USES:
             error = {"code": "rate_limited", "message": f"No more than {MOST_USES} calls a turn."}
-            return _message(call, {"error": error})
+            return _message(call, {"error": error}, names)[0]
         if tool is not None and problem is None and tool.dangerous:
             problem = await _permitted(tool, arguments, agent, desk)
         if tool is None or problem is not None:
@@ -109,11 +112,12 @@ class Toolbox:
         begun = await desk.tool_called(tool.name, arguments, tool.transport)
         outcome = await _outcome(f"tool:{call.name}", tool, arguments, desk)
         took = outcome.pop("durationMs", None)
+        message, flags = _message(call, outcome, names)
         if "error" in outcome:
-            await begun.failed(**_told(outcome["error"]), duration_ms=took)
+            await begun.failed(**_told(outcome["error"]), duration_ms=took, flags=flags)
         else:
-            await begun.returned(outcome["result"], took)
-        return _message(call, outcome)
+            await begun.returned(outcome["result"], took, flags)
+        return message
 
 
 class NoTools:
@@ -172,7 +176,7 @@ async def _not_made(
     assert problem is not None
     begun = await desk.tool_called(name, arguments, tool.transport if tool else "native")
     await begun.failed(**_told(problem))
-    return _message(call, {"error": problem})
+    return _message(call, {"error": problem})[0]
 
 
 async def _outcome(key: str, tool: Usable, arguments: dict[str, Any], desk: Desk) -> dict[str, Any]:
@@ -216,10 +220,13 @@ def _told(error: dict[str, Any]) -> dict[str, Any]:
     """As the log says it."""
     details = error.get("details")
     more = details if isinstance(details, dict) else {}
+    more = {key: value for key, value in more.items() if key not in ("duration_ms", "flags")}
     return {**more, "code": str(error["code"]), "message": str(error["message"])}
 
 
-def _message(call: ToolCall, outcome: Any) -> Message:
-    """What a tool gave back is data of others, like a turn."""
-    text, _ = fenced(outcome)
-    return Message(role="tool", content=text[:MOST_RESULT], tool_call_id=call.id, name=call.name)
+def _message(
+    call: ToolCall, outcome: Any, names: tuple[str, ...] = ()
+) -> tuple[Message, list[str]]:
+    """What a tool gave back is data of others, like a turn; and what pretended in it."""
+    text, flags = fenced(outcome, names)
+    return Message(role="tool", content=text, tool_call_id=call.id, name=call.name), flags

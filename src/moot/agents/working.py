@@ -34,7 +34,7 @@ NOTHING = "Do your part with what you are given."
 
 def work(agent: Agent, assignment: Assignment, memory: list[str]) -> Prompt:
     """One piece of work: the task, what there is to it, and what is remembered."""
-    flagged: dict[int, list[str]] = {}
+    flagged: dict[int | str, list[str]] = {}
     data = {name: marked(name, value, flagged) for name, value in assignment.data.items()}
     text, used = _filled(assignment.prompt or NOTHING, data)
     rest = [block for name, block in data.items() if name not in used]
@@ -42,12 +42,13 @@ def work(agent: Agent, assignment: Assignment, memory: list[str]) -> Prompt:
     messages.append(Message(role="user", name="host", content="\n\n".join([text, *rest])))
     form = ResponseFormat(schema=assignment.output) if assignment.output is not None else None
     context = _context(agent, assignment, assignment.prompt or _said(assignment.data))
-    return Prompt(tuple(messages), form, context, flagged)
+    names = (agent.called, agent.name, *assignment.workers)
+    return Prompt(tuple(messages), form, context, flagged, names)
 
 
 def decision(agent: Agent, assignment: Assignment) -> Prompt:
     """One turn of a supervisor: the goal, what has happened since, whom there is."""
-    flagged: dict[int, list[str]] = {}
+    flagged: dict[int | str, list[str]] = {}
     told = assignment.turn_inputs
     assert told is not None
     goal = [marked(name, value, flagged) for name, value in assignment.data.items()]
@@ -60,7 +61,8 @@ def decision(agent: Agent, assignment: Assignment) -> Prompt:
     ]
     form = ResponseFormat(schema=decision_schema(assignment.workers), name="decision")
     context = _context(agent, assignment, assignment.prompt or _said(assignment.data))
-    return Prompt(tuple(messages), form, context, flagged)
+    names = (agent.called, agent.name, *assignment.workers)
+    return Prompt(tuple(messages), form, context, flagged, names)
 
 
 def decision_schema(workers: list[str]) -> dict[str, Any]:
@@ -83,11 +85,12 @@ def decision_schema(workers: list[str]) -> dict[str, Any]:
     })  # fmt: skip
 
 
-def marked(name: str, value: Any, flagged: dict[int, list[str]]) -> str:
+def marked(name: str, value: Any, flagged: dict[int | str, list[str]]) -> str:
     """Data under its name, within marks that it cannot end."""
     text, flags = fenced(value)
     if flags:
-        flagged[len(flagged)] = flags
+        known = flagged.setdefault(name, [])
+        known += [flag for flag in flags if flag not in known]
     name = re.sub(r"[^\w.-]", "_", name)
     return f'<data name="{name}">\n{text}\n</data>'
 
@@ -158,7 +161,7 @@ def _standing(told: TurnInputs) -> str:
     return "\n".join([*lines, "What comes next?"])
 
 
-def _remembered(memory: list[str], flagged: dict[int, list[str]]) -> list[Message]:
+def _remembered(memory: list[str], flagged: dict[int | str, list[str]]) -> list[Message]:
     if not memory:
         return []
     blocks = [marked("memory", text, flagged) for text in reversed(memory)]

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import msgspec
+
 from moot.agents.manifest import Agent, from_json
 from moot.agents.packing import from_manifest
 from moot.api.auth import is_agents
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core.errors import Conflict, Forbidden, NotFound
+from moot.core.errors import Forbidden, NotFound
 from moot.core.events import iso
 
 PACK = "local"
@@ -77,7 +79,12 @@ async def read(request: Request) -> Reply:
         }
         for record in await agents.history(tenant, name)
     ]
-    return Reply({**shown(agent), "prompt": agent.prompt, "history": history[:100]})
+    whole = {
+        "prompt": agent.prompt,
+        "definition": msgspec.to_builtins(agent),
+        "history": history[:100],
+    }
+    return Reply({**shown(agent), **whole})
 
 
 async def put(request: Request) -> Reply:
@@ -86,8 +93,9 @@ async def put(request: Request) -> Reply:
     agent = from_manifest(body) if "agentId" in body else from_json(body)
     _refuse_agents(request)
     await _refuse_taken(request, agent.agent_id)
-    await _refuse_double(request, agent)
-    await request.services.agents.put(request.caller.tenant, agent, by=request.caller.id)
+    await request.services.agents.put(
+        request.caller.tenant, agent, by=request.caller.id, packed="agentId" in body
+    )
     return Reply(shown(agent), 201, {"Location": f"/v1/host/moot/agents/{agent.name}"})
 
 
@@ -97,18 +105,9 @@ def _refuse_agents(request: Request) -> None:
         raise Forbidden("An agent's key changes no agents; a person's does.")
 
 
-async def _refuse_double(request: Request, agent: Agent) -> None:
-    """Whoever is asked for by the id of a manifest is one."""
-    for other in await request.services.agents.all(request.caller.tenant):
-        if other.manifest_id == agent.manifest_id and other.name != agent.name:
-            raise Conflict(
-                f"'{agent.manifest_id}' is the agent {other.name}.", agentId=agent.manifest_id
-            )
-
-
 async def _refuse_taken(request: Request, name: str) -> None:
-    """A name that a key is bound to is somebody's: the host does not begin to speak for it because
-    somebody else says so."""
+    """A name that a key is bound to is somebody's: the host neither begins nor ceases to speak for
+    it because somebody else says so."""
     caller = request.caller
     if caller.admin or name in caller.speaks_as:
         return
@@ -122,7 +121,8 @@ async def _refuse_taken(request: Request, name: str) -> None:
 async def remove(request: Request) -> Reply:
     name = request.params["name"].removeprefix("host:")
     _refuse_agents(request)
-    await _refuse_taken(request, f"host:{name}")
+    agent = await request.services.agents.must_find(request.caller.tenant, name)
+    await _refuse_taken(request, agent.agent_id)
     await request.services.agents.remove(request.caller.tenant, name, by=request.caller.id)
     return Reply(None, 204)
 

@@ -1,7 +1,7 @@
 """Minutes as Markdown and as a page of HTML. What somebody said stays text in both."""
 
 import re
-from html import escape
+from html import escape as escaped
 from typing import Any
 
 from moot.api.minutes import PROFILE, Line, Minutes, text_of
@@ -13,6 +13,14 @@ CONTROL = re.compile(r"[\x00-\x08\n-\x1f\x7f-\x9f]")
 MARKUP = re.compile(r"[\\`*_\[\]<>|~&]")
 LEADING = re.compile(r"^(\s*)([#+=-])")
 NUMBERED = re.compile(r"^(\s*\d+)([.)])")
+
+#: what a page cannot say, not even escaped
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
+
+
+def escape(text: str) -> str:
+    return escaped(UNPRINTABLE.sub("", text))
+
 
 # -- Markdown ----------------------------------------------------------------------------------
 

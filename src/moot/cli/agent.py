@@ -3,13 +3,17 @@
 import click
 
 from moot.cli import output
+from moot.cli.agent_set import set_
 from moot.cli.client import path_of, to_read
 from moot.cli.options import Options, talks
 
 
 @click.group()
 def agent() -> None:
-    """Agents: list and show."""
+    """Agents: list, show and change."""
+
+
+agent.add_command(set_)
 
 
 @agent.command("list")

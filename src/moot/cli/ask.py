@@ -32,7 +32,7 @@ def ask(options: Options, agent: str, text: str) -> Exit:
     body = {"question": question, "participants": [known["agentId"]], "open": True,
             "policy": {"mode": "declared"}}  # fmt: skip
     thread_id = str(api.post("/v1/host/moot/councils", body)["threadId"])
-    turn = _answer(frames(client, thread_id, -1, 60.0), aloud=not options.json)
+    turn = _answer(frames(client, thread_id, -1, 60.0), thread_id, aloud=not options.json)
     outcome = turn["content"] if turn["role"] == "agent" else None
     api.post(f"{threads(thread_id)}:close", {"outcome": outcome})
     if turn["role"] != "agent":
@@ -43,7 +43,7 @@ def ask(options: Options, agent: str, text: str) -> Exit:
     return Exit.OK
 
 
-def _answer(stream: Any, aloud: bool) -> dict[str, Any]:
+def _answer(stream: Any, thread_id: str, aloud: bool) -> dict[str, Any]:
     """The turn; on a terminal its words as they come."""
     spoken = ""
     for frame in stream:
@@ -52,6 +52,8 @@ def _answer(stream: Any, aloud: bool) -> dict[str, Any]:
             spoken += words
             sys.stdout.write(words)
             sys.stdout.flush()
+        elif frame.kind == "event" and frame.data["type"] == "moot.tool.asked":
+            _needs_a_word(frame.data["payload"], thread_id)
         elif frame.kind == "event" and frame.data["type"] == "moot.participation.answered":
             if frame.data["payload"].get("outcome") == "passed":
                 return {"role": "system", "content": "the agent has nothing to say to that."}
@@ -63,6 +65,15 @@ def _answer(stream: Any, aloud: bool) -> dict[str, Any]:
         elif frame.kind == "event" and frame.data["type"] == "run.failed":
             break
     raise Trouble("the thread ended before there was an answer.")
+
+
+def _needs_a_word(asked: dict[str, Any], thread_id: str) -> None:
+    """The agent waits until somebody agrees; who asked is told so, and how."""
+    what = f"{asked['toolName']}({output.brief(asked.get('inputs', {}))})"
+    output.complain(
+        f"{asked['agentId']} wants to use {what} and waits for a person. Agree or refuse in"
+        f" another terminal: moot watch {thread_id}, then /allow or /deny"
+    )
 
 
 def _rest(turn: dict[str, Any], spoken: str) -> None:

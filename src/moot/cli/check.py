@@ -43,6 +43,8 @@ class Project:
         self.seen = self.problems = 0
         #: who there is; None where nobody says, and then nobody is missing
         self._agents: set[str] | None = None
+        #: agent -> the file it is defined in
+        self._files: dict[str, str] = {}
         #: reference of a tool -> why no agent can be given it
         self._lacks: Callable[[str], str | None] = lambda _: None
 
@@ -106,12 +108,15 @@ class Project:
 
     def _take_agents(self, files: list[Path], shown: bool) -> None:
         from moot.agents.manifest import ManifestProblem, from_markdown, line_of_tool
+        from moot.agents.registry import refuse_second
 
         for file in files:
             self._agents = self._agents or set()
             try:
                 text = file.read_text(encoding="utf-8")
                 agent = from_markdown(text, file.stem)
+                path = str(file.resolve())
+                refuse_second(text, agent, self._files.setdefault(agent.name, path), path)
                 for tool in agent.tools:
                     if said := self._lacks(tool):
                         raise ManifestProblem(said, line_of_tool(text, tool))

@@ -82,9 +82,14 @@ def _side(run: dict[str, Any], log: list[Event]) -> dict[str, Any]:
     return {name: value for name, value in shown.items() if value is not None}
 
 
+#: what a call of a model, or of anything else, has come to
+FINISHED = "moot.effect.finished"
+
+
 def tokens(log: list[Event]) -> int | None:
     """What models were paid for, as far as they told."""
-    told = [event["payload"] for event in log if event["type"] == "provider.usage"]
+    answers = [event["payload"].get("result") for event in log if event["type"] == FINISHED]
+    told = [said["usage"] for said in answers if isinstance(said, dict) and said.get("usage")]
     counts = (said.get("inputTokens", 0) + said.get("outputTokens", 0) for said in told)
     return sum(counts) if told else None
 

@@ -17,7 +17,7 @@ from moot.agents.models import (
 from moot.agents.models.protocol import Folding
 from moot.cli import output
 from moot.clock import SystemClock
-from moot.core.model_errors import ModelError
+from moot.core.model_errors import ModelError, ModelWithoutSchemas
 
 if TYPE_CHECKING:
     from moot.agents.models.book import Book, Chosen
@@ -98,7 +98,11 @@ async def _tools(chosen: "Chosen") -> str:
 async def _json(book: "Book", chosen: "Chosen") -> str:
     request = _request(ASK_JSON, response_format=YES)
     try:
-        structured(request, await ask(chosen, request))
+        try:
+            answer = await ask(chosen, request)
+        except ModelWithoutSchemas:
+            answer = await ask(chosen, request)  # in words
+        structured(request, answer)
     except ModelError as error:
         return error.message
     model = book.opened(chosen.reference.name)

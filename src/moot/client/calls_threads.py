@@ -97,10 +97,16 @@ def uninvite(thread_id: str, name: str) -> Sent:
 
 @operation("POST /v1/host/moot/threads/{thread_id}:close", answers.ThreadView)
 def close(
-    thread_id: str, decision: str | Mapping[str, Any] | None = None, *, outcome: Any = None
+    thread_id: str,
+    decision: str | Mapping[str, Any] | None = None,
+    *,
+    outcome: Any = None,
+    turn: Mapping[str, Any] | None = None,
+    vote: bool | None = None,
 ) -> Sent:
-    """Close a thread, with a decision or without."""
-    return Sent(thread_id, body=given(decision=decision, outcome=outcome))
+    """Close a thread, with a decision or without; ``turn`` is the last word. With ``vote`` the
+    members vote on the decision first, and it is closed when they have."""
+    return Sent(thread_id, body=given(decision=decision, outcome=outcome, turn=turn, vote=vote))
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}/join", answers.JoinToken, Again.ONCE)

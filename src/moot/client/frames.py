@@ -52,6 +52,8 @@ class Spoken(Struct, frozen=True, kw_only=True, rename="camel"):
     speaker: str | None = msgspec.field(default=None, name="from")
     delta: str = ""
     index: int = 0
+    #: at the end: these words are taken back, and will be in no turn
+    void: bool = False
 
 
 class Frame(Struct, frozen=True):

@@ -46,6 +46,8 @@ class AgentView(Answer, frozen=True):
     tools: list[str] = []
     version: str = ""
     prompt: str | None = None
+    #: all that it is, as it can be sent back
+    definition: Data | None = None
     history: list[Data] = []
 
 

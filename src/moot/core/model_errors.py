@@ -3,6 +3,7 @@
 ModelError                      502  model_error
 ├── ModelNotConfigured          422  model_not_configured (nothing was called)
 ├── ModelBadRequest                  model_bad_request (the provider does not take this request)
+│   └── ModelWithoutSchemas          model_without_schemas (it is asked in words from now on)
 ├── ModelAuth                        model_auth (the provider does not take the key)
 ├── ModelAnswerInvalid               model_answer_invalid (it answered, but not what was asked for)
 ├── BudgetUsedUp                429  budget_used_up (nothing more is called before a person agrees)
@@ -39,6 +40,10 @@ class ModelNotConfigured(ModelError):
 
 class ModelBadRequest(ModelError):
     code = "model_bad_request"
+
+
+class ModelWithoutSchemas(ModelBadRequest):
+    code, passing = "model_without_schemas", True
 
 
 class ModelAuth(ModelError):

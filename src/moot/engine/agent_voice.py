@@ -3,6 +3,7 @@ decisions. Everything is recorded once, though the attempt may have to be lived 
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moot.core import agent_events
@@ -187,18 +188,30 @@ class ToolCall:
     def call_id(self) -> str:
         return self._call[1]
 
-    async def returned(self, result: Any, duration_ms: int | None = None) -> None:
-        await self._report({"outcome": copied(result)}, duration_ms)
+    async def returned(
+        self, result: Any, duration_ms: int | None = None, flags: Sequence[str] = ()
+    ) -> None:
+        """``flags``: what in it had to be made harmless before a model was shown it."""
+        await self._report({"outcome": copied(result)}, duration_ms, flags)
 
     async def failed(
-        self, code: str, message: str, duration_ms: int | None = None, **details: Any
+        self,
+        code: str,
+        message: str,
+        duration_ms: int | None = None,
+        flags: Sequence[str] = (),
+        **details: Any,
     ) -> None:
         error = NodeError(code=code, message=message, details=copied(details)).as_payload()
-        await self._report({"error": error}, duration_ms)
+        await self._report({"error": error}, duration_ms, flags)
 
-    async def _report(self, outcome: dict[str, Any], duration_ms: int | None) -> None:
+    async def _report(
+        self, outcome: dict[str, Any], duration_ms: int | None, flags: Sequence[str]
+    ) -> None:
         if duration_ms is not None:
             outcome["durationMs"] = duration_ms
+        if flags:
+            outcome["flags"] = list(flags)
         event: NewEvent = agent_events.returned(
             self._context.node_id, self._agent_id, self._tool, self._call, outcome
         )

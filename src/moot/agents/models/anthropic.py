@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from moot.agents.models.believing import Splinters
 from moot.agents.models.protocol import (
     Begun,
     Message,
@@ -14,10 +15,10 @@ from moot.agents.models.protocol import (
     Refusal,
     Stop,
     Text,
-    ToolCall,
+    Tool,
     Usage,
 )
-from moot.agents.models.sdk import Connection, Endpoint, SdkModel, enveloped
+from moot.agents.models.sdk import Connection, Endpoint, SdkModel, enveloped, read
 from moot.clock import Clock
 from moot.core.model_errors import ModelDisconnected
 
@@ -53,9 +54,9 @@ class AnthropicModel(SdkModel):
         reading = _Reading()
         async with await client.messages.create(**_body(request)) as events:
             async for event in events:
-                for piece in reading.take(event):
+                for piece in read(reading.take, event):
                     yield piece
-        for piece in reading.end():
+        for piece in read(reading.end):
             yield piece
 
 
@@ -67,6 +68,7 @@ def _body(request: ModelRequest) -> dict[str, Any]:
     # the SDK has no words for these any more, the API has them for the models that take them
     sampling = {"temperature": request.temperature, "top_p": request.top_p}
     more = {name: value for name, value in sampling.items() if value is not None}
+    tools = _tools(request)
     body: dict[str, Any] = {
         "model": request.model,
         "messages": said,
@@ -74,13 +76,21 @@ def _body(request: ModelRequest) -> dict[str, Any]:
         "stream": True,
         "system": "\n\n".join(system) or None,
         "stop_sequences": list(request.stop) or None,
-        "tools": [_tool(tool) for tool in request.tools] or None,
+        "tools": [_tool(tool) for tool in tools] or None,
+        "tool_choice": {"type": "none"} if tools and request.tool_choice == "none" else None,
         "extra_body": {**more, **request.options} or None,
     }
     if request.response_format is not None:
         asked = {"type": "json_schema", "schema": request.response_format.schema}
         body["output_config"] = {"format": asked}
     return {name: value for name, value in body.items() if value is not None}
+
+
+def _tools(request: ModelRequest) -> tuple[Tool, ...]:
+    """The API wants to know of every tool that messages speak of, also of one that has gone."""
+    known = {tool.name for tool in request.tools}
+    used = {call.name for message in request.messages for call in message.tool_calls}
+    return (*request.tools, *(Tool(name=name) for name in sorted(used - known)))
 
 
 def _plain(message: Message) -> str:
@@ -127,7 +137,7 @@ class _Reading:
     """Events as they come; the input of a tool comes in splinters of JSON."""
 
     def __init__(self) -> None:
-        self._calls: dict[int, dict[str, str]] = {}
+        self._calls = Splinters()
         self._reason: str | None = None
         self._explanation = ""
         self._input = self._output = self._cached = 0
@@ -140,7 +150,7 @@ class _Reading:
                 return [Begun(model=event.message.model, response_id=event.message.id)]
             case "content_block_start" if event.content_block.type == "tool_use":
                 block = event.content_block
-                self._calls[event.index] = {"id": block.id, "name": block.name, "arguments": ""}
+                self._calls.add(event.index, block.id, block.name, None)
             case "content_block_delta":
                 return self._delta(event.index, event.delta)
             case "message_delta":
@@ -161,7 +171,7 @@ class _Reading:
             case "thinking_delta":
                 return [Reasoning(delta.thinking)]
             case "input_json_delta" if index in self._calls:
-                self._calls[index]["arguments"] += delta.partial_json
+                self._calls.add(index, None, None, delta.partial_json)
             case _:
                 pass  # signatures and whatever else may come one day
         return []
@@ -181,10 +191,7 @@ class _Reading:
         """Raises ModelDisconnected when the last event never came."""
         if self._reason is None or not self._over:
             raise ModelDisconnected("The answer broke off in the middle.")
-        pieces: list[Piece] = [
-            ToolCall(id=call["id"], name=call["name"], arguments=call["arguments"] or "{}")
-            for _, call in sorted(self._calls.items())
-        ]
+        pieces: list[Piece] = [*self._calls.calls()]
         reason = REASONS.get(self._reason, "end")
         if reason == "refusal" and self._explanation:
             pieces.append(Refusal(self._explanation))

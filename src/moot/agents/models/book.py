@@ -21,6 +21,7 @@ from moot.core.definition import nearest
 from moot.core.model_errors import ModelNotConfigured
 
 DEMO = "demo"
+LONGEST_REFERENCE = 256
 OLLAMA_URL = "http://localhost:11434/v1"
 URLS = {"openai": openai.URL, "anthropic": anthropic.URL}
 
@@ -107,9 +108,18 @@ class Book:
         self._open: dict[str, Model] = {}
         self._cassette: Cassette | None = None
 
+    def problem(self, reference: str) -> str | None:
+        """Why no agent can speak through this, in words; None when it can."""
+        try:
+            self.look_up(reference)
+        except ModelNotConfigured as error:
+            return error.message
+        return None
+
     def look_up(self, reference: str) -> Reference:
         """Raises ModelNotConfigured with the nearest name."""
-        name, _, model = reference.partition("/")
+        name, _, model = reference[:LONGEST_REFERENCE].partition("/")
+        reference = reference[:LONGEST_REFERENCE]
         entry = self.entries.get(name) or PRESETS.get(name)
         if entry is None:
             meant = nearest(name, [*self.entries, *PRESETS])

@@ -46,6 +46,8 @@ def semantic_request(provider: str, request: ModelRequest) -> recipe.ModelReques
         for name, value in request.options.items()
         if name not in recipe.TRANSPORT
     }
+    if request.tools and request.tool_choice != "auto":
+        options[f"vendor.{provider}.toolChoice"] = request.tool_choice
     if provider == "demo" and request.context is not None:
         # one text: nobody looks into it, and a key is quicker to make of one than of many parts
         options["vendor.demo.context"] = msgspec.json.encode(request.context).decode()

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 Share = Annotated[float, Meta(ge=0, le=1)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Count = Annotated[int, Meta(ge=1)]
+Variable = Annotated[str, Meta(min_length=1, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
 
 
 class Fail(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,7 +40,7 @@ class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: what the provider calls the model; a reference NAME/MODEL may name another one
     model: Annotated[str, Meta(min_length=1)] | None = None
     #: the environment variable that holds the key; the key itself never stands in a file
-    key_env: Annotated[str, Meta(min_length=1, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    key_env: Variable | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Share | None = None
     max_output_tokens: Count | None = None
@@ -66,7 +67,7 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     output: Annotated[float, Meta(ge=0)]
     #: input the provider had in its cache; like other input when left out
     cached_input: Annotated[float, Meta(ge=0)] | None = None
-    currency: Annotated[str, Meta(pattern=r"^[A-Z]{3}$")] = "USD"
+    currency: Annotated[str, Meta(pattern=r"^[A-Z]{3}$(?!\n)")] = "USD"
 
 
 class Cost(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 from urllib.parse import urlsplit
 
+from moot.agents.models.believing import Splinters
 from moot.agents.models.protocol import (
     Begun,
     Message,
@@ -15,10 +16,9 @@ from moot.agents.models.protocol import (
     Refusal,
     Stop,
     Text,
-    ToolCall,
     Usage,
 )
-from moot.agents.models.sdk import Connection, Endpoint, SdkModel, enveloped
+from moot.agents.models.sdk import Connection, Endpoint, SdkModel, enveloped, read
 from moot.clock import Clock
 from moot.core.model_errors import ModelDisconnected
 
@@ -55,9 +55,9 @@ class OpenAIModel(SdkModel):
         reading = _Reading()
         async with await client.chat.completions.create(**self._body(request)) as chunks:
             async for chunk in chunks:
-                for piece in reading.take(chunk):
+                for piece in read(reading.take, chunk):
                     yield piece
-        for piece in reading.end():
+        for piece in read(reading.end):
             yield piece
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
@@ -75,6 +75,7 @@ class OpenAIModel(SdkModel):
             "tools": [
                 {"type": "function", "function": _function(tool)} for tool in request.tools
             ] or None,
+            "tool_choice": "none" if request.tools and request.tool_choice == "none" else None,
             "extra_body": request.options or None,
         }  # fmt: skip
         if request.response_format is not None:
@@ -107,7 +108,7 @@ class _Reading:
     def __init__(self) -> None:
         self._begun = False
         self._refused = False
-        self._calls: dict[int, dict[str, str]] = {}
+        self._calls = Splinters()
         self._finish: str | None = None
         self._usage: Usage | None = None
 
@@ -142,24 +143,15 @@ class _Reading:
     def _splinter(self, splinter: Any) -> None:
         # some servers leave the index out and send each call whole
         index = splinter.index if isinstance(splinter.index, int) else len(self._calls)
-        call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
-        call["id"] = splinter.id or call["id"]
-        if splinter.function is not None:
-            call["name"] += splinter.function.name or ""
-            call["arguments"] += splinter.function.arguments or ""
+        said = splinter.function
+        name, arguments = (None, None) if said is None else (said.name, said.arguments)
+        self._calls.add(index, splinter.id, name, arguments)
 
     def end(self) -> list[Piece]:
         """Raises ModelDisconnected when the last chunk never came."""
         if self._finish is None:
             raise ModelDisconnected("The answer broke off in the middle.")
-        pieces: list[Piece] = [
-            ToolCall(
-                id=call["id"] or f"call_{index}",
-                name=call["name"],
-                arguments=call["arguments"] or "{}",
-            )
-            for index, call in sorted(self._calls.items())
-        ]
+        pieces: list[Piece] = [*self._calls.calls()]
         reason = REASONS.get(self._finish, "end")
         if reason == "end":
             reason = "refusal" if self._refused else "tool_calls" if self._calls else "end"

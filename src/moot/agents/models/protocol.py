@@ -76,6 +76,8 @@ class ModelRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     model: str
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
+    #: "none": they are told because messages speak of them, and none may be used now
+    tool_choice: Literal["auto", "none"] = "auto"
     temperature: float | None = None
     top_p: float | None = None
     max_output_tokens: int | None = None
@@ -114,6 +116,8 @@ class Usage(Struct, frozen=True, kw_only=True, rename="camel", tag="usage", tag_
     input_tokens: int = 0
     output_tokens: int = 0
     cached_input_tokens: int = 0
+    #: the provider did not count, or not believably: this is reckoned from the length of the texts
+    estimated: bool = False
 
 
 class Restarted(Struct, frozen=True, kw_only=True, tag="restarted", tag_field="kind"):

@@ -5,7 +5,7 @@ import importlib
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -14,8 +14,11 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from moot.agents.keys import Keys
+from moot.agents.models.believing import believed
 from moot.agents.models.protocol import Message, ModelRequest, Piece
 from moot.clock import Clock
+from moot.core.masking import MASK
 from moot.core.model_errors import (
     ModelAnswerInvalid,
     ModelAuth,
@@ -26,6 +29,7 @@ from moot.core.model_errors import (
     ModelRateLimited,
     ModelTimeout,
     ModelUnavailable,
+    ModelWithoutSchemas,
 )
 
 CONNECT_S = 10.0
@@ -33,6 +37,11 @@ CONNECT_S = 10.0
 SILENCE_S = 600.0
 LONGEST_WAIT_S = 3600.0
 LONGEST_COMPLAINT = 500
+#: of an error of a provider, what is looked at
+LONGEST_ERROR = 1_000_000
+#: bytes of one answer as they come over the wire, and of one line of it
+MOST_BYTES = 64 * 1024 * 1024
+LONGEST_LINE = 8 * 1024 * 1024
 
 #: providers that are out of money answer 429, which no waiting cures
 OUT_OF_MONEY = ("insufficient_quota", "billing_error", "billing_hard_limit_reached")
@@ -65,6 +74,7 @@ class Connection:
     def __init__(self, package: str, client: str, endpoint: Endpoint, clock: Clock) -> None:
         self.endpoint = endpoint
         self._package, self._class, self._clock = package, client, clock
+        self._keys = Keys([endpoint.key])
         self._client: Any = None
 
     async def client(self) -> Any:
@@ -79,6 +89,7 @@ class Connection:
                 http_client=http.AsyncClient(
                     timeout=http.Timeout(SILENCE_S, connect=CONNECT_S),
                     follow_redirects=False,  # the key is for this address and no other
+                    event_hooks={"response": [_bounded(http)]},
                 ),
             )
         return self._client
@@ -91,9 +102,9 @@ class Connection:
     async def guarded(self, pieces: AsyncGenerator[Piece, None]) -> AsyncGenerator[Piece, None]:
         """The pieces; whatever the SDK or its HTTP client raises comes out as a ModelError."""
         begun = False
-        async with aclosing(pieces):
+        async with aclosing(believed(pieces, self._keys)) as found:
             try:
-                async for piece in pieces:
+                async for piece in found:
                     begun = True
                     yield piece
             except ModelError:
@@ -120,7 +131,10 @@ class Connection:
             return self._by_status(error, said)
         if isinstance(error, sdk.APIError):
             return _in_the_middle(where.name, error, said)
-        unread = (ValueError, AttributeError, LookupError, *([TypeError] if begun else []))
+        unread = (
+            ValueError, AttributeError, LookupError, RecursionError,
+            *([TypeError] if begun else []),
+        )  # fmt: skip
         if isinstance(error, unread):
             return ModelAnswerInvalid(f"{where.name}: what came is not an answer: {said}")
         return ModelError(f"{where.name}: {type(error).__name__}: {said}")
@@ -172,8 +186,10 @@ class Connection:
         body = getattr(error, "body", None)
         inner = body.get("error", body) if isinstance(body, dict) else None
         said = inner.get("message") if isinstance(inner, dict) else inner
-        text = " ".join(str(said or error).split())[:LONGEST_COMPLAINT]
-        return text.replace(self.endpoint.key, "***") if self.endpoint.key else text
+        text = str(said or error)[:LONGEST_ERROR]
+        if self.endpoint.key:
+            text = text.replace(self.endpoint.key, MASK)
+        return " ".join(self._keys.struck(text).split())[:LONGEST_COMPLAINT]
 
 
 class SdkModel(ABC):
@@ -200,6 +216,10 @@ class SdkModel(ABC):
                 if not any(word in said for word in self.schema_words):
                     raise
                 self.json = "prompt"
+                name = self.connection.endpoint.name
+                raise ModelWithoutSchemas(
+                    f"{name} does not know schemas; from now on it is asked in words."
+                ) from None  # the next call is one of its own, seen and counted like any other
         async with aclosing(self._guarded(asked_in_words(request))) as pieces:
             async for piece in pieces:
                 yield piece
@@ -213,6 +233,43 @@ class SdkModel(ABC):
     @abstractmethod
     def pieces(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         """The SDK's stream, read; it may raise whatever the SDK does."""
+
+
+def _bounded(http: Any) -> Any:
+    """Makes every answer end with an error before it fills the memory."""
+
+    class Counting(http.AsyncByteStream):  # type: ignore[misc]
+        def __init__(self, stream: Any) -> None:
+            self._stream = stream
+
+        async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+            total = line = 0
+            async for chunk in self._stream:
+                total += len(chunk)
+                line = line + len(chunk) if b"\n" not in chunk else len(chunk)
+                if total > MOST_BYTES or line > LONGEST_LINE:
+                    raise ModelAnswerInvalid(
+                        f"The answer is larger than {MOST_BYTES} bytes, or a line of it than"
+                        f" {LONGEST_LINE}.",
+                        limit=MOST_BYTES,
+                    )
+                yield chunk
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    async def bound(answer: Any) -> None:
+        answer.stream = Counting(answer.stream)
+
+    return bound
+
+
+def read(take: Callable[..., list[Piece]], *part: Any) -> list[Piece]:
+    """What a part of the stream says. Raises ModelAnswerInvalid when it is not made like one."""
+    try:
+        return take(*part)
+    except (TypeError, ValueError, AttributeError, LookupError) as error:
+        raise ModelAnswerInvalid(f"What came is not an answer: {error}") from None
 
 
 def _in_the_middle(name: str, error: Any, said: str) -> ModelError:

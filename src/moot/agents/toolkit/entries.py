@@ -8,8 +8,8 @@ from msgspec import Meta, Struct
 from moot.core import schemas
 
 Seconds = Annotated[float, Meta(gt=0, le=3600)]
-Variable = Annotated[str, Meta(min_length=1, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Header = Annotated[str, Meta(pattern=r"^[\x20-\x7e]*$", max_length=4096)]
+Variable = Annotated[str, Meta(min_length=1, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
+Header = Annotated[str, Meta(pattern=r"^[\x20-\x7e]*$(?!\n)", max_length=4096)]
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 #: headers that are the client's own affair
@@ -33,7 +33,7 @@ class HttpEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: the environment variable that holds the key; the key itself never stands in a file
     key_env: Variable | None = None
     #: the header the key goes into; by itself ``Authorization: Bearer KEY``
-    key_header: Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]+$", max_length=100)] | None = None
+    key_header: Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]+$(?!\n)", max_length=100)] | None = None
     dangerous: bool = False
     #: by itself as HTTP has it: all but POST and PATCH may be sent again
     idempotent: bool | None = None
@@ -95,7 +95,7 @@ class McpEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[mcp.NAME]``: a server whose tools can be used; a program to start, or an address."""
 
     command: Annotated[list[str], Meta(min_length=1, max_length=256)] | None = None
-    url: Annotated[str, Meta(pattern=r"^https?://[^\s/@]+(/\S*)?$")] | None = None
+    url: Annotated[str, Meta(pattern=r"^https?://[^\s/@]+(/\S*)?$(?!\n)")] | None = None
     #: what the program finds in its environment; it is not given the host's own
     env: dict[str, str] = {}
     #: variables of the host's environment that it is given

@@ -6,10 +6,11 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from moot.agents.keys import Keys
 from moot.agents.toolkit.entries import PLACEHOLDER, HttpEntry
 from moot.agents.toolkit.errors import ToolError
 from moot.agents.tools import Errand, Usable
-from moot.core.masking import MASK
+from moot.core.masking import SHORTEST_SECRET
 from moot.net.outbound import CallFailed, Fetched, Order, Outbound
 from moot.net.targets import TargetRefused
 
@@ -32,8 +33,9 @@ def http_tool(name: str, entry: HttpEntry, outbound: Outbound, secret: Secret) -
             raise ToolError("target_refused", str(refusal)) from None
         except CallFailed as failure:
             perhaps = " It may have happened all the same." if failure.sent else ""
-            raise ToolError("tool_unavailable", _hidden(f"{failure}{perhaps}", key)) from None
-        return _result(fetched, key)
+            said = _keys(key).struck(f"{failure}{perhaps}")
+            raise ToolError("tool_unavailable", said) from None
+        return _result(fetched, _keys(key))
 
     return Usable(
         name=f"http:{name}",
@@ -61,6 +63,10 @@ def _key(entry: HttpEntry, secret: Secret) -> str | None:
     if not key:
         raise ToolError("tool_unavailable", f"Its key is not set: {entry.key_env}.")
     return key
+
+
+def _keys(key: str | None) -> Keys:
+    return Keys([key], shortest=SHORTEST_SECRET)
 
 
 def _order(entry: HttpEntry, given: dict[str, Any], errand: Errand, key: str | None) -> Order:
@@ -112,8 +118,9 @@ def _text(value: Any) -> str:
     return "" if value is None else msgspec.json.encode(value).decode()
 
 
-def _result(fetched: Fetched, key: str | None) -> Any:
-    value = _value(fetched, key)
+def _result(fetched: Fetched, keys: Keys) -> Any:
+    """Whoever is told the key may say it back, in any way JSON can write it."""
+    value = keys.struck_value(_value(fetched))
     if 300 <= fetched.status < 400:
         raise ToolError("http_redirect", f"It answered {fetched.status}; that is not followed.")
     if fetched.status >= 400:
@@ -124,9 +131,9 @@ def _result(fetched: Fetched, key: str | None) -> Any:
     return value
 
 
-def _value(fetched: Fetched, key: str | None) -> Any:
+def _value(fetched: Fetched) -> Any:
     """JSON where it says so, or is; else text."""
-    text = _hidden(fetched.body.decode("utf-8", errors="replace"), key)
+    text = fetched.body.decode("utf-8", errors="replace")
     if not text.strip():
         return None
     kind = fetched.headers.get("content-type", "")
@@ -136,8 +143,3 @@ def _value(fetched: Fetched, key: str | None) -> Any:
         except (msgspec.DecodeError, RecursionError):
             return text
     return text
-
-
-def _hidden(text: str, key: str | None) -> str:
-    """Whoever is told the key may say it back."""
-    return text.replace(key, MASK) if key else text

@@ -7,17 +7,17 @@ harmless like any text, and results reach a model as data.
 import asyncio
 import importlib
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from fnmatch import fnmatchcase
 from typing import Any
 
-from moot.agents.fencing import fenced
+from moot.agents.fencing import fenced, words
+from moot.agents.keys import Keys
 from moot.agents.toolkit.entries import McpEntry
 from moot.agents.toolkit.errors import ToolError
 from moot.agents.tools import Errand, Usable
 from moot.core import schemas
-from moot.core.masking import MASK
 
 log = logging.getLogger("moot.agents")
 
@@ -25,6 +25,10 @@ Secret = Callable[[str], str | None]
 
 #: seconds a server has to start and to say what it has
 CONNECT_S = 20.0
+#: of them, those it has even when its calls have fewer: a program takes a moment to start
+START_S = 5.0
+#: seconds it has to end when it is not wanted any more
+CLOSE_S = 2.0
 #: seconds after which one that could not be reached is tried again
 AGAIN_S = 10.0
 MOST_TOOLS = 256
@@ -59,8 +63,14 @@ class McpServer:
         return self.known or {}
 
     def unlisted(self, tool: str) -> Usable:
-        """A tool that the server would have to be asked about first."""
-        return self._usable(tool, "", {"type": "object"}, destructive=False)
+        """A tool that the server would have to be asked about first: what it did before can be
+        found on record. It is never called, as nobody knows whether a person must agree."""
+
+        async def call(_: dict[str, Any], __: Errand) -> Any:
+            said = self.problem or "it was not asked what it has"
+            raise ToolError("tool_unavailable", f"The server cannot be used now: {said}.")
+
+        return Usable(name=f"mcp:{self.name}/{tool}", call=call, transport="mcp")
 
     async def aclose(self) -> None:
         link, self._link = self._link, None
@@ -80,7 +90,8 @@ class McpServer:
                 link = await _Link.opened(self._entry, self._secret)
                 self.known = {tool.name: tool for tool in self._listed(link.tools)}
             except Exception as error:
-                self.problem, self._failed_at = _reason(error), now
+                failed_at = asyncio.get_running_loop().time()
+                self.problem, self._failed_at = _reason(error), failed_at
                 raise ToolError("tool_unavailable", self.problem) from None
             self._link, self.problem = link, None
             return link
@@ -103,56 +114,50 @@ class McpServer:
         self, tool: str, description: str, schema: dict[str, Any], destructive: bool
     ) -> Usable:
         async def call(arguments: dict[str, Any], errand: Errand) -> Any:
-            return await self._called(tool, arguments, errand)
+            return await self._called(tool, arguments, errand, dangerous)
 
         text, _ = fenced(description)
+        dangerous = destructive or _among(tool, self._entry.dangerous)
         return Usable(
             name=f"mcp:{self.name}/{tool}",
             call=call,
             description=text[:LONGEST_DESCRIPTION],
             parameters=schema,
-            dangerous=destructive or _among(tool, self._entry.dangerous),
+            dangerous=dangerous,
             idempotent=_among(tool, self._entry.idempotent),
             transport="mcp",
         )
 
-    async def _called(self, tool: str, arguments: dict[str, Any], errand: Errand) -> Any:
-        link = await self._linked()
+    async def _called(
+        self, tool: str, arguments: dict[str, Any], errand: Errand, agreed: bool
+    ) -> Any:
+        """``agreed``: a person was asked. What a server that came back says now counts."""
         seconds = self._entry.timeout
         try:
             async with asyncio.timeout(seconds):
+                link = await self._linked()
+                listed = (self.known or {}).get(f"mcp:{self.name}/{tool}")
+                if listed is None or (listed.dangerous and not agreed):
+                    said = "The server says something else of this tool than before; try again."
+                    raise ToolError("tool_unavailable", said)
                 found = await link.call(tool, arguments, errand)
+        except ToolError:
+            raise
         except TimeoutError:
             said = f"No answer within {seconds:g} seconds; it may have happened all the same."
             raise ToolError("tool_timeout", said) from None
         except Exception as error:
-            if self._link is link:
-                await self.aclose()  # whatever it was, the next call begins afresh
+            await self.aclose()  # whatever it was, the next call begins afresh
             said = f"The server broke off: {_reason(error)}. It may have happened all the same."
-            raise ToolError("tool_unavailable", self._hidden(said)) from None
-        value = _value(found)
+            raise ToolError("tool_unavailable", self._keys().struck(said)) from None
+        value = self._keys().struck_value(_value(found))
         if found.is_error:
-            raise ToolError("tool_failed", self._hidden(str(value))[:2000])
-        return self._without_keys(value)
-
-    def _keys(self) -> list[str]:
-        names = [*self._entry.pass_env, *([self._entry.key_env] if self._entry.key_env else [])]
-        keys = [self._secret(name) or "" for name in names] + list(self._entry.env.values())
-        return [key for key in keys if len(key) >= 8]
-
-    def _hidden(self, text: str) -> str:
-        for key in self._keys():
-            text = text.replace(key, MASK)
-        return text
-
-    def _without_keys(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._hidden(value)
-        if isinstance(value, list):
-            return [self._without_keys(each) for each in value]
-        if isinstance(value, dict):
-            return {self._hidden(key): self._without_keys(each) for key, each in value.items()}
+            raise ToolError("tool_failed", words(value)[:2000])
         return value
+
+    def _keys(self) -> Keys:
+        names = [*self._entry.pass_env, *([self._entry.key_env] if self._entry.key_env else [])]
+        return Keys([*map(self._secret, names), *self._entry.env.values()])
 
 
 class _Link:
@@ -166,13 +171,12 @@ class _Link:
         """Raises whatever stands in the way."""
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[tuple[Any, list[Any]]] = loop.create_future()
-        task = asyncio.ensure_future(_held(entry, secret, ready))
+        task = loop.create_task(_held(entry, secret, ready))  # the link ends it
         try:
-            async with asyncio.timeout(CONNECT_S):
+            async with asyncio.timeout(min(CONNECT_S, max(entry.timeout, START_S))):
                 client, tools = await ready
         except BaseException:
-            task.cancel()
-            await asyncio.wait([task])
+            await _ended(task)
             raise
         return cls(client, tools, task)
 
@@ -185,18 +189,38 @@ class _Link:
         meta = {"traceparent": errand.trace.traceparent}
         if errand.trace.state:
             meta["tracestate"] = errand.trace.state
-        asked = asyncio.ensure_future(self._client.call_tool(tool, arguments, meta=meta))
-        try:
+        async with asyncio.TaskGroup() as group:
+            asked = group.create_task(_outcome(self._client.call_tool(tool, arguments, meta=meta)))
             await asyncio.wait([asked, self._task], return_when=asyncio.FIRST_COMPLETED)
-            if not asked.done():
-                raise ConnectionError("the connection ended")
-            return asked.result()
-        finally:
             asked.cancel()
+        if asked.cancelled():
+            raise ConnectionError("the connection ended")
+        found, error = asked.result()
+        if error is not None:
+            raise error
+        return found
 
     async def aclose(self) -> None:
-        self._task.cancel()
-        await asyncio.wait([self._task])
+        await _ended(self._task)
+
+
+async def _outcome(call: Awaitable[Any]) -> tuple[Any, Exception | None]:
+    try:
+        return await call, None
+    except Exception as error:
+        return None, error
+
+
+#: connections that take their time to end; somebody must hold on to them
+_leaving: "set[asyncio.Task[None]]" = set()
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    """Cancelled, and waited for as long as a server may keep others waiting by it."""
+    task.cancel()
+    _leaving.add(task)
+    task.add_done_callback(_leaving.discard)
+    await asyncio.wait([task], timeout=CLOSE_S)
 
 
 async def _held(entry: McpEntry, secret: Secret, ready: "asyncio.Future[Any]") -> None:

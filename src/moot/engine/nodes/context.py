@@ -14,10 +14,17 @@ class ToolCall(Protocol):
     @property
     def call_id(self) -> str: ...
 
-    async def returned(self, result: Any, duration_ms: int | None = None) -> None: ...
+    async def returned(
+        self, result: Any, duration_ms: int | None = None, flags: Sequence[str] = ()
+    ) -> None: ...
 
     async def failed(
-        self, code: str, message: str, duration_ms: int | None = None, **details: Any
+        self,
+        code: str,
+        message: str,
+        duration_ms: int | None = None,
+        flags: Sequence[str] = (),
+        **details: Any,
     ) -> None: ...
 
 
