@@ -15,10 +15,9 @@ from moot.core.pending import pending
 from moot.core.run import Run, apply
 from moot.core.waiting import thread_id
 from moot.engine.host import Host
-from moot.engine.rebuild import EFFECT_TYPES, Messages
-from moot.engine.rows import due_of, effect_rows, inbox_rows, message_ids, row_of
+from moot.engine.rows import Gathered, due_of, inbox_rows, row_of
 from moot.engine.runs import refuse_newer
-from moot.store.protocol import Append, Batch, EffectRow
+from moot.store.protocol import Append, Batch
 
 #: names and times as this host writes them; all of them become parts of lines
 RUN_ID = re.compile(r"[\w-]{1,128}", re.ASCII)
@@ -44,41 +43,39 @@ async def adopt(host: Host, tenant: str, brought: Brought) -> Run:
     """
     host.refuse_when_stopping()
     # in a thread: a long log keeps nobody else waiting
-    run, effects, messages = await asyncio.to_thread(_folded, tenant, brought)
+    run, gathered = await asyncio.to_thread(_folded, tenant, brought)
     refuse_newer(run)
     flow = _checked(host, run, brought)
     append = Append(tenant=tenant, run_id=run.run_id, first=0, events=brought.rows)
-    append.row, append.inbox, append.messages = row_of(run), inbox_rows(run), messages
+    append.row, append.inbox = row_of(run), inbox_rows(run)
+    append.messages, append.texts = gathered.messages, gathered.texts
     append.work = None if run.terminal else due_of(pending(run, flow))
     await host.flows.keep(tenant, brought.definition)
     try:
-        await host.store.commit(Batch(appends=[append], effects=effects))
+        await host.store.commit(Batch(appends=[append], effects=gathered.effects))
     except SequenceConflict:
         raise Conflict("A run with this id is already here.", runId=run.run_id) from None
     host.look_again(tenant, run.run_id)
     return run
 
 
-def _folded(tenant: str, brought: Brought) -> tuple[Run, list[EffectRow], Messages]:
+def _folded(tenant: str, brought: Brought) -> tuple[Run, Gathered]:
     """The run as its log says, and the places that speak of effects and turns."""
     if not RUN_ID.fullmatch(brought.run_id):
         raise BadRequest("This is no id of a run.")
-    run, effects = Run(brought.run_id, tenant=tenant), []
-    messages: Messages = []
+    run, gathered = Run(brought.run_id, tenant=tenant), Gathered()
     for row in brought.rows:
         event = _event(run, row)
         try:
             apply(run, event, strict=True)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise BadRequest(f"Event {event.sequence} says what cannot be: {error!r}") from None
-        messages += message_ids(event)
-        if event.type in EFFECT_TYPES:
-            effects += effect_rows(run, event)
+        gathered.take(run, event)
     try:
         _state.decode(msgspec.json.encode(run))
     except (msgspec.MsgspecError, TypeError, UnicodeError, RecursionError) as error:
         raise BadRequest(f"The log does not tell of a run: {error}") from None
-    return run, effects, messages
+    return run, gathered
 
 
 def _event(run: Run, row: bytes) -> Event:

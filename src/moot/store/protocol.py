@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from moot.store.effects import EffectRow as EffectRow
+from moot.store.reading import MarkStore, SearchStore, TextRow
 
 
 class RunRow(Struct, frozen=True, kw_only=True):
@@ -70,6 +71,7 @@ class Append(Struct, kw_only=True):
     inbox: list[InboxRow] | UnsetType = UNSET
     #: turns that came with an id of their own: (id, sequence)
     messages: list[tuple[str, int]] = []
+    texts: list[TextRow] = []
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
@@ -375,7 +377,7 @@ class NoteStore(Protocol):
         """Scopes in alphabetical order, each with the number of its living entries."""
 
 
-class Store(LogStore, IndexStore, RecordStore, NoteStore, Protocol):
+class Store(LogStore, IndexStore, RecordStore, NoteStore, SearchStore, MarkStore, Protocol):
     """What a host needs of its store."""
 
     async def verify(self) -> list[Problem]:
