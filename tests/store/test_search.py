@@ -51,18 +51,17 @@ def text_of(found: Found) -> str:
 
 
 async def finds(store: Store, asked: str, tenant: str = "acme", limit: int = 100) -> list[str]:
-    found, _ = await store.search(tenant, parse(asked), None, limit)
-    return [text_of(each) for each in found]
+    page = await store.search(tenant, parse(asked), None, limit)
+    return [text_of(each) for each in page.found]
 
 
 async def test_what_was_committed_is_found_at_once_newest_first(store: Store) -> None:
     await store.commit(batch(said("r1", "the first pilot", "a price", "the second pilot")))
     assert await finds(store, "pilot") == ["the second pilot", "the first pilot"]
-    found, cursor = await store.search("acme", parse("price"), None, 10)
-    assert [(each.run_id, each.workflow_id, each.sequence, each.part) for each in found] == [
-        ("r1", "moot.thread", 1, 0)
-    ]
-    assert cursor is None
+    page = await store.search("acme", parse("price"), None, 10)
+    [found] = page.found
+    assert (found.run_id, found.workflow_id, found.sequence) == ("r1", "moot.thread", 1)
+    assert (found.part, page.following) == (0, None)
 
 
 async def test_the_time_counts_and_not_the_arrival(store: Store) -> None:
@@ -110,10 +109,11 @@ async def test_pages_of_what_was_found_join_without_gap_or_repeat(store: Store) 
         await store.commit(batch(said(f"r{number}", f"pilot {number}", at=number * 10)))
     pages, cursor = [], None
     while True:
-        found, cursor = await store.search("acme", parse("pilot"), cursor, 4)
-        pages.append([text_of(each) for each in found])
+        page = await store.search("acme", parse("pilot"), cursor, 4)
+        pages.append([text_of(each) for each in page.found])
         await store.commit(batch(said(f"new{len(pages)}", "pilot later", at=10_000)))
-        if cursor is None:
+        assert await store.search("acme", parse("pilot"), page.again, 4) == page
+        if (cursor := page.following) is None:
             break
     assert [len(page) for page in pages] == [4, 4, 3]
     assert list(chain(*pages)) == [f"pilot {number}" for number in reversed(range(11))]
@@ -128,8 +128,8 @@ async def test_a_cursor_of_something_else_is_refused(store: Store) -> None:
 async def test_what_a_fork_says_again_is_found_where_it_was_said_first(store: Store) -> None:
     await store.commit(batch(said("r1", "the pilot")))
     await store.commit(batch(said("r2", "the pilot", at=2000, source="r1")))
-    found, _ = await store.search("acme", parse("pilot"), None, 10)
-    assert [each.run_id for each in found] == ["r1"]
+    page = await store.search("acme", parse("pilot"), None, 10)
+    assert [each.run_id for each in page.found] == ["r1"]
     assert await finds(store, "pilot thread:r2") == ["the pilot"]
 
 

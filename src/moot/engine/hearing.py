@@ -68,7 +68,7 @@ class Hearing:
             found = _Known(await self._backwards(run, talk, until, oldest, most), until)
             if oldest > talk.opened_seq or len(found.turns) >= most:
                 rows = await self._store.read(run.tenant, run.run_id, talk.opened_seq - 1, 1)
-                found.question = _turn(rows[0], talk.node_id) if rows else None
+                found.question = turn_in(rows[0], talk.node_id) if rows else None
             self._known[key] = found
             while len(self._known) > MOST_KEPT:
                 self._known.popitem(last=False)
@@ -94,11 +94,14 @@ class Hearing:
 
     async def _page(self, run: Run, talk: Conversation, first: int, until: int) -> list[Heard]:
         rows = await self._store.read(run.tenant, run.run_id, first - 1, until - first)
-        found = (_turn(row, talk.node_id) for row in rows if _MARK in row)
+        found = (turn_in(row, talk.node_id) for row in rows)
         return [turn for turn in found if turn is not None]
 
 
-def _turn(row: bytes, node_id: str) -> Heard | None:
+def turn_in(row: bytes, node_id: str) -> Heard | None:
+    """The turn that an event of this node carries, if it carries one."""
+    if _MARK not in row:
+        return None
     event = events.decode(row)
     key = TURNS.get(event.type)
     if key is None or event.node_id != node_id:

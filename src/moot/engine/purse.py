@@ -2,6 +2,7 @@
 
 from moot.clock import Clock
 from moot.core.model_errors import DailyBudgetUsedUp
+from moot.core.rooms import around
 from moot.store.protocol import LogStore
 
 DAY_MS = 86_400_000
@@ -22,7 +23,7 @@ class Purse:
         if self._tokens is None and self._money is None:
             return
         day = self._clock.millis() // DAY_MS
-        tokens, money = await self._store.spent(tenant, day)
+        tokens, money = await self._store.spent(around(tenant), day)
         if self._tokens is not None and tokens >= self._tokens:
             raise _empty("tokens", self._tokens)
         if self._money is not None and money >= self._money * PARTS:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from moot.core.searching import Query, fits
 from moot.core.texts import Text, texts_of
 from moot.store import cursor
-from moot.store.reading import Found, ReadMark, TextRow
+from moot.store.reading import Found, Page, ReadMark, TextRow
 
 Position = tuple[int, int, int, int]
 
@@ -53,9 +53,7 @@ class Library:
     def _runs_of(self, tenant: str) -> set[str]:
         raise NotImplementedError
 
-    async def search(
-        self, tenant: str, query: Query, before: str | None, limit: int
-    ) -> tuple[list[Found], str | None]:
+    async def search(self, tenant: str, query: Query, before: str | None, limit: int) -> Page:
         start = cursor.unpacked(before, 4) if before is not None else (cursor.FIRST,) * 4
         shelf = self._shelves.get(tenant, [])
         here = self._runs_of(tenant)
@@ -67,8 +65,11 @@ class Library:
             and fits(query, each.text)
         )  # fmt: skip
         page = found[::-1][:limit]
-        more = len(found) > limit > 0
-        return [each.found for each in page], cursor.packed(*page[-1].position) if more else None
+        if not page:
+            return Page([])
+        *place, part = page[0].position
+        more = cursor.packed(*page[-1].position) if len(found) > limit else None
+        return Page([each.found for each in page], more, cursor.packed(*place, part + 1))
 
     async def mark_read(self, mark: ReadMark) -> ReadMark:
         place = mark.tenant, mark.reader, mark.thread_id

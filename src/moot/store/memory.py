@@ -7,6 +7,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from moot.core.errors import Conflict, NotProvided, RunNotFound, SequenceConflict
+from moot.core.rooms import around
 from moot.store import cursor
 from moot.store.integrity import altered, misplaced, unattested
 from moot.store.library import Library
@@ -167,7 +168,7 @@ class MemoryStore(Journal, Library):
         return self._effects.get((tenant, invocation_id))
 
     async def spent(self, tenant: str, day: int) -> tuple[int, int]:
-        found = [e for e in self._effects.values() if (e.tenant, e.day) == (tenant, day)]
+        found = [e for e in self._effects.values() if (around(e.tenant), e.day) == (tenant, day)]
         return sum(effect.tokens for effect in found), sum(effect.money for effect in found)
 
     # derived rows

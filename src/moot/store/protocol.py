@@ -269,7 +269,7 @@ class LogStore(Protocol):
         """The newest record of this effect: that it was begun, or how it ended."""
 
     async def spent(self, tenant: str, day: int) -> tuple[int, int]:
-        """Tokens and money that the tenant's effects have used up on a day."""
+        """Tokens and money that effects have used up on a day: the tenant's, and in its rooms."""
 
 
 class IndexStore(Protocol):

@@ -29,6 +29,15 @@ class Found(Struct, frozen=True, kw_only=True):
     body: bytes
 
 
+class Page(Struct, frozen=True):
+    """Some of what was found. ``following`` is the cursor of the next page; with ``again`` the same
+    page comes once more, whatever has been said meanwhile."""
+
+    found: list[Found]
+    following: str | None = None
+    again: str | None = None
+
+
 class ReadMark(Struct, frozen=True, kw_only=True):
     """How far somebody has read a thread (primary): to an event, and to the turn before it."""
 
@@ -42,11 +51,9 @@ class ReadMark(Struct, frozen=True, kw_only=True):
 
 
 class SearchStore(Protocol):
-    async def search(
-        self, tenant: str, query: Query, before: str | None, limit: int
-    ) -> tuple[list[Found], str | None]:
-        """What fits, newest first (in no order within a millisecond), and the cursor of the next
-        page. Whatever was committed before the call is found.
+    async def search(self, tenant: str, query: Query, before: str | None, limit: int) -> Page:
+        """What fits, newest first, in no order within a millisecond. Whatever was committed before
+        the call is found.
 
         What a fork says again is found in the run it was said in first, if that is here; where
         places are asked for, in those. Raises BadRequest on a bad cursor.

@@ -10,7 +10,7 @@ import msgspec
 from moot.core.searching import Phrase, Place, Query
 from moot.core.texts import Text
 from moot.store import cursor
-from moot.store.reading import Found, ReadMark
+from moot.store.reading import Found, Page, ReadMark
 
 SEARCH = """
 SELECT t.rowid, h.run_id, ifnull(r.workflow_id, ''), p.sequence, p.part, e.body
@@ -38,17 +38,17 @@ ON m.tenant = ? AND m.reader = ? AND m.thread_id = asked.value
 """
 
 
-def search(
-    db: apsw.Connection, tenant: str, query: Query, before: int, limit: int
-) -> tuple[list[Found], str | None]:
+def search(db: apsw.Connection, tenant: str, query: Query, before: int, limit: int) -> Page:
     words = _expression(db, tenant, query)
     if words is None:
-        return [], None
+        return Page([])
     values = {"tenant": tenant, "words": words, "before": before, "placed": bool(query.places)}
     rows: list[tuple[Any, ...]] = db.execute(SEARCH, values | {"limit": limit + 1}).fetchall()
     page = rows[:limit]
-    more = len(rows) > limit > 0
-    return [_found(row) for row in page], cursor.packed(page[-1][0]) if more else None
+    if not page:
+        return Page([])
+    more = cursor.packed(page[-1][0]) if len(rows) > limit else None
+    return Page([_found(row) for row in page], more, cursor.packed(page[0][0] + 1))
 
 
 def _found(row: tuple[Any, ...]) -> Found:

@@ -29,7 +29,7 @@ from moot.store.protocol import (
     Store,
     WorkRow,
 )
-from moot.store.reading import Found, ReadMark
+from moot.store.reading import Page, ReadMark
 from moot.store.sqlite import notes, queries, records, searching, statements, upkeep
 from moot.store.sqlite.files import check_driver, open_to_read, open_to_write
 from moot.store.sqlite.heads import Heads
@@ -261,9 +261,7 @@ class SqliteStore:
 
     # what readers look up
 
-    async def search(
-        self, tenant: str, query: Query, before: str | None, limit: int
-    ) -> tuple[list[Found], str | None]:
+    async def search(self, tenant: str, query: Query, before: str | None, limit: int) -> Page:
         """A file that is open for reading only is searched as far as it is indexed."""
         (place,) = (cursor.FIRST,) if before is None else cursor.unpacked(before, 1)
         if self._write_side is not None:
