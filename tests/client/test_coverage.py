@@ -10,7 +10,7 @@ import pytest
 import moot.client
 from moot import AsyncClient, Client
 from moot.api.routes import ENDPOINTS
-from moot.client import calls_host, calls_runs, calls_threads, host, runs, threads
+from moot.client import calls_host, calls_reading, calls_runs, calls_threads, host, runs, threads
 from moot.client.bound import async_its, awaits, its, waits
 from moot.client.call import OPERATIONS, Operation
 
@@ -40,7 +40,7 @@ def test_every_operation_is_a_method_somewhere() -> None:
         operation = getattr(method, "_operation", None)
         used |= {operation.__name__} if operation else set()
         used |= set(getattr(getattr(method, "__code__", None), "co_names", ()))
-    for module in (calls_runs, calls_threads, calls_host):
+    for module in (calls_runs, calls_threads, calls_host, calls_reading):
         made = {name for name, value in vars(module).items() if isinstance(value, Operation)}
         assert made - used == set(), module.__name__
 

@@ -261,7 +261,6 @@ async def test_what_is_used_up_in_the_rooms_of_a_tenant_is_the_tenants(store: St
     assert await store.spent("acme", 7) == (111, 0)
     assert await store.spent("acme", 8) == (0, 0)
     assert await store.spent("acm", 7) == (10_000, 0)
-    assert await store.spent("acme/user", 7) == (10, 0)
 
 
 async def test_what_effects_use_up_is_added_up_by_tenant_and_day(store: Store) -> None:

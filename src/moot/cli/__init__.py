@@ -12,6 +12,7 @@ from moot.cli.agent import agent
 from moot.cli.answer import answer, approve, reject
 from moot.cli.api import api
 from moot.cli.ask import ask
+from moot.cli.catching_up import catch_up, read
 from moot.cli.check import check
 from moot.cli.convene import convene
 from moot.cli.db import db
@@ -28,6 +29,7 @@ from moot.cli.memory import memory
 from moot.cli.models import models
 from moot.cli.replay import replay
 from moot.cli.run import run
+from moot.cli.search import search, search_threads
 from moot.cli.serve import serve
 from moot.cli.test import test
 from moot.cli.thread import thread
@@ -39,9 +41,11 @@ from moot.cli.why import why
 
 COMMANDS = (
     demo, init, serve, dev, convene, ask, watch, run, fork, replay, diff, tree, why, inbox, approve,
-    reject, answer, thread, flow, agent, check, test, memory, models, tools, key, db, doctor, api,
-    openapi, version,
+    reject, answer, thread, search, flow, agent, check, test, memory, models, tools, key, db,
+    doctor, api, openapi, version,
 )  # fmt: skip
+#: commands of threads that have files of their own
+OF_THREADS = (search_threads, read, catch_up)
 
 
 class InOrder(click.Group):
@@ -79,6 +83,8 @@ def moot(ctx: click.Context) -> None:
 
 for command in COMMANDS:
     moot.add_command(command)
+for command in OF_THREADS:
+    thread.add_command(command)
 
 
 def main() -> None:
