@@ -55,8 +55,11 @@ def things(api: Api) -> dict[str, str]:
     council = {"question": "Tea?", "participants": ["ada", "bo"]}
     thread = api.post("/v1/host/moot/councils", council).json()["threadId"]
     speech = api.post(f"/v1/host/moot/threads/{thread}/speech", {"speakerId": "host:ada"}).json()
+    author = {"author": "access-agent"}
+    summed_up = api.post(f"/v1/host/moot/threads/{thread}:catch-up", author).json()
     return {
         "thread_id": thread,
+        "catch_up_id": summed_up["catchUpId"],
         "speech_id": speech["speechId"],
         "run_id": run_id,
         "iteration": "1",
