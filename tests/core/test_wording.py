@@ -6,11 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.core.wording import LONGEST_WORD, plain, words
-
-
-def tokens(text: str) -> list[str]:
-    return [word.token for word in words(text)]
+from moot.core.wording import LONGEST_WORD, plain, tokens, words
 
 
 @pytest.mark.parametrize(
@@ -42,6 +38,7 @@ def test_a_very_long_word_counts_as_far_as_it_is_looked_at() -> None:
 
 @given(st.text())
 def test_every_word_is_found_again_by_itself_and_stands_where_it_says(text: str) -> None:
+    assert tokens(text) == [word.token for word in words(text)]
     for word in words(text):
         assert 0 <= word.start < word.end <= len(text)
         assert tokens(text[word.start : word.end])[0] == word.token

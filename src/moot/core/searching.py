@@ -6,12 +6,11 @@
 
 import re
 from bisect import bisect
-from collections.abc import Sequence
 
 from msgspec import Struct
 
 from moot.core.texts import KINDS, Text
-from moot.core.wording import Word, words
+from moot.core.wording import tokens, words
 
 LONGEST_QUERY = 500
 #: characters of a snippet, and how much of that stands before what was found
@@ -102,8 +101,8 @@ def place(name: str) -> Place:
 
 
 def _phrases(word: str) -> list[Phrase]:
-    tokens = tuple(found.token for found in words(word))
-    return [Phrase(tokens, word.rstrip().endswith("*"))] if tokens else []
+    found = tuple(tokens(word))
+    return [Phrase(found, word.rstrip().endswith("*"))] if found else []
 
 
 def is_by(name: str, asked: str) -> bool:
@@ -117,51 +116,49 @@ def fits(query: Query, text: Text) -> bool:
         return False
     if query.senders and not any(is_by(text.by, name) for name in query.senders):
         return False
-    tokens = [word.token for word in words(text.text)] if query.phrases else []
-    return all(_first(phrase, tokens) >= 0 for phrase in query.phrases)
+    said = tokens(text.text) if query.phrases else []
+    return all(_beginnings(phrase, said) for phrase in query.phrases)
 
 
-def _first(phrase: Phrase, tokens: Sequence[str], after: int = 0) -> int:
-    """Where the phrase begins next; -1 when it does not."""
-    length = len(phrase.tokens)
-    for at in range(after, len(tokens) - length + 1):
-        if _stands(phrase, tokens, at):
-            return at
-    return -1
-
-
-def _stands(phrase: Phrase, tokens: Sequence[str], at: int) -> bool:
-    *first, last = phrase.tokens
-    end = tokens[at + len(first)]
-    ends = end.startswith(last) if phrase.prefix else end == last
-    return ends and all(tokens[at + number] == token for number, token in enumerate(first))
-
-
-def _places(query: Query, said: list[Word]) -> list[list[tuple[int, int]]]:
-    """For each phrase where it stands in the text."""
-    tokens = [word.token for word in said]
-    found = []
-    for phrase in query.phrases:
-        mine, at = [], _first(phrase, tokens)
-        while at >= 0:
-            mine.append((said[at].start, said[at + len(phrase.tokens) - 1].end))
-            at = _first(phrase, tokens, at + 1)
-        found.append(mine)
+def _beginnings(phrase: Phrase, said: list[str]) -> list[int]:
+    """Every place at which the phrase begins."""
+    first, *rest = phrase.tokens
+    if not rest and phrase.prefix:
+        return [at for at, token in enumerate(said) if token.startswith(first)]
+    found, at = [], -1
+    for _ in range(said.count(first)):
+        at = said.index(first, at + 1)
+        if not rest or _goes_on(phrase, said, at):
+            found.append(at)
     return found
+
+
+def _goes_on(phrase: Phrase, said: list[str], at: int) -> bool:
+    *_, last = phrase.tokens
+    here = said[at : at + len(phrase.tokens)]
+    if len(here) < len(phrase.tokens) or here[:-1] != list(phrase.tokens[:-1]):
+        return False
+    return here[-1].startswith(last) if phrase.prefix else here[-1] == last
 
 
 def score(query: Query, text: Text) -> float:
     """How well a text fits: each phrase counts, more of it counts less and less, and in a long
     text less than in a short one."""
-    said = list(words(text.text))
-    often = [len(mine) for mine in _places(query, said)]
+    said = tokens(text.text)
+    often = [len(_beginnings(phrase, said)) for phrase in query.phrases]
     slack = ENOUGH * (0.25 + 0.75 * len(said) / USUAL)
     return sum(count / (count + slack) for count in often) + AHEAD.get(text.kind, 0.0)
 
 
 def snippet(query: Query, text: str) -> Snippet:
     """The part of the text with the most of what was asked for in it."""
-    spans = sorted({span for mine in _places(query, list(words(text))) for span in mine})
+    said = list(words(text))
+    plain = [word.token for word in said]
+    spans = sorted({
+        (said[at].start, said[at + len(phrase.tokens) - 1].end)
+        for phrase in query.phrases
+        for at in _beginnings(phrase, plain)
+    })  # fmt: skip
     start = _start(text, spans)
     end = _end(text, start + SNIPPET)
     inside = [

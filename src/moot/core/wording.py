@@ -14,6 +14,7 @@ from typing import NamedTuple
 LONGEST_WORD = 64
 
 _ASCII = re.compile(r"[0-9A-Za-z]+")
+_LOWER = re.compile(r"[0-9a-z]+")
 _TOO_LONG = re.compile(rf"[0-9A-Za-z]{{{LONGEST_WORD + 1}}}")
 #: between the marks of ASCII
 _PIECE = re.compile("[0-9A-Za-z\x80-\U0010ffff]+")
@@ -48,12 +49,19 @@ def words(text: str) -> Iterator[Word]:
             yield from _parted(piece[0], piece.start())
 
 
+def tokens(text: str) -> list[str]:
+    """The words alone."""
+    if text.isascii() and _TOO_LONG.search(text) is None:
+        return _LOWER.findall(text.lower())
+    return [word.token for word in words(text)]
+
+
 def plain(text: str) -> str:
     """The same words for an index that parts a text at every ASCII character which is neither a
     letter nor a digit, and knows no other case than that of ASCII."""
     if text.isascii() and _TOO_LONG.search(text) is None:
         return text
-    return " ".join(word.token for word in words(text))
+    return " ".join(tokens(text))
 
 
 def _parted(piece: str, place: int) -> Iterator[Word]:
