@@ -13,7 +13,7 @@ from moot.api.wire import Endpoint, Reply, Request
 from moot.core.run import Run
 from moot.core.waiting import Conversation, thread_id
 from moot.engine import transcript
-from moot.engine.transcript import Talk
+from moot.engine.transcript import Extent, Talk
 from moot.store.reading import ReadMark
 
 
@@ -53,13 +53,13 @@ async def show(request: Request) -> Reply:
 async def _shown(
     request: Request, run: Run, talk: Conversation, kept: ReadMark | None
 ) -> dict[str, Any]:
-    place_of = Talk(request.services.store, run, talk)
+    name, where = thread_id(run, talk), transcript.extent(run, talk)
     return {
-        "threadId": thread_id(run, talk),
+        "threadId": name,
         "reader": reader(request),
         "upTo": kept.sequence if kept else -1,
         "turnIndex": kept.turn if kept else -1,
-        "unread": await transcript.unread(place_of, kept, reader(request)),
+        "unread": (await unread(request, {name: where}))[name],
     }
 
 
@@ -73,15 +73,14 @@ async def marks(request: Request, threads: list[str]) -> dict[str, ReadMark]:
     return {each.thread_id: each for each in found}
 
 
-async def unread(request: Request, talks: list[tuple[Run, Conversation]]) -> dict[str, int]:
-    """For a list of threads: thread -> how many turns of others the caller has not read."""
-    known = await marks(request, [thread_id(run, talk) for run, talk in talks])
-    counts = {}
-    for run, talk in talks:
-        name = thread_id(run, talk)
-        talk_there = Talk(request.services.store, run, talk)
-        counts[name] = await transcript.unread(talk_there, known.get(name), reader(request))
-    return counts
+async def unread(request: Request, threads: dict[str, Extent]) -> dict[str, int]:
+    """Of some threads, as a list has them: how many turns of others the caller has not read."""
+    store, who = request.services.store, reader(request)
+    known = await marks(request, list(threads))
+    return {
+        name: await transcript.unread(store, where, known.get(name), who)
+        for name, where in threads.items()
+    }
 
 
 ENDPOINTS = (
