@@ -36,6 +36,11 @@ def test_what_is_no_filter_is_a_word() -> None:
     assert parse('  ***  () " ').empty
 
 
+def test_only_so_many_words_go_on() -> None:
+    found = parse("a* b* c* d* e* f*").phrases
+    assert [phrase.prefix for phrase in found] == [True] * 4 + [False] * 2
+
+
 def test_a_text_fits_when_all_of_it_is_there() -> None:
     text = said("We raise the price in March, unless churn grows.")
     for fitting in ("price raise", '"the price"', "PRIC*", "from:ada march", "from:host:ada"):

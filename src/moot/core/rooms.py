@@ -15,3 +15,7 @@ def room(tenant: str, person: str) -> str:
 def around(tenant: str) -> str:
     """The tenant whose agents speak and whose budget counts."""
     return tenant.partition(WALL)[0]
+
+
+def is_room(tenant: str) -> bool:
+    return WALL in tenant

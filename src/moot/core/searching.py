@@ -6,6 +6,7 @@
 
 import re
 from bisect import bisect
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -13,6 +14,8 @@ from moot.core.texts import KINDS, Text
 from moot.core.wording import tokens, words
 
 LONGEST_QUERY = 500
+#: words that may go on; each of these can be very many words
+MOST_PREFIXES = 4
 #: characters of a snippet, and how much of that stands before what was found
 SNIPPET, BEFORE = 200, 40
 #: of best matches: how soon more of the same counts less, and the length of a usual text in words
@@ -77,11 +80,18 @@ def parse(text: str) -> Query:
         else:
             phrases += _phrases(f"{sort} {word}" if sort else word)
     return Query(
-        phrases=tuple(dict.fromkeys(phrases)),
+        phrases=tuple(_bounded(dict.fromkeys(phrases))),
         kinds=tuple(dict.fromkeys(kinds)),
         senders=tuple(dict.fromkeys(senders)),
         places=tuple(dict.fromkeys(places)),
     )
+
+
+def _bounded(phrases: Iterable[Phrase]) -> Iterator[Phrase]:
+    left = MOST_PREFIXES
+    for phrase in phrases:
+        left -= phrase.prefix
+        yield phrase if left >= 0 else Phrase(phrase.tokens)
 
 
 def _kinds(word: str) -> list[str]:

@@ -6,6 +6,7 @@ from moot.core import inbox
 from moot.core.events import Event, millis
 from moot.core.origins import origin
 from moot.core.pending import Owed
+from moot.core.rooms import is_room
 from moot.core.run import Run
 from moot.core.texts import FOUND
 from moot.engine.purse import DAY_MS, PARTS
@@ -65,8 +66,9 @@ def message_ids(event: Event) -> list[tuple[str, int]]:
 
 
 def text_rows(run: Run, event: Event, at: int) -> list[TextRow]:
-    """That the event has words to be found by. What a run was started with is its own."""
-    if event.type not in FOUND:
+    """That the event has words to be found by. What a run was started with is its own; in a room
+    nobody searches."""
+    if event.type not in FOUND or is_room(run.tenant):
         return []
     fork = origin(run.forked_from) if 0 < event.sequence < run.inherited else None
     return [TextRow(event.sequence, at, fork.source_run_id if fork else None)]

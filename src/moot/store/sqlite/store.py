@@ -54,6 +54,8 @@ class SqliteStore:
     ) -> None:
         self._path = path
         self._readers = readers
+        #: a long search makes nobody wait who reads a log
+        self._searchers = Readers(path, 1)
         self._receipts = Receipts(readers)
         self._write_side = writer
         self._release = release
@@ -266,7 +268,7 @@ class SqliteStore:
         (place,) = (cursor.FIRST,) if before is None else cursor.unpacked(before, 1)
         if self._write_side is not None:
             await self._write_side.catch_up()
-        return await self._readers.run(searching.search, tenant, query, place, limit)
+        return await self._searchers.run(searching.search, tenant, query, place, limit)
 
     async def mark_read(self, mark: ReadMark) -> ReadMark:
         return await self._write(lambda db: searching.mark_read(db, mark))
@@ -291,6 +293,7 @@ class SqliteStore:
     async def aclose(self) -> None:
         if self._write_side is not None:
             await self._write_side.aclose()
+        await asyncio.to_thread(self._searchers.close)
         await asyncio.to_thread(self._release)
 
 
