@@ -38,7 +38,7 @@ class Words:
             "".join(draw.choices(letters, range(26, 0, -1), k=draw.randint(2, 9)))
             for _ in range(40_000)
         }
-        self.known = sorted(found, key=len)
+        self.known = sorted(found, key=lambda word: (len(word), word))
         weights = [1 / (place + 2) for place in range(len(self.known))]
         self._pool = draw.choices(self.known, weights, k=1_000_000)
 

@@ -64,7 +64,8 @@ def _expression(db: apsw.Connection, tenant: str, query: Query) -> str | None:
     places = [mark for place in query.places for mark in _placed(db, tenant, place)]
     if query.empty or (query.places and not places):
         return None
-    parts = [_mark(_of_tenant(tenant))]
+    # a run is of one tenant: where runs are named, whose they are has been asked
+    parts = [] if places else [_mark(_of_tenant(tenant))]
     parts += [_phrase(phrase) for phrase in query.phrases]
     kinds = [_mark(_of_kind(kind)) for kind in query.kinds]
     senders = [_mark(_of_sender(name)) for name in query.senders]
