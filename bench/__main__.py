@@ -1,4 +1,4 @@
-"""``python -m bench [names…] [--quick] [--json FILE]``: measure, print one table."""
+"""``python -m bench [names…] [--quick | --full] [--json FILE]``: measure, print one table."""
 
 import argparse
 import json
@@ -22,6 +22,7 @@ from bench import (
     reads,
     replays,
     runs,
+    searches,
     streams,
     table,
     turns,
@@ -36,6 +37,7 @@ MEASURES: dict[str, Callable[[Lab], list[table.Row]]] = {
     "streams": streams.measure,
     "reads": reads.measure,
     "replays": replays.measure,
+    "searches": searches.measure,
     "appends": appends.measure,
     "footprint": footprint.measure,
     "commits": commits.measure,
@@ -46,6 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"any of {', '.join(MEASURES)}")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    parser.add_argument("--full", action="store_true", help="searches over a million turns")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     parser.add_argument("--source", type=Path, default=ROOT / "src", help="another source tree")
     asked = parser.parse_args()
@@ -57,7 +60,7 @@ def main() -> None:
         machine = about(folder)
         print(", ".join(f"{name} {value}" for name, value in machine.items()), flush=True)
         rows = []
-        lab = Lab(folder, asked.quick, asked.source.resolve())
+        lab = Lab(folder, asked.quick, asked.source.resolve(), asked.full)
         for name in asked.names or MEASURES:
             print(f"measuring {name} …", flush=True)
             rows += MEASURES[name](lab)

@@ -91,8 +91,10 @@ class Server:
 class Lab:
     """One run of the bench."""
 
-    def __init__(self, folder: Path, quick: bool, source: Path = ROOT / "src") -> None:
-        self.folder, self.quick, self._source = folder, quick, source
+    def __init__(
+        self, folder: Path, quick: bool, source: Path = ROOT / "src", full: bool = False
+    ) -> None:
+        self.folder, self.quick, self.full, self._source = folder, quick, full, source
         self.rounds = 2 if quick else 5
         self.seconds = 1.5 if quick else 4.0
         self._number = 0

@@ -37,6 +37,7 @@ def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Cli:
         (("key", "list"), "local"),
         (("memory", "list"), "desk\t1"),
         (("memory", "list", "desk"), "Ada likes tea"),
+        (("search", "mails", "kind:run"), "run\t"),
     ],
 )
 def test_reading_commands_read_the_file_and_say_so(

@@ -13,7 +13,16 @@ import pytest
 import moot.client
 from moot import AsyncClient, Client
 from moot.api.routes import ENDPOINTS
-from moot.client import calls_host, calls_runs, calls_threads, host, runs, threads, webhooks
+from moot.client import (
+    calls_host,
+    calls_reading,
+    calls_runs,
+    calls_threads,
+    host,
+    runs,
+    threads,
+    webhooks,
+)
 from moot.client.bound import async_its, awaits, its, waits
 from moot.client.call import OPERATIONS, Operation
 from moot.client.calls_runs import Edit, Options
@@ -95,7 +104,7 @@ def test_every_operation_is_a_method_somewhere() -> None:
         operation = getattr(method, "_operation", None)
         used |= {operation.__name__} if operation else set()
         used |= set(getattr(getattr(method, "__code__", None), "co_names", ()))
-    for module in (calls_runs, calls_threads, calls_host, webhooks):
+    for module in (calls_runs, calls_threads, calls_host, calls_reading, webhooks):
         made = {name for name, value in vars(module).items() if isinstance(value, Operation)}
         assert made - used == set(), module.__name__
 

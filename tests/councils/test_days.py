@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hall import AGENTS, Hall
 
 from moot.config import load
@@ -54,10 +55,13 @@ def test_so_does_the_money_of_the_day(server: Callable[..., ServerProcess], tmp_
         hall = Hall(
             server(folder=tmp_path, STAND_IN_KEY=KEY, MOOT_TENANT_MONEY_PER_DAY="0.25"), models
         )
+        quiet = f"/v1/host/moot/threads/{hall.convene('ada', 'x')}:catch-up"
+        assert hall.ask("POST", quiet)["usage"]["cost"] == pytest.approx(0.1)
         run_id = hall.convene("ada", "cy", policy=POLICY)
         assert hall.at_rest(run_id)["stopped"] == "budget of the day"
-        assert models.count == 3
+        assert models.count == 3, "what is private is paid for, too"
         assert "limit of 0.25 (money) is reached" in hall.system(run_id)[-1]
+        assert hall.ask("POST", quiet)["error"]["code"] == "daily_budget_used_up"
 
 
 def test_a_tenants_day_is_bounded_unless_somebody_says_that_it_is_not() -> None:

@@ -22,6 +22,7 @@ from moot import NodeContext
 from moot import node as node_function
 from moot.core.commands import CancelRun, PauseRun
 from moot.core.ids import logical_invocation_id
+from moot.core.searching import parse
 from moot.core.status import Status
 from moot.engine.rebuild import rebuild
 from moot.engine.replaying import replay
@@ -52,7 +53,12 @@ async def rows(place: Place) -> dict[str, Any]:
     }
     by_id = {name: await store.find_run(TENANT, name) for name in names}
     active = await store.active_run(TENANT, "scope")
-    return {"listed": listed, "work": work, "effects": effects, "rows": by_id, "active": active}
+    kinds = parse("kind:run,thread,turn,decision")
+    texts = (await store.search(TENANT, kinds, None, 10_000)).found
+    return {
+        "listed": listed, "work": work, "effects": effects, "rows": by_id, "active": active,
+        "texts": sorted((each.run_id, each.sequence, each.part) for each in texts),
+    }  # fmt: skip
 
 
 async def test_rows_made_anew_from_the_log_are_the_rows_that_were_there(place: Place) -> None:
@@ -82,6 +88,7 @@ async def test_rows_made_anew_from_the_log_are_the_rows_that_were_there(place: P
     await soon(lambda: len(host.activities) == 1)
     before = await rows(place)
     assert [(row.fork_of, row.fork_seq) for row in before["listed"] if row.fork_of] == [(source, 2)]
+    assert len(before["texts"]) >= len(before["listed"])
     await place.crash(host)
 
     again = place.host()

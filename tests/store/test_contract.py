@@ -259,6 +259,18 @@ async def test_an_effect_is_found_in_its_own_run_only(store: Store) -> None:
     assert await store.effect("acme", "r3", "i") is None
 
 
+async def test_what_is_used_up_in_the_rooms_of_a_tenant_is_the_tenants(store: Store) -> None:
+    tenants = ("acme/user:eve", "acme/user", "acme", "acme-two/user", "acm/user")
+    used = [
+        replace(effect("a", 1, finished=True, tenant=tenant), day=7, tokens=10**number)
+        for number, tenant in enumerate(tenants)
+    ]
+    await store.commit(batch(effects=used))
+    assert await store.spent("acme", 7) == (111, 0)
+    assert await store.spent("acme", 8) == (0, 0)
+    assert await store.spent("acm", 7) == (10_000, 0)
+
+
 async def test_what_effects_use_up_is_added_up_by_tenant_and_day(store: Store) -> None:
     used = [
         replace(effect("a", 1, finished=True), day=7, tokens=100, money=5),

@@ -144,7 +144,8 @@ async def _digest(request: Request, endpoint: Endpoint) -> str:
         body = msgspec.json.encode(msgspec.json.decode(body or b"{}"), order="sorted")
     about = {**request.params, **request.query} if endpoint.query else request.params
     place = msgspec.json.encode(about, order="sorted")
-    who = request.caller.id.encode() if endpoint.scope == "approvals:respond" else b""
+    personal = endpoint.personal or endpoint.scope == "approvals:respond"
+    who = request.caller.id.encode() if personal else b""
     return hashlib.sha256(place + b"\0" + who + b"\0" + body).hexdigest()
 
 

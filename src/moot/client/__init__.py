@@ -6,7 +6,7 @@ methods of them. Nothing here imports the server.
 
 from typing import TYPE_CHECKING, Unpack
 
-from moot.client import calls_host, host, webhooks
+from moot.client import calls_host, calls_reading, host, webhooks
 from moot.client.answers import Question, RunRow, Snapshot
 from moot.client.bound import awaits, waits
 from moot.client.calls_runs import Edit, Options
@@ -90,6 +90,7 @@ class Client:
     ready = waits(calls_host.ready)
     metrics = waits(calls_host.metrics)
     index = waits(calls_host.index)
+    search = waits(calls_reading.search)
 
     @property
     def url(self) -> str:
@@ -139,6 +140,7 @@ class AsyncClient:
     ready = awaits(calls_host.ready)
     metrics = awaits(calls_host.metrics)
     index = awaits(calls_host.index)
+    search = awaits(calls_reading.search)
 
     @property
     def url(self) -> str:

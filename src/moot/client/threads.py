@@ -4,7 +4,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
-from moot.client import calls_runs
+from moot.client import calls_reading, calls_runs
 from moot.client import calls_threads as calls
 from moot.client.answers import Taken
 from moot.client.bound import AsyncOf, Of, async_its, awaits, its, waits
@@ -77,6 +77,11 @@ class Thread(ThreadState):
     begin_speech = its(calls.begin_speech)
     say_words = its(calls.say_words)
     stop_speech = its(calls.stop_speech)
+    mark_read = its(calls_reading.mark_read)
+    reading = its(calls_reading.reading)
+    catch_up = its(calls_reading.catch_up)
+    catch_ups = its(calls_reading.catch_ups)
+    get_catch_up = its(calls_reading.get_catch_up)
 
     def refresh(self) -> "Thread":
         self.view = self.sender.send(calls.get(self.id))
@@ -130,6 +135,11 @@ class AsyncThread(ThreadState):
     begin_speech = async_its(calls.begin_speech)
     say_words = async_its(calls.say_words)
     stop_speech = async_its(calls.stop_speech)
+    mark_read = async_its(calls_reading.mark_read)
+    reading = async_its(calls_reading.reading)
+    catch_up = async_its(calls_reading.catch_up)
+    catch_ups = async_its(calls_reading.catch_ups)
+    get_catch_up = async_its(calls_reading.get_catch_up)
 
     async def refresh(self) -> "AsyncThread":
         self.view = await self.sender.send(calls.get(self.id))

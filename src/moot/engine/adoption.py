@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from moot.core import events, leave
 from moot.core.definition import RESERVED
@@ -18,8 +17,7 @@ from moot.core.pending import pending
 from moot.core.run import Run, apply
 from moot.core.waiting import THREAD, thread_id
 from moot.engine.host import Host
-from moot.engine.rebuild import EFFECT_TYPES, Messages
-from moot.engine.rows import due_of, effect_rows, inbox_rows, message_ids, row_of
+from moot.engine.rows import Gathered, due_of, inbox_rows, row_of
 from moot.engine.runs import refuse_newer
 from moot.store.protocol import Append, Batch, EffectRow
 
@@ -62,7 +60,7 @@ async def adopt(host: Host, tenant: str, brought: Brought) -> Run:
     """
     host.refuse_when_stopping()
     # in a thread: a long log keeps nobody else waiting
-    run, effects, messages = await asyncio.to_thread(_folded, tenant, brought)
+    run, gathered = await asyncio.to_thread(_folded, tenant, brought)
     refuse_newer(run)
     flow = _checked(host, run, brought)
     if not run.terminal:
@@ -71,37 +69,40 @@ async def adopt(host: Host, tenant: str, brought: Brought) -> Run:
             await _check_goes_on(host, run, flow, brought)
     rows = [*brought.rows, *_asked_again(host, run)]
     append = Append(tenant=tenant, run_id=run.run_id, first=0, events=rows)
-    append.row, append.inbox, append.messages = row_of(run), inbox_rows(run), messages
+    append.row, append.inbox = row_of(run), inbox_rows(run)
+    append.messages, append.texts = gathered.messages, gathered.texts
     append.work = None if run.terminal else due_of(pending(run, flow))
     await host.flows.keep(tenant, brought.definition)
     try:
-        await host.store.commit(Batch(appends=[append], effects=effects))
+        await host.store.commit(Batch(appends=[append], effects=_elsewhere(gathered.effects)))
     except SequenceConflict:
         raise Conflict("A run cannot be taken in here under this id.") from None
     host.look_again(tenant, run.run_id)
     return run
 
 
-def _folded(tenant: str, brought: Brought) -> tuple[Run, list[EffectRow], Messages]:
+def _elsewhere(effects: list[EffectRow]) -> list[EffectRow]:
+    """What they used up was used up elsewhere."""
+    return [replace(row, day=0, tokens=0, money=0) for row in effects]
+
+
+def _folded(tenant: str, brought: Brought) -> tuple[Run, Gathered]:
     """The run as its log says, and the places that speak of effects and turns."""
     if not RUN_ID.fullmatch(brought.run_id):
         raise BadRequest("This is no id of a run.")
-    run, effects = Run(brought.run_id, tenant=tenant), []
-    messages: Messages = []
+    run, gathered = Run(brought.run_id, tenant=tenant), Gathered()
     for row in brought.rows:
         event = _event(run, row)
         try:
             apply(run, event, strict=True)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise BadRequest(f"Event {event.sequence} says what cannot be: {error!r}") from None
-        messages += message_ids(event)
-        if event.type in EFFECT_TYPES:  # what it used up was used up elsewhere
-            effects += [replace(row, day=0, tokens=0, money=0) for row in effect_rows(run, event)]
+        gathered.take(run, event)
     try:
         _state.decode(msgspec.json.encode(run))
     except (msgspec.MsgspecError, TypeError, UnicodeError, RecursionError) as error:
         raise BadRequest(f"The log does not tell of a run: {error}") from None
-    return run, effects, messages
+    return run, gathered
 
 
 def _asked_again(host: Host, run: Run) -> list[bytes]:

@@ -55,10 +55,36 @@ _DEPLOYMENT = {
     "settings": {},
 }
 
+#: a part of a conversation summed up for one reader
+CATCH_UP = "moot.catch-up"
+
+_CATCH_UP = {
+    "id": CATCH_UP,
+    "name": "Catch-up",
+    "version": "1.0",
+    "description": "A part of a conversation, summed up for one reader.",
+    "nodes": [
+        {
+            "id": "sum-up",
+            "typeId": "moot.catchUp",
+            "name": "Sum up",
+            "position": {"x": 0, "y": 0},
+            "config": {},
+            "inputs": {"told": {"type": "variable", "variableName": "told"}},
+        }
+    ],
+    "edges": [],
+    "triggers": [],
+    "variables": [{"name": "told", "type": "object", "required": True}],
+    "metadata": {},
+    "settings": {},
+}
+
 #: what the host begins itself, and nobody else: no caller, no other workflow, no fork
-HOST_ONLY = frozenset({DEPLOYMENT})
+HOST_ONLY = frozenset({DEPLOYMENT, CATCH_UP})
 
 BUILT_IN = {
     THREAD: msgspec.json.encode(_THREAD),
     DEPLOYMENT: msgspec.json.encode(_DEPLOYMENT),
+    CATCH_UP: msgspec.json.encode(_CATCH_UP),
 }

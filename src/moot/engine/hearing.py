@@ -84,7 +84,7 @@ class Hearing:
                 del self._known[_key(run, talk)]
                 continue
             known.until = said[-1].sequence + 1
-            rows = (_turn(row.body, talk.node_id) for row in said if row.type in TURNS)
+            rows = (turn_in(row.body, talk.node_id) for row in said if row.type in TURNS)
             known.turns += [turn for turn in rows if turn is not None]
             spare = len(known.turns) - _most(talk.floor) - SPARE
             if spare > 0 and known.first is not None:
@@ -121,7 +121,7 @@ class Hearing:
             until = first
         if until > talk.opened_seq:
             rows = await self._store.read(run.tenant, run.run_id, talk.opened_seq - 1, 1)
-            known.question = _turn(rows[0], talk.node_id) if rows else None
+            known.question = turn_in(rows[0], talk.node_id) if rows else None
         elif turns and turns[0].index == 0:
             known.question = turns[0]
         known.turns[:0] = turns
@@ -129,7 +129,7 @@ class Hearing:
 
     async def _page(self, run: Run, talk: Conversation, first: int, until: int) -> list[Heard]:
         rows = await self._store.read(run.tenant, run.run_id, first - 1, until - first)
-        found = (_turn(row, talk.node_id) for row in rows if _MARK in row)
+        found = (turn_in(row, talk.node_id) for row in rows)
         return [turn for turn in found if turn is not None]
 
 
@@ -142,7 +142,10 @@ def _most(floor: Floor) -> int:
     return 2 * floor.policy.window + 2
 
 
-def _turn(row: bytes, node_id: str) -> Heard | None:
+def turn_in(row: bytes, node_id: str) -> Heard | None:
+    """The turn that an event of this node carries, if it carries one."""
+    if _MARK not in row:
+        return None
     event = events.decode(row)
     key = TURNS.get(event.type)
     if key is None or event.node_id != node_id:

@@ -2,6 +2,7 @@
 
 from moot.clock import Clock
 from moot.core.model_errors import DailyBudgetUsedUp
+from moot.core.rooms import around
 from moot.store.protocol import LogStore
 
 DAY_MS = 86_400_000
@@ -28,7 +29,7 @@ class Purse:
         now = self._clock.millis()
         if not (self._tokens or self._money) or now < self._plenty.get(tenant, 0):
             return
-        tokens, money = await self._store.spent(tenant, now // DAY_MS)
+        tokens, money = await self._store.spent(around(tenant), now // DAY_MS)
         if self._tokens and tokens >= self._tokens:
             raise _empty("tokens", self._tokens, "MOOT_TENANT_TOKENS_PER_DAY")
         if self._money and money >= self._money * PARTS:

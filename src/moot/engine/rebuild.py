@@ -10,11 +10,10 @@ from moot.core.commands import Advance, decide
 from moot.core.pending import pending
 from moot.core.run import Run, apply
 from moot.engine.flows import Flows
-from moot.engine.rows import due_of, effect_rows, inbox_rows, message_ids, row_of
+from moot.engine.rows import Gathered, due_of, inbox_rows, row_of
 from moot.store.protocol import Append, EffectRow, Store
 
 PAGE = 2000
-EFFECT_TYPES = ("moot.effect.started", "moot.effect.finished", "moot.effect.abandoned")
 
 
 async def rebuild(store: Store, flows: Flows) -> int:
@@ -31,29 +30,22 @@ async def _rows(
     store: Store, flows: Flows, logs: list[tuple[str, str]]
 ) -> AsyncIterator[tuple[Append, list[EffectRow]]]:
     for tenant, run_id in logs:
-        run, effects, messages = await _folded(store, tenant, run_id)
-        yield await _derived(flows, run, messages), effects
+        run, gathered = await _folded(store, tenant, run_id)
+        yield await _derived(flows, run, gathered), gathered.effects
 
 
-Messages = list[tuple[str, int]]
-
-
-async def _folded(store: Store, tenant: str, run_id: str) -> tuple[Run, list[EffectRow], Messages]:
+async def _folded(store: Store, tenant: str, run_id: str) -> tuple[Run, Gathered]:
     """The state after the whole log, and the places that speak of effects and turns, in order."""
-    run = Run(run_id, tenant=tenant)
-    effects: list[EffectRow] = []
-    messages: Messages = []
+    run, gathered = Run(run_id, tenant=tenant), Gathered()
     while rows := await store.read(tenant, run_id, run.next_sequence - 1, PAGE):
         for row in rows:
             event = events.decode(row)
             apply(run, event)
-            if event.type in EFFECT_TYPES:
-                effects += effect_rows(run, event)
-            messages += message_ids(event)
-    return run, effects, messages
+            gathered.take(run, event)
+    return run, gathered
 
 
-async def _derived(flows: Flows, run: Run, messages: Messages) -> Append:
+async def _derived(flows: Flows, run: Run, gathered: Gathered) -> Append:
     return Append(
         tenant=run.tenant,
         run_id=run.run_id,
@@ -62,7 +54,8 @@ async def _derived(flows: Flows, run: Run, messages: Messages) -> Append:
         row=row_of(run),
         work=await _due(flows, run),
         inbox=inbox_rows(run),
-        messages=messages,
+        messages=gathered.messages,
+        texts=gathered.texts,
     )
 
 

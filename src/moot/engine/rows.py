@@ -1,14 +1,20 @@
 """Rows that are derived from a run and its events, as the store keeps them."""
 
+from msgspec import Struct
+
 from moot.core import inbox
 from moot.core.charging import ABANDONED, FINISHED
 from moot.core.events import Event, millis
 from moot.core.origins import origin
 from moot.core.pending import Owed
+from moot.core.rooms import is_room
 from moot.core.run import Run
+from moot.core.texts import FOUND
 from moot.engine.purse import DAY_MS, PARTS
 from moot.store.protocol import EffectRow, InboxRow, RunRow
+from moot.store.reading import TextRow
 
+EFFECTS = ("moot.effect.started", "moot.effect.finished", "moot.effect.abandoned")
 #: events that carry a turn
 SPOKEN = {"conversation.exchanged": "turn", "conversation.closed": "finalTurn"}
 
@@ -59,6 +65,30 @@ def message_ids(event: Event) -> list[tuple[str, int]]:
     name = turn.get("messageId") if isinstance(turn, dict) else None
     own = f"{event.payload.get('conversationId')}:"
     return [(name, event.sequence)] if isinstance(name, str) and not name.startswith(own) else []
+
+
+def text_rows(run: Run, event: Event, at: int) -> list[TextRow]:
+    """That the event has words to be found by. What a run was started with is its own; in a room
+    nobody searches."""
+    if event.type not in FOUND or is_room(run.tenant):
+        return []
+    fork = origin(run.forked_from) if 0 < event.sequence < run.inherited else None
+    return [TextRow(event.sequence, at, fork.source_run_id if fork else None)]
+
+
+class Gathered(Struct):
+    """What is derived from the events of a whole log, one by one, beside the run's state."""
+
+    effects: list[EffectRow] = []
+    messages: list[tuple[str, int]] = []
+    texts: list[TextRow] = []
+
+    def take(self, run: Run, event: Event) -> None:
+        """The next event; the run is folded up to it."""
+        if event.type in EFFECTS:
+            self.effects += effect_rows(run, event)
+        self.messages += message_ids(event)
+        self.texts += text_rows(run, event, run.updated_at)
 
 
 def due_of(owed: Owed) -> int | None:

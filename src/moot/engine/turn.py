@@ -41,12 +41,21 @@ from moot.core.resolving import Answer
 from moot.core.run import FOLD_VERSION, Run, apply
 from moot.core.starting import Limits
 from moot.core.status import NodeStatus
+from moot.core.texts import FOUND
 from moot.engine.flows import Flows
 from moot.engine.head import Head
 from moot.engine.hub import Published
 from moot.engine.kin import children_of, end_of
 from moot.engine.recollections import Revisions, note_of
-from moot.engine.rows import SPOKEN, due_of, effect_rows, inbox_rows, message_ids, row_of
+from moot.engine.rows import (
+    SPOKEN,
+    due_of,
+    effect_rows,
+    inbox_rows,
+    message_ids,
+    row_of,
+    text_rows,
+)
 from moot.store.protocol import Append, ArtifactRow, Batch, Delivery, Receipt
 
 #: a decision that causes more events than this is cut; the rest follows in the next commit
@@ -235,6 +244,8 @@ class Turn:
             head.heed(event)
         if type_ in SPOKEN:
             append.messages += message_ids(event)
+        if type_ in FOUND:
+            append.texts += text_rows(run, event, now // 1000)
         self._size += 1
         if type_ in NODE_ENDS and new.node_id is not None:
             self._ended.setdefault(run_id, []).append(new.node_id)

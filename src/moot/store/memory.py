@@ -7,8 +7,10 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from moot.core.errors import Conflict, NotProvided, RunNotFound, SequenceConflict
+from moot.core.rooms import around
 from moot.store import cursor
 from moot.store.integrity import altered, misplaced, unattested
+from moot.store.library import Library
 from moot.store.notes import Journal
 from moot.store.protocol import (
     IMPORTED,
@@ -35,11 +37,12 @@ class Log(Struct):
     events: list[bytes] = []
 
 
-class MemoryStore(Journal, Shelf):
+class MemoryStore(Journal, Shelf, Library):
     """Nothing outlives the process; everything else is as the protocol promises."""
 
     def __init__(self) -> None:
-        super().__init__()
+        Journal.__init__(self)
+        Library.__init__(self)
         self._logs: dict[str, Log] = {}
         self._receipts: dict[tuple[str, str, str], Receipt] = {}
         self._artifacts: dict[tuple[str, str, str], bytes] = {}
@@ -57,6 +60,7 @@ class MemoryStore(Journal, Shelf):
         self._effects: dict[tuple[str, str, str], EffectRow] = {}
         self._inbox: dict[str, list[InboxRow]] = {}
         self._messages: dict[tuple[str, str], int] = {}
+        self._forget_texts()
 
     # the log
 
@@ -107,6 +111,10 @@ class MemoryStore(Journal, Shelf):
             self._revisions[append.tenant] = self._revisions.get(append.tenant, 0) + 1
         for message_id, sequence in append.messages:
             self._messages.setdefault((run_id, message_id), sequence)
+        log, row = self._logs[run_id], self._rows.get(run_id)
+        run = run_id, row.workflow_id if row else "", log.number
+        for text in append.texts:
+            self._shelve(append.tenant, run, text, log.events[text.sequence])
         if append.snapshot is not None:
             cached = Snapshot(append.first + len(append.events), append.snapshot)
             self._snapshots[run_id] = (append.fold_version, cached)
@@ -130,6 +138,9 @@ class MemoryStore(Journal, Shelf):
     def _log(self, tenant: str, run_id: str) -> Log | None:
         log = self._logs.get(run_id)
         return log if log is not None and log.tenant == tenant else None
+
+    def _runs_of(self, tenant: str) -> set[str]:
+        return {run_id for run_id, log in self._logs.items() if log.tenant == tenant}
 
     async def read(
         self, tenant: str, run_id: str, after: int = -1, limit: int = 1000
@@ -159,7 +170,7 @@ class MemoryStore(Journal, Shelf):
         return self._effects.get((tenant, run_id, invocation_id))
 
     async def spent(self, tenant: str, day: int) -> tuple[int, int]:
-        found = [e for e in self._effects.values() if (e.tenant, e.day) == (tenant, day)]
+        found = [e for e in self._effects.values() if (around(e.tenant), e.day) == (tenant, day)]
         return sum(effect.tokens for effect in found), sum(effect.money for effect in found)
 
     # derived rows

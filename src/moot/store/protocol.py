@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from moot.store.effects import EffectRow as EffectRow
+from moot.store.reading import MarkStore, SearchStore, TextRow
 from moot.store.standing import Delivery as Delivery
 from moot.store.standing import Guard as Guard
 from moot.store.standing import Ledger as Ledger
@@ -77,6 +78,7 @@ class Append(Struct, kw_only=True):
     inbox: list[InboxRow] | UnsetType = UNSET
     #: turns that came with an id of their own: (id, sequence)
     messages: list[tuple[str, int]] = []
+    texts: list[TextRow] = []
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
@@ -269,7 +271,7 @@ class LogStore(Protocol):
         """The newest record of this effect in this run: that it was begun, or how it ended."""
 
     async def spent(self, tenant: str, day: int) -> tuple[int, int]:
-        """Tokens and money that the tenant's effects have used up on a day."""
+        """Tokens and money that effects have used up on a day: the tenant's, and in its rooms."""
 
 
 class IndexStore(Protocol):
@@ -365,7 +367,9 @@ class NoteStore(Protocol):
         """Scopes in alphabetical order, each with the number of its living entries."""
 
 
-class Store(LogStore, IndexStore, RecordStore, StandingStore, NoteStore, Protocol):
+class Store(
+    LogStore, IndexStore, RecordStore, StandingStore, NoteStore, SearchStore, MarkStore, Protocol
+):
     """What a host needs of its store."""
 
     async def verify(self) -> list[Problem]:

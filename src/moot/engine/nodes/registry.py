@@ -17,6 +17,7 @@ from moot.engine.nodes import (
     approval_gate,
     boundaries,
     call_prompt,
+    catch_up,
     channel_write,
     clarification_gate,
     conditional,
@@ -85,7 +86,8 @@ def built_in(
 ) -> dict[str, NodeType]:
     """The host's own types; those that only a test suite uses come with the flag, and with what
     it tells the mock model to say. ``invoke`` is how agents are asked."""
-    types: tuple[NodeType, ...] = (*BUILT_IN, agent.type_with(invoke), deployed.TYPE)
+    asking = (agent.type_with(invoke), catch_up.type_with(invoke))
+    types: tuple[NodeType, ...] = (*BUILT_IN, *asking, deployed.TYPE)
     if conformance:
         types += (*CONFORMANCE, structured_output.type_with(programs or Programs()))
     found = {type_.type_id: type_ for type_ in types}

@@ -39,6 +39,7 @@ class Group:
         self._snapshots: dict[int, tuple[int, int, bytes]] = {}
         self._inbox: dict[int, tuple[str, list[InboxRow]]] = {}
         self._messages: list[Any] = []
+        self._texts: list[Any] = []
         self._effects: dict[tuple[str, str, str], EffectRow] = {}
         self._receipts: list[Receipt] = []
         self._artifacts: dict[tuple[str, str, str], bytes] = {}
@@ -107,9 +108,16 @@ class Group:
             self._inbox[head.n] = (append.tenant, append.inbox)
         for message_id, sequence in append.messages:
             self._messages += (head.n, message_id, sequence)
+        for text in append.texts:
+            self._texts += (text.at, head.n, text.sequence, text.source)
         if append.snapshot is not None:
             position = append.first + len(append.events)
             self._snapshots[head.n] = (append.fold_version, position, append.snapshot)
+
+    @property
+    def texts(self) -> int:
+        """How many events there are to be indexed."""
+        return len(self._texts) // 4
 
     def index(self, effects: list[EffectRow]) -> None:
         for effect in effects:
@@ -147,6 +155,7 @@ class Group:
         self._write_work(db)
         self._write_inbox(db)
         sql.PUT_MESSAGES.run(db, self._messages)
+        sql.ADD_TEXTS.run(db, self._texts)
         snapshots: list[Any] = []
         for n, cached in self._snapshots.items():
             snapshots += (n, *cached)

@@ -32,9 +32,14 @@ EFFECT = """
 SELECT sequence, finished, day, tokens, money FROM effects
 WHERE tenant = ? AND run_id = ? AND invocation_id = ?
 """
+# '0' is the character after the wall that parts a room from its tenant
 SPENT = """
-SELECT coalesce(sum(tokens), 0), coalesce(sum(money), 0) FROM effects
-WHERE tenant = ? AND day = ? AND day > 0
+SELECT coalesce(sum(tokens), 0), coalesce(sum(money), 0) FROM (
+  SELECT tokens, money FROM effects WHERE tenant = :tenant AND day = :day AND day > 0
+  UNION ALL
+  SELECT tokens, money FROM effects
+  WHERE tenant > :tenant || '/' AND tenant < :tenant || '0' AND day = :day AND day > 0
+)
 """
 FIND_RUN = """
 SELECT r.tenant, r.run_id, r.workflow_id, r.status, r.created_at, r.updated_at, r.ended_at,
@@ -141,8 +146,8 @@ def effect(db: apsw.Connection, tenant: str, run_id: str, invocation_id: str) ->
 
 
 def spent(db: apsw.Connection, tenant: str, day: int) -> tuple[int, int]:
-    row = _first(db, SPENT, tenant, day)
-    return (row[0], row[1]) if row else (0, 0)
+    tokens, money = db.execute(SPENT, {"tenant": tenant, "day": day}).get
+    return tokens, money
 
 
 def run_row(columns: tuple[Any, ...]) -> RunRow:

@@ -27,11 +27,11 @@ def connect_reader(path: Path) -> apsw.Connection:
 class Readers:
     """A few threads with a connection each; what they read is what is committed."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, threads: int = THREADS) -> None:
         self._path = path
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="moot-reader")
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="moot-reader")
         self._free: queue.SimpleQueue[apsw.Connection] = queue.SimpleQueue()
-        for _ in range(THREADS):
+        for _ in range(threads):
             self._free.put(connect_reader(path))
         self._closed = False
 

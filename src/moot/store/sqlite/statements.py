@@ -61,6 +61,13 @@ PUT_MESSAGES = Bulk(
     """,
     3,
 )
+ADD_TEXTS = Bulk(
+    """
+    INSERT INTO text_queue (at, n, sequence, source)
+    SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
+    """,
+    4,
+)
 PUT_EFFECTS = Bulk(
     """
     INSERT INTO effects (tenant, invocation_id, run_id, sequence, finished, day, tokens, money)
@@ -123,6 +130,9 @@ DELETE FROM runs;
 DELETE FROM work;
 DELETE FROM snapshots;
 DELETE FROM effects;
+DELETE FROM text_queue;
+DELETE FROM text_places;
+INSERT INTO texts (texts) VALUES ('delete-all');
 """
 
 PUT_DEFINITION = """

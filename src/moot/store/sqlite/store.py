@@ -10,6 +10,7 @@ import apsw
 from msgspec.structs import astuple
 
 from moot.core.errors import Conflict
+from moot.core.searching import Query
 from moot.store import cursor
 from moot.store.protocol import (
     Append,
@@ -30,7 +31,16 @@ from moot.store.protocol import (
     Store,
     WorkRow,
 )
-from moot.store.sqlite import deliveries, notes, queries, records, statements, upkeep
+from moot.store.reading import Page, ReadMark
+from moot.store.sqlite import (
+    deliveries,
+    notes,
+    queries,
+    records,
+    searching,
+    statements,
+    upkeep,
+)
 from moot.store.sqlite.files import check_driver, open_to_read, open_to_write
 from moot.store.sqlite.heads import Heads
 from moot.store.sqlite.listing import list_runs
@@ -56,6 +66,8 @@ class SqliteStore:
     ) -> None:
         self._path = path
         self._readers = readers
+        #: a long search makes nobody wait who reads a log
+        self._searchers = Readers(path, 1)
         self._receipts = Receipts(readers)
         self._write_side = writer
         self._release = release
@@ -159,6 +171,7 @@ class SqliteStore:
     async def rebuild(self, rows: AsyncIterator[tuple[Append, list[EffectRow]]]) -> None:
         """``rows`` may read this store, but not write to it: all writing waits until the end."""
         await self._writer.call(upkeep.rebuilder(rows, asyncio.get_running_loop()))
+        await self._writer.index_anew()
 
     async def runs(self) -> list[tuple[str, str]]:
         return await self._readers.run(queries.runs)
@@ -299,6 +312,21 @@ class SqliteStore:
     async def memory_refs(self, tenant: str, now: int, limit: int) -> list[tuple[str, int]]:
         return await self._readers.run(notes.refs, tenant, now, limit)
 
+    # what readers look up
+
+    async def search(self, tenant: str, query: Query, before: str | None, limit: int) -> Page:
+        """A file that is open for reading only is searched as far as it is indexed."""
+        (place,) = (cursor.FIRST,) if before is None else cursor.unpacked(before, 1)
+        if self._write_side is not None:
+            await self._write_side.catch_up()
+        return await self._searchers.run(searching.search, tenant, query, place, limit)
+
+    async def mark_read(self, mark: ReadMark) -> ReadMark:
+        return await self._write(lambda db: searching.mark_read(db, mark))
+
+    async def read_marks(self, tenant: str, reader: str, threads: list[str]) -> list[ReadMark]:
+        return await self._readers.run(searching.read_marks, tenant, reader, threads)
+
     # the whole
 
     async def verify(self) -> list[Problem]:
@@ -316,6 +344,7 @@ class SqliteStore:
     async def aclose(self) -> None:
         if self._write_side is not None:
             await self._write_side.aclose()
+        await asyncio.to_thread(self._searchers.close)
         await asyncio.to_thread(self._release)
 
 

@@ -1,4 +1,7 @@
-"""The one thread that writes. Everything queued while a commit is running shares the next one."""
+"""The one thread that writes. Everything queued while a commit is running shares the next one.
+
+What was said is indexed in between, when there is enough of it or nothing else is to be done.
+"""
 
 import asyncio
 import queue
@@ -14,6 +17,7 @@ from moot.core.errors import StorageFailed, Unavailable
 from moot.store.protocol import Batch
 from moot.store.sqlite.group import Group, ReceiptKey, receipt_key
 from moot.store.sqlite.heads import Heads
+from moot.store.sqlite.indexing import CHUNK, Indexer
 from moot.store.sqlite.standing import Standing
 from moot.store.sqlite.statements import TAKEN_RECEIPTS
 from moot.store.sqlite.transaction import transaction
@@ -25,6 +29,10 @@ GROUP_LIMIT = 2000
 CACHED_HEADS = 10_000
 #: how often the loop goes round again for who has more to write: it gets ready, then it writes
 MOST_ROUNDS = 2
+#: seconds without anything to write, after which what waits is indexed
+IDLE_S = 0.5
+#: pieces that are still indexed before the file is closed; the rest waits in it
+MOST_AT_CLOSE = 16
 
 _encode = msgspec.json.Encoder().encode
 
@@ -62,6 +70,7 @@ class Writer:
     ) -> None:
         self._db = db
         self._heads = Heads(db, cached_heads)
+        self._indexer = Indexer(db)
         self._loop = asyncio.get_running_loop()
         self._queue: queue.SimpleQueue[Write | Call | None] = queue.SimpleQueue()
         self._queue_limit = queue_limit
@@ -98,6 +107,17 @@ class Writer:
             self._queue.put(write)
         self._gathered.clear()
 
+    async def catch_up(self) -> None:
+        """Until everything that is committed by now is in the index, or the disk refuses."""
+        for _ in range(-(-self._indexer.waiting // CHUNK)):
+            if not await self.call(lambda db, heads: self._index()):
+                return
+
+    async def index_anew(self) -> None:
+        """After all that was indexed has been thrown away and noted anew."""
+        await self.call(lambda db, heads: self._indexer.look())
+        await self.catch_up()
+
     async def call(self, work: Callable[[apsw.Connection, Heads], T]) -> T:
         """Runs ``work`` on the writer thread, after what was queued before it."""
         self._refuse_closed()
@@ -130,9 +150,14 @@ class Writer:
                 done = job
             with suppress(RuntimeError):  # the loop was closed under us: nobody waits any more
                 self._loop.call_soon_threadsafe(_settle, done)
+            if self._indexer.waiting >= CHUNK:
+                self._index()
+        for _ in range(MOST_AT_CLOSE):
+            if not self._indexer.waiting or not self._index():
+                break
 
     def _next(self) -> list[Write] | Call | None:
-        item = self._held.pop() if self._held else self._queue.get()
+        item = self._held.pop() if self._held else self._take()
         if not isinstance(item, Write):
             return item
         group = [item]
@@ -146,6 +171,23 @@ class Writer:
                 break
             group.append(item)
         return group
+
+    def _take(self) -> Write | Call | None:
+        """The next job; while there is none, the index catches up."""
+        while waiting := self._indexer.waiting:
+            with suppress(queue.Empty):
+                return self._queue.get(timeout=0 if waiting >= CHUNK else IDLE_S)
+            if not self._index():
+                break
+        return self._queue.get()
+
+    def _index(self) -> bool:
+        """False when the disk refuses; it is tried again after the next job."""
+        try:
+            self._indexer.step()
+        except apsw.Error:
+            return False
+        return True
 
     def _perform(self, call: Call) -> None:
         try:
@@ -174,6 +216,7 @@ class Writer:
         if any(write.failure is None for write in writes):
             with transaction(self._db):
                 group.write(self._db)
+            self._indexer.waiting += group.texts
 
     def _fail(self, writes: list[Write], failure: Exception) -> None:
         if _is_of_the_disk(failure):

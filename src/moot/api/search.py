@@ -1,0 +1,89 @@
+"""Search over everything that was said, asked and decided in a tenant."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from moot.api.wire import Endpoint, Reply, Request
+from moot.core.errors import BadRequest
+from moot.core.searching import LONGEST_QUERY, Query, parse, place, sender
+from moot.core.texts import KINDS
+from moot.engine.findings import ORDERS, WINDOW, Finding, titles
+
+LONGEST_TITLE = 200
+
+
+async def search(request: Request) -> Reply:
+    store, tenant = request.services.store, request.caller.tenant
+    query, find = _query(request), ORDERS.get(request.query.get("order", "newest"))
+    if find is None:
+        raise BadRequest(f"order must be one of {', '.join(ORDERS)}.", field="order")
+    limit = request.integer("limit", 20, 1, 100)
+    found = await find(store, tenant, query, request.query.get("cursor"), limit)
+    called = await titles(store, tenant, found.found)
+    body: dict[str, Any] = {"results": [_shown(each, called[each.run_id]) for each in found.found]}
+    if found.following is not None:
+        body["nextCursor"] = found.following
+    return Reply(body, 200, {"Cache-Control": "no-store"})
+
+
+def _query(request: Request) -> Query:
+    """What is asked in words, and what the other parameters add to it."""
+    asked = request.query
+    text = asked.get("q", "")
+    for name in ("q", "from", "thread"):
+        if len(asked.get(name, "")) > LONGEST_QUERY:
+            raise BadRequest(f"{name} has at most {LONGEST_QUERY} characters.", field=name)
+    query = parse(text)
+    kinds = tuple(word for word in asked.get("kind", "").split(",") if word)
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        raise BadRequest(
+            f"'{unknown[0][:64]}' is not a kind; use {', '.join(KINDS)}.", field="kind"
+        )
+    names = tuple(sender(word) for word in asked.get("from", "").split(",") if sender(word))
+    places = tuple(place(word) for word in asked.get("thread", "").split(",") if word)
+    return replace(
+        query,
+        kinds=kinds or query.kinds,
+        senders=names or query.senders,
+        places=places or query.places,
+    )
+
+
+def _shown(found: Finding, title: str) -> dict[str, Any]:
+    text, event, part = found.text, found.event, found.snippet
+    body: dict[str, Any] = {
+        "kind": text.kind,
+        "runId": found.run_id,
+        "sequence": event.sequence,
+        "eventId": event.event_id,
+        "at": event.timestamp,
+        "title": title[:LONGEST_TITLE],
+        "snippet": {"text": part.text, "start": part.start, "matches": part.matches},
+    }
+    more = {
+        "threadId": found.thread_id,
+        "from": text.by or None,
+        "to": text.to,
+        "turnIndex": text.turn,
+    }
+    return body | {name: value for name, value in more.items() if value is not None}
+
+
+TEXT = {"type": "string", "maxLength": LONGEST_QUERY}
+ENDPOINTS = (
+    Endpoint(
+        method="GET", path="/v1/host/moot/search", call=search, scope="runs:read",
+        summary="Find threads, turns, decisions and runs by their words",
+        query={
+            "q": (TEXT, 'words, "phrases", beginnings*, from:ada, kind:decision, thread:ID'),
+            "kind": (TEXT, f"any of {', '.join(KINDS)}; several with commas"),
+            "from": (TEXT, "who said it; several with commas"),
+            "thread": (TEXT, "only in this thread or run; several with commas"),
+            "order": ({"type": "string", "enum": list(ORDERS)},
+                      f"newest unless told otherwise; best looks at the newest {WINDOW}"),
+            "limit": ({"type": "integer", "minimum": 1, "maximum": 100}, "results per page"),
+            "cursor": (TEXT, "the nextCursor of the page before"),
+        },
+    ),
+)  # fmt: skip

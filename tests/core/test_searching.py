@@ -1,0 +1,100 @@
+"""Any text is a query; what it finds can be shown with its words in their places."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.core.searching import SNIPPET, Phrase, Place, Query, fits, parse, score, snippet
+from moot.core.texts import Text
+from moot.core.wording import words
+
+WORDS = st.text(alphabet='ab é東"*:-_. \n', max_size=60)
+
+
+def said(text: str, by: str = "host:ada", kind: str = "turn") -> Text:
+    return Text(kind=kind, text=text, by=by)  # type: ignore[arg-type]
+
+
+def test_words_phrases_beginnings_and_filters_are_told_apart() -> None:
+    query = parse('Raise "the  Price" chur* from:@Ada kind:turn,decision thread:th_9f3a')
+    assert query == Query(
+        phrases=(Phrase(("raise",)), Phrase(("the", "price")), Phrase(("chur",), prefix=True)),
+        kinds=("turn", "decision"),
+        senders=("ada",),
+        places=(Place("th_9f3a"),),
+    )
+
+
+def test_a_thread_may_be_one_conversation_of_a_run() -> None:
+    assert parse("thread:run_1~talk~2").places == (Place("run_1", "talk~2"),)
+    assert parse("thread:run_1:talk:2").places == (Place("run_1", "talk~2"),)
+
+
+def test_what_is_no_filter_is_a_word() -> None:
+    assert parse("kind:nonsense").phrases == (Phrase(("kind", "nonsense")),)
+    assert parse("from: http://example").phrases == (Phrase(("from",)), Phrase(("http", "example")))
+    assert parse('say "half a').phrases == (Phrase(("say",)), Phrase(("half", "a")))
+    assert parse('  ***  () " ').empty
+
+
+def test_only_so_many_words_go_on() -> None:
+    found = parse("a* b* c* d* e* f*").phrases
+    assert [phrase.prefix for phrase in found] == [True] * 4 + [False] * 2
+
+
+def test_a_text_fits_when_all_of_it_is_there() -> None:
+    text = said("We raise the price in March, unless churn grows.")
+    for fitting in ("price raise", '"the price"', "PRIC*", "from:ada march", "from:host:ada"):
+        assert fits(parse(fitting), text), fitting
+    for other in ("price june", '"price the"', "pric", "from:bo march", "kind:decision price"):
+        assert not fits(parse(other), text), other
+
+
+def test_a_person_is_found_by_the_last_part_of_the_name_too() -> None:
+    assert fits(parse("from:eve"), said("x", by="user:eve"))
+    assert fits(parse("from:user"), said("x", by="user"))
+    assert not fits(parse("from:user"), said("x", by="user:eve"))
+
+
+def test_the_snippet_is_where_most_of_the_words_are() -> None:
+    text = "pilot once. " + "other things " * 60 + "the pilot and the price of the pilot"
+    found = snippet(parse("pilot price"), text)
+    assert len(found.text) <= SNIPPET
+    assert [found.text[first:last] for first, last in found.matches] == ["pilot", "price", "pilot"]
+    assert text[found.start : found.start + len(found.text)] == found.text
+
+
+def test_short_texts_titles_and_more_of_it_are_better_matches() -> None:
+    query = parse("pilot")
+    short, long = said("the pilot"), said("the pilot " + "and so on " * 50)
+    assert score(query, short) > score(query, long)
+    assert score(query, said("pilot pilot pilot and on")) > score(
+        query, said("pilot and so on now")
+    )
+    assert score(query, said("the pilot", kind="decision")) > score(query, short)
+
+
+@given(WORDS)
+def test_no_text_is_too_odd_to_be_asked_for(text: str) -> None:
+    query = parse(text)
+    for phrase in query.phrases:
+        assert phrase.tokens and all(token for token in phrase.tokens)
+
+
+@given(st.text(max_size=80))
+def test_a_text_is_found_by_itself_as_a_phrase(text: str) -> None:
+    tokens = [word.token for word in words(text)]
+    asked = text.replace('"', " ")
+    if [word.token for word in words(asked)] == tokens and tokens:
+        assert fits(parse(f'"{asked}"'), said(text))
+
+
+@given(WORDS, WORDS)
+def test_what_is_shown_of_a_text_is_in_it_and_has_the_words(text: str, asked: str) -> None:
+    query = parse(asked)
+    found = snippet(query, text)
+    assert text[found.start :].startswith(found.text)
+    for first, last in found.matches:
+        assert (
+            fits(Query(phrases=query.phrases[:1]), said(found.text[first:last]))
+            or len(query.phrases) > 1
+        )

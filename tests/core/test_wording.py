@@ -1,0 +1,51 @@
+"""Words as a search sees them."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.core.wording import LONGEST_WORD, plain, tokens, words
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Raise prices, by 8 %!", ["raise", "prices", "by", "8"]),
+        ("snake_case and foo-bar", ["snake", "case", "and", "foo", "bar"]),
+        ("Zürich, ÉTÉ, naïve", ["zurich", "ete", "naive"]),
+        ("e\u0301te\u0301", ["ete"]),
+        ("Straße", ["strasse"]),
+        ("ΣΊΣΥΦΟΣ σίσυφος", ["σισυφοσ", "σισυφοσ"]),
+        ("東京へ行く", ["東", "京", "へ", "行", "く"]),
+        ("Жизнь2 да", ["жизнь2", "да"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("co\xadoperate", ["cooperate"]),
+        ("²½", ["212"]),
+        ("…—“”", []),
+        ("", []),
+    ],
+)
+def test_a_text_has_these_words(text: str, found: list[str]) -> None:
+    assert tokens(text) == found
+
+
+def test_a_very_long_word_counts_as_far_as_it_is_looked_at() -> None:
+    assert tokens("a" * 500) == ["a" * LONGEST_WORD]
+    assert tokens("é" * 500) == ["e" * LONGEST_WORD]
+
+
+@given(st.text())
+def test_every_word_is_found_again_by_itself_and_stands_where_it_says(text: str) -> None:
+    assert tokens(text) == [word.token for word in words(text)]
+    for word in words(text):
+        assert 0 <= word.start < word.end <= len(text)
+        assert tokens(text[word.start : word.end])[0] == word.token
+        assert tokens(word.token) == [word.token] or len(word.token) == LONGEST_WORD
+
+
+@given(st.text())
+def test_an_index_that_parts_ascii_only_sees_the_same_words(text: str) -> None:
+    parted = re.findall("(?:[0-9A-Za-z]|[^\x00-\x7f])+", plain(text))
+    assert [word.lower() if word.isascii() else word for word in parted] == tokens(text)
