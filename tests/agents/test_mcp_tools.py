@@ -202,3 +202,4 @@ async def test_a_server_that_says_nothing_keeps_nobody_waiting_beyond_its_limit(
         assert await server.tools() == {}
         assert server.problem is not None
         assert await server.tools() == {}, "and it is not asked again at once"
+    await server.aclose()

@@ -22,6 +22,7 @@ from moot.core import schemas
 log = logging.getLogger("moot.agents")
 
 Secret = Callable[[str], str | None]
+Leaving = set["asyncio.Task[None]"]
 
 #: seconds a server has to start and to say what it has
 CONNECT_S = 20.0
@@ -29,6 +30,8 @@ CONNECT_S = 20.0
 START_S = 5.0
 #: seconds it has to end when it is not wanted any more
 CLOSE_S = 2.0
+#: and that the host waits for it in the end
+GRACE_S = 10.0
 #: seconds after which one that could not be reached is tried again
 AGAIN_S = 10.0
 MOST_TOOLS = 256
@@ -47,6 +50,8 @@ class McpServer:
         #: why it could not be asked
         self.problem: str | None = None
         self._link: _Link | None = None
+        #: connections that take their time to end
+        self._leaving: Leaving = set()
         self._failed_at = 0.0
         self._lock = asyncio.Lock()
 
@@ -73,21 +78,27 @@ class McpServer:
         return Usable(name=f"mcp:{self.name}/{tool}", call=call, transport="mcp")
 
     async def aclose(self) -> None:
+        await self._drop()
+        if self._leaving:
+            await asyncio.wait([*self._leaving], timeout=GRACE_S)
+
+    async def _drop(self) -> None:
+        """The connection is not used any more; nobody waits long for its end."""
         link, self._link = self._link, None
         if link is not None:
-            await link.aclose()
+            await link.end(self._leaving)
 
     async def _linked(self) -> "_Link":
         """A living connection. Raises ToolError."""
         async with self._lock:
             if self._link is not None and self._link.alive:
                 return self._link
-            await self.aclose()
+            await self._drop()
             now = asyncio.get_running_loop().time()
             if self.problem is not None and now - self._failed_at < AGAIN_S:
                 raise ToolError("tool_unavailable", self.problem)
             try:
-                link = await _Link.opened(self._entry, self._secret)
+                link = await _Link.opened(self._entry, self._secret, self._leaving)
                 self.known = {tool.name: tool for tool in self._listed(link.tools)}
             except Exception as error:
                 failed_at = asyncio.get_running_loop().time()
@@ -147,7 +158,7 @@ class McpServer:
             said = f"No answer within {seconds:g} seconds; it may have happened all the same."
             raise ToolError("tool_timeout", said) from None
         except Exception as error:
-            await self.aclose()  # whatever it was, the next call begins afresh
+            await self._drop()  # whatever it was, the next call begins afresh
             said = f"The server broke off: {_reason(error)}. It may have happened all the same."
             raise ToolError("tool_unavailable", self._keys().struck(said)) from None
         value = self._keys().struck_value(_value(found))
@@ -167,7 +178,7 @@ class _Link:
         self._client, self.tools, self._task = client, tools, task
 
     @classmethod
-    async def opened(cls, entry: McpEntry, secret: Secret) -> "_Link":
+    async def opened(cls, entry: McpEntry, secret: Secret, leaving: Leaving) -> "_Link":
         """Raises whatever stands in the way."""
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[tuple[Any, list[Any]]] = loop.create_future()
@@ -176,7 +187,7 @@ class _Link:
             async with asyncio.timeout(min(CONNECT_S, max(entry.timeout, START_S))):
                 client, tools = await ready
         except BaseException:
-            await _ended(task)
+            await _ended(task, leaving)
             raise
         return cls(client, tools, task)
 
@@ -200,8 +211,8 @@ class _Link:
             raise error
         return found
 
-    async def aclose(self) -> None:
-        await _ended(self._task)
+    async def end(self, leaving: Leaving) -> None:
+        await _ended(self._task, leaving)
 
 
 async def _outcome(call: Awaitable[Any]) -> tuple[Any, Exception | None]:
@@ -211,15 +222,11 @@ async def _outcome(call: Awaitable[Any]) -> tuple[Any, Exception | None]:
         return None, error
 
 
-#: connections that take their time to end; somebody must hold on to them
-_leaving: "set[asyncio.Task[None]]" = set()
-
-
-async def _ended(task: "asyncio.Task[None]") -> None:
+async def _ended(task: "asyncio.Task[None]", leaving: Leaving) -> None:
     """Cancelled, and waited for as long as a server may keep others waiting by it."""
     task.cancel()
-    _leaving.add(task)
-    task.add_done_callback(_leaving.discard)
+    leaving.add(task)
+    task.add_done_callback(leaving.discard)
     await asyncio.wait([task], timeout=CLOSE_S)
 
 
