@@ -371,6 +371,10 @@ class Host:
 
     # -- limits ------------------------------------------------------------------------------
 
+    @property
+    def stopping(self) -> bool:
+        return self._stopping
+
     def refuse_when_stopping(self) -> None:
         if self._stopping:
             raise Unavailable("The server is stopping; send this again in a moment.", 2)
@@ -378,7 +382,6 @@ class Host:
     async def aclose(self) -> None:
         """Stop effects and streams; what was accepted is on disk and goes on at the next start."""
         self._stopping = True
-        self.recovery.stop()
         self.timers.close()
         self.hub.close()
         await self.activities.aclose()
