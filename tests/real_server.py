@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+
+import forked_moot
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 30
@@ -56,12 +57,12 @@ class ServerProcess:
 
     def launch(self) -> None:
         """Starts the process and waits for nothing."""
-        command = [sys.executable, "-m", "moot.cli", "serve", str(self.database)]
-        command += ["--port", str(self.port), *self._arguments]
+        words = ["serve", self.database, "--port", self.port, *self._arguments]
         with self._banner.open("w") as out, self.log.open("a") as log:
-            self.process = subprocess.Popen(
-                command, cwd=self.folder, env=self._environment, stdout=out, stderr=log
-            )
+            self.process = forked_moot.start(
+                *words, folder=self.folder, environment=self._environment,
+                files=(forked_moot.NOTHING, out.fileno(), log.fileno()),
+            )  # fmt: skip
 
     @property
     def key(self) -> str:
