@@ -4,12 +4,13 @@ from typing import Any
 
 import msgspec
 
+from moot.core.bridge import handle
 from moot.core.events import iso
 from moot.core.floor import step
 from moot.core.participation import Floor
 from moot.core.run import Run
 from moot.core.thread import ThreadState
-from moot.core.waiting import Conversation, thread_id
+from moot.core.waiting import Conversation, thread_id, title_of
 
 
 def shown(run: Run, talk: Conversation) -> dict[str, Any]:
@@ -17,7 +18,7 @@ def shown(run: Run, talk: Conversation) -> dict[str, Any]:
         "threadId": thread_id(run, talk),
         "runId": run.run_id,
         "nodeId": talk.node_id,
-        "title": run.inputs.get("title") or run.inputs.get("question"),
+        "title": title_of(run, talk),
         "open": talk.open,
         "turns": talk.turns,
         "lastSequence": talk.last_seq,
@@ -62,6 +63,25 @@ def floor_of(floor: Floor) -> dict[str, Any]:
             for name, ask in floor.asks.items()
             if ask.allowed is None
         ],
+    }
+
+
+def bridge_state(talk: Conversation) -> dict[str, Any]:
+    """The same in the shapes, and under the handles, that programs for Agent Bridge know."""
+    told = state_of(talk.state)
+    for member in told["participants"]["invited"]:
+        member["id"], member["invited_by"] = handle(member["id"]), handle(member["invited_by"])
+    mentions = told.pop("allow_agent_mentions")
+    until = told.pop("mutedUntil")
+    return {
+        **told,
+        "muted": sorted(map(handle, told["muted"])),
+        "muted_until": {handle(name): time for name, time in until.items()},
+        "prodded": [handle(name) for name in told["prodded"]],
+        "done": [handle(name) for name in told["done"]],
+        "discussion": {"on": told["discussion"], "allow_agent_mentions": mentions},
+        "invited_auto": {"on": told["invited_auto"]},
+        "open": talk.open,
     }
 
 

@@ -188,7 +188,7 @@ async def steer(request: Request) -> Reply:
     asked = await request.read(Steer)
     command = Control(
         node_id=talk.node_id,
-        content=await _introduced(request, asked.content),
+        content=await introduced(request, asked.content),
         who=interrupts.speaker(request),
         at=request.services.clock.millis(),
         sender=None if asked.from_ is UNSET else asked.from_,
@@ -196,8 +196,10 @@ async def steer(request: Request) -> Reply:
     return await _act(request, run, talk, command)
 
 
-async def _introduced(request: Request, content: dict[str, Any]) -> dict[str, Any]:
+async def introduced(request: Request, content: Any) -> Any:
     """Who is invited is known by name, role and model when it is an agent of this host."""
+    if not isinstance(content, dict):
+        return content
     asked = content.get("invite")
     asked = {"participant_id": asked} if isinstance(asked, str) else asked
     if not isinstance(asked, dict) or not isinstance(asked.get("participant_id"), str):

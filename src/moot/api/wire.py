@@ -192,6 +192,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     largest: int | None = None
     #: open to the key of somebody who was asked to join a thread
     joined: bool = False
+    #: open to programs on this machine without a key, where the host trusts them
+    local: bool = False
     hidden: bool = False
 
     @property

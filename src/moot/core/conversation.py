@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import schemas, thread, turn_shape
+from moot.core import guests, schemas, thread, turn_shape
 from moot.core.errors import (
     BadRequest,
     InterruptAlreadyResolved,
@@ -36,6 +36,8 @@ class Speaker(Struct, frozen=True):
     principal: str
     names: tuple[str, ...] = ()
     admin: bool = False
+    #: an agent comes into an open conversation by speaking in it
+    joins: bool = False
 
     @property
     def person(self) -> str:
@@ -174,7 +176,7 @@ def floor(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> tu
     """The role and the name under which somebody speaks now. Raises when he may not."""
     role = said.get("role", "user")
     speaker = _speaker(said, role, who)
-    if role == "agent":
+    if role == "agent" and not (who.joins and guests.needs_seat(talk, speaker)):
         _check_roster(talk, speaker)
     _check_floor(talk, speaker, role, at)
     return role, speaker

@@ -1,4 +1,5 @@
-"""What a person tells a led conversation: go on, take turns another way, let a held turn in."""
+"""What people tell a conversation beside their turns: its name; and of one that the host leads, to
+go on, to take turns another way, to let a held turn in."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from moot.core.events import NewEvent
 from moot.core.flow import Flow
 from moot.core.policy import Policy
 from moot.core.run import Run
-from moot.core.waiting import Conversation
+from moot.core.waiting import LONGEST_TITLE, Conversation, title_of
 
 if TYPE_CHECKING:
     from moot.core.threads import Control
@@ -164,7 +165,22 @@ def agree(
     return events
 
 
+def rename(
+    run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
+) -> list[NewEvent]:
+    """``TITLE``: one line that can be read."""
+    said = given.content["rename"]
+    title = " ".join(said.split()) if isinstance(said, str) else ""
+    if not 1 <= len(title) <= LONGEST_TITLE or not title.isprintable():
+        raise BadRequest(f"A title is a line of 1 to {LONGEST_TITLE} characters.", field="rename")
+    if title == title_of(run, talk):
+        return []
+    payload = {"title": title, "by": sender, "via": given.who.principal}
+    return [_event("moot.thread.renamed", payload, given, talk)]
+
+
 LEADING: dict[str, Callable[..., list[NewEvent]]] = {
+    "rename": rename,
     "continue": go_on,
     "participation": lead,
     "vote": put_to_vote,

@@ -26,7 +26,7 @@ from moot.core.status import (
 )
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 10
+FOLD_VERSION = 11
 
 #: more events than any log has
 EVERYTHING = sys.maxsize

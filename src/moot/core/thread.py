@@ -103,6 +103,8 @@ def control(state: ThreadState, said: dict[str, Any], at: int) -> None:
 
 
 def _mute(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
+    if isinstance(value, dict) and value.get("mode", "hard") != "hard":
+        return
     timed = isinstance(value, dict) and "seconds" in value
     wait = _milliseconds(value["seconds"]) if timed else None
     if timed and wait is None:
@@ -135,9 +137,10 @@ def _done(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None
 
 
 def _ttl(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
+    """None: for as long as they like."""
     wait = _milliseconds(value)
-    if wait is not None:
-        state.ttl_until = at + wait
+    if wait is not None or value is None:
+        state.ttl_until = None if wait is None else at + wait
 
 
 def _discussion(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
@@ -173,6 +176,14 @@ def _milliseconds(seconds: Any) -> int | None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return None
     return int(seconds * 1000) if 0 < seconds <= LONGEST_S else None
+
+
+def is_switch(value: Any) -> bool:
+    return _on(value) is not None
+
+
+def is_time(value: Any) -> bool:
+    return _milliseconds(value) is not None
 
 
 def _object(value: Any) -> dict[str, Any]:

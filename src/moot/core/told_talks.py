@@ -3,6 +3,7 @@
 A word that somebody said is a fact; who may say it, and what it leads to, is not.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from moot.core import agency, conversation, led, participating, schemas, talking, thread
@@ -82,14 +83,19 @@ def closed(seen: Seen) -> list[NewEvent]:
 def steered(seen: Seen) -> list[NewEvent]:
     """Everything that one person said at once, as the control it was."""
     talk_of(seen)
-    content: dict[str, Any] = {}
+    content: Any = {}
     sender = via = ""
     for event in _at_once(seen):
-        content |= _words(event) or {}
+        if event.type == CONTROL and not isinstance(event.payload["content"], dict):
+            content = event.payload["content"]
+        else:
+            content |= _words(event) or {}
         sender = str(event.payload.get("from", event.payload.get("by")))
         via = str(event.payload.get("via", via))
     who = Speaker(via, admin=True)
-    given = Control(node_id=seen.its.id, content=content, who=who, at=seen.at, sender=sender)
+    given = Control(
+        node_id=seen.its.id, content=content, who=who, at=seen.at, sender=sender, lenient=True
+    )
     return decide(seen.run, seen.flow, given)
 
 
@@ -99,6 +105,8 @@ def _at_once(seen: Seen) -> list[Event]:
     found: list[Event] = []
     until, last, admits = 1, -1, False
     for event in seen.rest:
+        if event.type == CONTROL and not isinstance(event.payload["content"], dict):
+            return found[:until] or [event]  # nothing is said with what is no control
         words = _words(event)
         if event.type == ANSWERED and not found:
             continue  # a vote takes away what was asked before
@@ -124,29 +132,28 @@ def _rank(event: Event, words: dict[str, Any]) -> int:
 
 def _words(event: Event) -> dict[str, Any] | None:
     """The words of a control that an event tells of."""
-    said = event.payload
-    match event.type:
-        case "moot.participant.joined":
-            asked = {"participant_id": said["participantId"], "profile": said["profile"]}
-            return {"invite": asked}
-        case "moot.participant.left":
-            return {"uninvite": said["participantId"]}
-        case "moot.participation.continued":
-            return {"continue": {"rounds": said["rounds"]} if "rounds" in said else True}
-        case "moot.vote.called":
-            return {"vote": {"decision": said["decision"], "close": said["close"]}}
-        case "moot.participation.set":
-            return {"participation": said["policy"]}
-        case "moot.turn.admitted":
-            return {"admit": said["held"]}
-        case "moot.turn.dropped":
-            return {"drop": said["held"]}
-        case "moot.tool.answered":
-            return {"allow" if said["allowed"] else "deny": said["askId"]}
-        case "moot.thread.control":
-            return dict(said["content"])
-        case _:
-            return None
+    words = WORDS.get(event.type)
+    return None if words is None else words(event.payload)
+
+
+def _invited(said: dict[str, Any]) -> dict[str, Any]:
+    return {"invite": {"participant_id": said["participantId"], "profile": said["profile"]}}
+
+
+WORDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "moot.participant.joined": _invited,
+    "moot.participant.left": lambda said: {"uninvite": said["participantId"]},
+    "moot.thread.renamed": lambda said: {"rename": said["title"]},
+    "moot.participation.continued": lambda said: {
+        "continue": {"rounds": said["rounds"]} if "rounds" in said else True
+    },
+    VOTE: lambda said: {"vote": {"decision": said["decision"], "close": said["close"]}},
+    "moot.participation.set": lambda said: {"participation": said["policy"]},
+    "moot.turn.admitted": lambda said: {"admit": said["held"]},
+    "moot.turn.dropped": lambda said: {"drop": said["held"]},
+    "moot.tool.answered": lambda said: {"allow" if said["allowed"] else "deny": said["askId"]},
+    CONTROL: lambda said: dict(said["content"]),
+}
 
 
 # -- members that have the floor -------------------------------------------------------------------
@@ -334,6 +341,7 @@ TALKS = {
     CONTROL: steered,
     "moot.participant.joined": steered,
     "moot.participant.left": steered,
+    "moot.thread.renamed": steered,
     "moot.participation.continued": steered,
     "moot.participation.set": steered,
     VOTE: steered,

@@ -71,6 +71,8 @@ class Conversation(Struct, omit_defaults=True):
     group_id: str | None = None
     #: people a turn was addressed to who have not spoken since: person -> index and time of it
     asked: dict[str, tuple[int, int]] = {}
+    #: as it was renamed; None while it is called as at first
+    title: str | None = None
     state: thread.ThreadState = field(default_factory=thread.ThreadState)
     #: of a conversation that the host leads
     floor: participation.Floor | None = None
@@ -81,6 +83,21 @@ def thread_id(run: "Run", talk: Conversation) -> str:
     if run.workflow_id == THREAD:
         return run.run_id
     return f"{run.run_id}~{talk.node_id}~{talk.conversation_id.rpartition(':')[2]}"
+
+
+#: of a title in a list
+LONGEST_TITLE = 256
+
+
+def first_title(run: "Run", talk: Conversation) -> str:
+    """What the conversation was called when it began: by a name, or by its question."""
+    given = run.inputs.get("title") or run.inputs.get("question")
+    text = " ".join(given.split()) if isinstance(given, str) else ""
+    return (text or f"{run.workflow_id}/{talk.node_id}")[:LONGEST_TITLE]
+
+
+def title_of(run: "Run", talk: Conversation) -> str:
+    return first_title(run, talk) if talk.title is None else talk.title
 
 
 def _requested(run: "Run", event: Event, at: int) -> None:
@@ -203,6 +220,13 @@ def _controlled(run: "Run", event: Event, at: int) -> None:
         found.last_seq = event.sequence
 
 
+def _renamed(run: "Run", event: Event, at: int) -> None:
+    found = run.conversations.get(_node(event))
+    if found is not None:
+        found.title = str(event.payload.get("title", ""))[:LONGEST_TITLE]
+        found.last_seq = event.sequence
+
+
 def _joined(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
@@ -282,6 +306,7 @@ HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
     "conversation.exchanged": _exchanged,
     "conversation.closed": _closed,
     "moot.thread.control": _controlled,
+    "moot.thread.renamed": _renamed,
     "moot.participant.joined": _joined,
     "moot.participant.left": _left,
     **dict.fromkeys(["moot.participation.set", "moot.participation.decided", *LED], _led),

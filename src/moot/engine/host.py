@@ -25,6 +25,7 @@ from moot.engine.head import Head
 from moot.engine.hub import Hub, inbox_of
 from moot.engine.metrics import Metrics
 from moot.engine.peers import Peers
+from moot.engine.presence import Presence
 from moot.engine.recollections import Recollections, Revisions
 from moot.engine.runs import Runs, complete, refuse_newer
 from moot.engine.scopes import Scopes
@@ -62,6 +63,7 @@ class Host:
         self.limits = limits or Limits()
         self.hub = Hub()
         self.speeches = Speeches(self.hub, clock)
+        self.presence = Presence(self.hub, self.speeches, clock)
         self.faults = Faults()
         self.metrics = Metrics()
         self.tasks = Tasks()

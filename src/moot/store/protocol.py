@@ -33,6 +33,9 @@ class RunRow(Struct, frozen=True, kw_only=True):
     fork_seq: int | None = None
     fork_mode: str | None = None
     fork_note: str | None = None
+    #: of a thread
+    title: str | None = None
+    turns: int | None = None
 
 
 class InboxRow(Struct, frozen=True, kw_only=True):

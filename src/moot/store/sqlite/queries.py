@@ -39,7 +39,7 @@ WHERE tenant = ? AND day = ? AND day > 0
 FIND_RUN = """
 SELECT r.tenant, r.run_id, r.workflow_id, r.status, r.created_at, r.updated_at, r.ended_at,
        r.parent_run, r.scope_id, r.agent_id, r.error_code, r.next_sequence,
-       r.fork_of, r.fork_seq, r.fork_mode, r.fork_note
+       r.fork_of, r.fork_seq, r.fork_mode, r.fork_note, r.title, r.turns
 FROM heads AS h CROSS JOIN runs AS r ON r.n = h.n WHERE h.run_id = ? AND h.tenant = ?
 """
 ACTIVE_RUN = """

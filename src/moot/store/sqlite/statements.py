@@ -21,7 +21,7 @@ PUT_RUNS = Bulk(
     """
     INSERT INTO runs (n, tenant, run_id, workflow_id, status, created_at, updated_at, ended_at,
                       parent_run, scope_id, agent_id, error_code, next_sequence,
-                      fork_of, fork_seq, fork_mode, fork_note)
+                      fork_of, fork_seq, fork_mode, fork_note, title, turns)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
     ON CONFLICT (n) DO UPDATE SET
       workflow_id = excluded.workflow_id, status = excluded.status,
@@ -30,9 +30,10 @@ PUT_RUNS = Bulk(
       scope_id = excluded.scope_id, agent_id = excluded.agent_id,
       error_code = excluded.error_code, next_sequence = excluded.next_sequence,
       fork_of = excluded.fork_of, fork_seq = excluded.fork_seq,
-      fork_mode = excluded.fork_mode, fork_note = excluded.fork_note
+      fork_mode = excluded.fork_mode, fork_note = excluded.fork_note,
+      title = excluded.title, turns = excluded.turns
     """,
-    17,
+    19,
 )
 PUT_WORK = Bulk(
     """
