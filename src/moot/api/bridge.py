@@ -19,6 +19,7 @@ from moot.core.errors import (
     NotYourName,
 )
 from moot.core.events import iso
+from moot.core.policy import OF_THREADS
 from moot.core.run import Run
 from moot.core.starting import StartRun
 from moot.core.waiting import THREAD, thread_id
@@ -72,7 +73,7 @@ async def create(request: Request) -> Reply:
         person=founder,
         at=request.services.clock.millis(),
         limits=host.limits,
-        inputs={"title": title, "invited": []},
+        inputs={"title": title, "invited": [], "participation": OF_THREADS},
     )
     flow = await host.flows.newest(tenant, THREAD)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from moot.api import interrupts, threads
 from moot.api.bridge_view import Thread, teller
@@ -66,7 +67,7 @@ def speaks(request: Request, name: str | UnsetType) -> tuple[Speaker, str]:
         if name is UNSET:
             raise BadRequest("Say who you are: from.", field="from")
         known = full_name(name)
-        return Speaker(request.caller.id, (known,), joins=True), known
+        return Speaker(request.caller.id, (known,), joins="outside"), known
     who = interrupts.speaker(request)
     return who, who.person if name is UNSET else full_name(name)
 
@@ -103,6 +104,8 @@ async def _posted(request: Request, run: Run, talk: Conversation) -> Reply:
 
 async def _message(request: Request, run: Run, talk: Conversation, asked: Posted) -> Reply:
     who, name = speaks(request, asked.from_)
+    if who.joins is not None and await threads.profiles_of(request, [name]):
+        who = replace(who, joins="inside")  # the host may speak for it as well
     turn = _turn(run, asked, name)
     command = Answer(
         node_id=talk.node_id,

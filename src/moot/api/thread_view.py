@@ -38,11 +38,13 @@ def floor_of(floor: Floor) -> dict[str, Any]:
     """Who is next, how far it is, what it has cost."""
     return {
         "mode": floor.policy.mode,
+        "now": floor.mode,
         "phase": floor.phase,
         "round": min(floor.round, floor.policy.rounds),
         "rounds": floor.policy.rounds,
         "moderator": floor.policy.moderator,
         "members": {name: member.profile for name, member in floor.members.items()},
+        "outside": [name for name, member in floor.members.items() if member.outside],
         "speaking": [
             {
                 "wakeId": wake_id,
@@ -81,6 +83,7 @@ def bridge_state(talk: Conversation) -> dict[str, Any]:
         "done": [handle(name) for name in told["done"]],
         "discussion": {"on": told["discussion"], "allow_agent_mentions": mentions},
         "invited_auto": {"on": told["invited_auto"]},
+        "mode": talk.floor.mode if talk.floor is not None else None,
         "open": talk.open,
     }
 

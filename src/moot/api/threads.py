@@ -130,7 +130,7 @@ async def _led(request: Request, asked: Convene, members: list[dict[str, Any]]) 
     moderator = _one_of(names, asked.moderator or policy.moderator, "moderator")
     summarise = _one_of(names, policy.summarise, "summarise")
     led = replace(policy, limits=limits, moderator=moderator, summarise=summarise)
-    profiles = await _profiles(request, names)
+    profiles = await profiles_of(request, names)
     return {"participation": msgspec.to_builtins(led), "profiles": profiles}
 
 
@@ -205,14 +205,14 @@ async def introduced(request: Request, content: Any) -> Any:
     if not isinstance(asked, dict) or not isinstance(asked.get("participant_id"), str):
         return content
     name, given = full_name(asked["participant_id"]), asked.get("profile")
-    known = await _profiles(request, [name])
-    if name not in known:
-        return content
-    profile = {**known[name], **(given if isinstance(given, dict) else {})}
-    return {**content, "invite": {**asked, "profile": profile}}
+    known = await profiles_of(request, [name])
+    told = {**asked, "outside": name not in known}
+    if name in known:
+        told["profile"] = {**known[name], **(given if isinstance(given, dict) else {})}
+    return {**content, "invite": told}
 
 
-async def _profiles(request: Request, names: list[str]) -> dict[str, dict[str, Any]]:
+async def profiles_of(request: Request, names: list[str]) -> dict[str, dict[str, Any]]:
     found = {}
     for name in names:
         agent = await request.services.agents.find(request.caller.tenant, name[5:])

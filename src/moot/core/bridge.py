@@ -155,7 +155,7 @@ class Teller:
                 {"participant_id": handle(one.get("agentId")), "reason": one.get("reason")}
                 for one in said[word]
             ]
-            for word in ("wakes", "skipped")
+            for word in ("wakes", "skipped", "called")
             if said.get(word)
         }
         return self._host(event, content) if content else []

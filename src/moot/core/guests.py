@@ -35,8 +35,11 @@ def needs_seat(talk: Conversation, name: str) -> bool:
     return talk.roster is None and talk.state.by_invitation and name not in talk.state.members
 
 
-def welcome(talk: Conversation, name: str, profile: Any, by: str) -> NewEvent:
-    """The event of somebody's coming in, from the next turn on."""
+def welcome(
+    talk: Conversation, name: str, profile: Any, by: str, outside: bool = False
+) -> NewEvent:
+    """The event of somebody's coming in, from the next turn on. ``outside``: the host does not
+    speak for him."""
     closed = talk.roster is not None and name not in map(thread.full_name, talk.roster)
     if closed and not thread.is_person(name):
         raise RosterClosed(
@@ -56,4 +59,6 @@ def welcome(talk: Conversation, name: str, profile: Any, by: str) -> NewEvent:
         "by": by,
         "fromTurn": talk.turns + 1,
     }
+    if outside:
+        payload["outside"] = True
     return NewEvent("moot.participant.joined", payload, talk.node_id, cause=talk.last_seq)

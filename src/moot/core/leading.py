@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moot.core import conversation, decisions, participating
+from moot.core import conversation, decisions, participating, thread
 from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, NotFound, ThreadPaused
 from moot.core.events import NewEvent
@@ -51,6 +51,7 @@ def lead(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
     moderator = given.content["participation"].get("moderator")
     known = talk.floor.members if talk.floor is not None else {}
     names = list(talk.roster if talk.roster is not None else talk.state.members)
+    names = [name for name in names if not thread.is_person(name)]
     if moderator is not None and moderator not in names:
         raise BadRequest(
             "The moderator must be among the participants.", field="participation.moderator",
@@ -58,12 +59,13 @@ def lead(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
         )  # fmt: skip
     members = []
     for name in names:
+        found = talk.state.members.get(name)
         if name in known:
             profile, driven = known[name].profile, known[name].driven
         else:
-            found = talk.state.members.get(name)
             profile, driven = (found.profile if found else {}), True
-        members.append({"agentId": name, "profile": profile, "driven": driven})
+        member = {"agentId": name, "profile": profile, "driven": driven}
+        members.append({**member, "outside": True} if found and found.outside else member)
     payload = {
         "policy": given.content["participation"],
         "members": members,

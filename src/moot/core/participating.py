@@ -9,16 +9,17 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.core import agency, conversation, thread
+from moot.core import agency, conversation, thread, unclear
 from moot.core.conversation import Speaker
 from moot.core.errors import Conflict, MootError, ParticipantMuted, ThreadPaused
 from moot.core.events import NewEvent
-from moot.core.floor import Step, step
+from moot.core.floor import step
 from moot.core.flow import Flow, FlowNode
 from moot.core.model_errors import DailyBudgetUsedUp
 from moot.core.participation import DAY, NATURAL, SPOKEN, Floor, Wake
 from moot.core.resolving import Answer
 from moot.core.run import Run
+from moot.core.steps import Give, Step
 from moot.core.talking import talk as take_turn
 from moot.core.waiting import Conversation
 
@@ -73,7 +74,12 @@ def participate(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
         return _stop(flow.nodes[node_id], talk, found, at)
     if found.close:
         return _close(run, flow, flow.nodes[node_id], talk, talk.floor, at)
-    return [_decided(run, node_id, talk, found)]
+    decided = _decided(run, node_id, talk, found)
+    if not found.unclear:
+        return [decided]
+    asked = _said_by_host(flow.nodes[node_id], talk, unclear.question(talk, found.unclear), at)
+    asked.payload["turn"] |= {"to": talk.floor.unclear_to, "meta": {"replyTo": talk.turn_seq}}
+    return [decided, asked]
 
 
 def _decided(run: Run, node_id: str, talk: Conversation, found: Step) -> NewEvent:
@@ -82,23 +88,35 @@ def _decided(run: Run, node_id: str, talk: Conversation, found: Step) -> NewEven
         "phase": found.phase,
         "round": found.round,
         "wakes": [
-            {
-                "wakeId": f"{run.next_sequence}.{index}",
-                "agentId": give.agent,
-                "task": give.task,
-                "reason": give.why,
-                "turn": talk.turns,
-                **({} if give.blind is None else {"blind": give.blind}),
-                **({} if give.of is None else {"of": list(give.of)}),
-            }
+            _wake(f"{run.next_sequence}.{index}", give, talk)
             for index, give in enumerate(found.wakes)
         ],
     }
-    if found.skipped:
-        payload["skipped"] = [
-            {"agentId": name, "reason": why} for name, why in found.skipped.items()
-        ]
+    for word, others in (("skipped", found.skipped), ("called", found.called)):
+        if others:
+            payload[word] = [{"agentId": name, "reason": why} for name, why in others.items()]
+    if found.unclear:
+        payload["unclear"] = found.unclear
     return NewEvent("moot.participation.decided", payload, node_id, cause=talk.turn_seq)
+
+
+def _wake(name: str, give: Give, talk: Conversation) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "wakeId": name,
+        "agentId": give.agent,
+        "task": give.task,
+        "reason": give.why,
+        "turn": talk.turns,
+    }
+    if give.blind is not None:
+        told["blind"] = give.blind
+    if give.of is not None:
+        told["of"] = list(give.of)
+    if give.reply is not None:
+        told["replyTo"] = give.reply
+    if give.result:
+        told["result"] = True
+    return told
 
 
 def _stop(node: FlowNode, talk: Conversation, found: Step, at: int) -> list[NewEvent]:
@@ -109,9 +127,9 @@ def _stop(node: FlowNode, talk: Conversation, found: Step, at: int) -> list[NewE
         payload["observed"] = round(found.observed, 6)
     events = [NewEvent("moot.participation.stopped", payload, node.id, cause=talk.turn_seq)]
     if found.stop not in NATURAL:
+        limit = "" if found.limit is None else f" of {found.limit:g}"
         text = (
-            f"Stopped: {found.stop} reached its limit of {found.limit:g}."
-            " A person can let it go on: /continue."
+            f"Stopped: {found.stop} reached its limit{limit}. A person can let it go on: /continue."
         )
         events.append(_said_by_host(node, talk, text, at))
     return events
@@ -199,8 +217,8 @@ def _ending(
     for key in ("to", "meta", "agent"):
         if getattr(given, key) is not None:
             said[key] = getattr(given, key)
-    if wake.of is not None:
-        said["meta"] = {**said.get("meta", {}), "summary": {"of": list(wake.of)}}
+    if more := _about(wake):
+        said["meta"] = {**said.get("meta", {}), **more}
     who = Speaker(HOST, (wake.agent,))
     answer = Answer(node_id=node.id, value={"turn": said}, who=who, at=given.at)
     try:
@@ -213,6 +231,18 @@ def _ending(
         error = {"code": refusal.code, "message": refusal.message}
         return _without_turn(node, talk, wake, _failed(given, error))
     return [_answered(node, talk, wake, given, "spoke"), *turns]
+
+
+def _about(wake: Wake) -> dict[str, Any]:
+    """What a turn is: a summary, a reply, the result of a task."""
+    more: dict[str, Any] = {}
+    if wake.of is not None:
+        more["summary"] = {"of": list(wake.of)}
+    if wake.reply is not None:
+        more["replyTo"] = wake.reply
+    if wake.result:
+        more["kind"] = "result"
+    return more
 
 
 def _failed(given: WakeEnded, error: dict[str, Any]) -> WakeEnded:

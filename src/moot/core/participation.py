@@ -9,8 +9,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from moot.core import mentions, thread
-from moot.core.policy import Policy, read
+from moot.core import thread
+from moot.core.policy import SMALL, THREADED, Policy, read
 
 Task = Literal["speak", "hand", "choose", "synthesise", "vote", "summarise"]
 
@@ -21,6 +21,8 @@ SPOKEN = frozenset({"speak", "synthesise", "summarise"})
 LIFTED = frozenset({"consecutive", "pair"})
 #: a tenant has used up what it may in a day
 DAY = "budget of the day"
+#: the time that a person has given agents to go on by themselves
+RUNWAY = "ttl"
 #: stops at which a conversation is meant to end
 NATURAL = frozenset({"rounds", "consensus", "moderator"})
 
@@ -37,6 +39,21 @@ class Member(Struct, omit_defaults=True):
     profile: dict[str, Any] = {}
     #: the host speaks for it when it knows the agent; otherwise it is waited for
     driven: bool = True
+    #: a program that reads by itself: in a thread it is called, and not waited for
+    outside: bool = False
+
+
+class Ask(Struct, omit_defaults=True):
+    """Somebody is to be given the floor out of turn."""
+
+    why: str
+    #: the member that asked for it
+    by: str | None = None
+    #: where the turn stands that asked, and whether it was for this member alone
+    seq: int = 0
+    direct: bool = False
+    #: it is a task, whose answer is its result
+    task: bool = False
 
 
 class Wake(Struct, omit_defaults=True):
@@ -55,6 +72,9 @@ class Wake(Struct, omit_defaults=True):
     calls: dict[str, int] = {}
     #: the turns that are to be summed up, from and to
     of: tuple[int, int] | None = None
+    #: where the turn stands that it answers, and whether that is a task
+    reply: int | None = None
+    result: bool = False
 
 
 class ToolAsk(Struct, omit_defaults=True):
@@ -93,8 +113,11 @@ class Floor(Struct, omit_defaults=True):
     round: int = 1
     #: who had the floor in this round, with what came of it
     had: dict[str, str] = {}
-    #: who is to be given the floor out of turn: member -> why, and the member that asked
-    asked: dict[str, tuple[str, str | None]] = {}
+    #: who is to be given the floor out of turn
+    asked: dict[str, Ask] = {}
+    #: words of a person that could mean several, with whom, or everybody; and who said them
+    unclear: dict[str, list[str]] = {}
+    unclear_to: str = ""
     wakes: dict[str, Wake] = {}
     #: of this round: member -> how much it wants to speak; 0 is not at all
     hands: dict[str, float] | None = None
@@ -109,6 +132,7 @@ class Floor(Struct, omit_defaults=True):
     closer: str | None = None
     #: a person has said something to all that has not been answered in this round
     called: bool = False
+    called_seq: int = 0
     #: turns of members since a person spoke; wakes of one member by another since then
     streak: int = 0
     pairs: dict[str, int] = {}
@@ -125,6 +149,17 @@ class Floor(Struct, omit_defaults=True):
     asks: dict[str, ToolAsk] = {}
     #: turns that were finished while their speaker might not speak: name -> turn
     held: dict[str, dict[str, Any]] = {}
+
+    @property
+    def mode(self) -> str:
+        """How turns are taken just now."""
+        if self.policy.mode != "auto":
+            return self.policy.mode
+        return "small" if len(self.members) <= SMALL else "large"
+
+    @property
+    def threaded(self) -> bool:
+        return self.policy.mode in THREADED
 
     @property
     def speakers(self) -> list[str]:
@@ -147,12 +182,16 @@ def was_set(floor: Floor | None, said: dict[str, Any], turn: int, at: int) -> Fl
         return floor
     members = {
         str(item.get("agentId", "")): Member(
-            profile=item.get("profile", {}), driven=item.get("driven") is not False
+            profile=item.get("profile", {}),
+            driven=item.get("driven") is not False,
+            outside=item.get("outside") is True,
         )
         for item in said.get("members", [])
     }
     if floor is None:
-        return Floor(policy=policy, members=members, since=at, called=True, opened_turn=turn)
+        floor = Floor(policy=policy, members=members, since=at, opened_turn=turn)
+        floor.called = said.get("called") is not False and floor.mode != "large"
+        return floor
     floor.policy, floor.members = policy, members
     return floor
 
@@ -166,12 +205,18 @@ def decided(floor: Floor, said: dict[str, Any], sequence: int, at: int) -> None:
     for item in said.get("skipped", []):
         floor.had[item["agentId"]] = item["reason"]
         _settled(floor, item["agentId"])
+    for item in said.get("called", []):
+        floor.had[item["agentId"]] = "called"
+        _settled(floor, item["agentId"])
+    if "unclear" in said:
+        floor.unclear = {}
     limit = floor.policy.limits.silence * 1000
     for item in said.get("wakes", []):
         name, task = item["agentId"], item["task"]
         floor.wakes[item["wakeId"]] = Wake(
             agent=name, task=task, turn=item.get("turn", 0), seq=sequence, since=at,
             due=at + limit, blind=item.get("blind"), of=_span(item.get("of")),
+            reply=item.get("replyTo"), result=item.get("result") is True,
         )  # fmt: skip
         if task != "summarise":
             _settled(floor, name)
@@ -207,7 +252,8 @@ def answered(floor: Floor, said: dict[str, Any]) -> None:
             floor.had[wake.agent] = outcome
             if outcome == "superseded":
                 floor.had.pop(wake.agent, None)
-                floor.asked.setdefault(wake.agent, ("was interrupted", None))
+                again = Ask("was interrupted", seq=wake.reply or 0, task=wake.result)
+                floor.asked.setdefault(wake.agent, again)
         case "hand":
             floor.hands = floor.hands or {}
             wants = answer.get("urgency") if answer.get("raised") is True else 0
@@ -286,6 +332,12 @@ def continued(floor: Floor, said: dict[str, Any], at: int) -> None:
             floor.round, floor.had, floor.hands = floor.round + 1, {}, None
 
 
+def time_given(floor: Floor) -> None:
+    """Agents have time to go on by themselves: where they had none left, they do."""
+    if floor.stopped == RUNWAY:
+        floor.stopped = None
+
+
 def put_to_vote(floor: Floor, said: dict[str, Any], at: int) -> None:
     """``moot.vote.called``: a person's word, so what is spent counts anew; nobody else speaks."""
     decision = str(said.get("decision", ""))
@@ -297,10 +349,14 @@ def put_to_vote(floor: Floor, said: dict[str, Any], at: int) -> None:
     floor.spent, floor.by_agent = Spent(), {}
 
 
-def joined(floor: Floor, name: str, profile: dict[str, Any]) -> None:
-    """Somebody new is given the floor like the others; people take it when they like."""
-    if not thread.is_person(name):
-        floor.members[name] = Member(profile=profile)
+def joined(floor: Floor, name: str, profile: dict[str, Any], outside: bool) -> None:
+    """Somebody new is given the floor like the others; people take it when they like. In a thread
+    he is not meant by what was said before."""
+    if thread.is_person(name):
+        return
+    if floor.threaded and name not in floor.members:
+        floor.had[name] = "joined"
+    floor.members[name] = Member(profile=profile, outside=outside)
 
 
 def left(floor: Floor, name: str) -> None:
@@ -318,51 +374,3 @@ def held(floor: Floor, said: dict[str, Any], sequence: int) -> None:
 def settled(floor: Floor, said: dict[str, Any]) -> None:
     """``moot.turn.admitted`` and ``moot.turn.dropped``."""
     floor.held.pop(str(said.get("held", "")), None)
-
-
-def heard(floor: Floor, turn: dict[str, Any], discussion: bool) -> None:
-    """Somebody has spoken."""
-    speaker, role = thread.full_name(str(turn.get("from", ""))), turn.get("role")
-    if role == "user":
-        _person(floor, turn)
-    elif role == "agent" and floor.summary is not None and floor.summary.turn < 0:
-        floor.summary.turn = turn.get("turnIndex", 0)
-    elif role == "agent":
-        floor.streak += 1
-        if floor.proposed_in < 0:
-            floor.proposed_in = turn.get("turnIndex", 0)
-        floor.had.setdefault(speaker, "spoke")
-        if discussion or floor.policy.mode in ("addressed", "small"):
-            for name in addressed(floor, turn):
-                _ask(floor, name, speaker)
-
-
-def _person(floor: Floor, turn: dict[str, Any]) -> None:
-    floor.streak, floor.pairs = 0, {}
-    if floor.stopped in LIFTED:
-        floor.stopped = None
-        floor.asked = {name: why for name, why in floor.asked.items() if why[1] is None}
-    meta = turn.get("meta")
-    if (isinstance(meta, dict) and meta.get("note") is True) or floor.policy.interject == "note":
-        return
-    names = addressed(floor, turn)
-    first = {name: (f"addressed by {turn.get('from')}", None) for name in names}
-    floor.asked = {**first, **{name: why for name, why in floor.asked.items() if name not in first}}
-    if not names and floor.policy.mode in ("declared", "small"):
-        floor.called, floor.had = True, {}
-
-
-def addressed(floor: Floor, turn: dict[str, Any]) -> list[str]:
-    """Members a turn is for: by its address, or by name in its text."""
-    to = turn.get("to")
-    if isinstance(to, str) and to != "all":
-        return [to] if to in floor.members else []
-    profiles = {name: member.profile for name, member in floor.members.items()}
-    return mentions.mentioned(turn.get("content"), profiles).names
-
-
-def _ask(floor: Floor, name: str, by: str) -> None:
-    if name != by and name not in floor.asked:  # nobody wakes itself
-        key = pair(by, name)
-        floor.pairs[key] = floor.pairs.get(key, 0) + 1
-        floor.asked[name] = (f"addressed by {by}", by)

@@ -40,15 +40,16 @@ def talk(run: Run, flow: Flow, node: FlowNode, given: Answer) -> list[NewEvent]:
         closed = conversation.closed(found, node, final, said.outcome)
         return closing(run, flow, node, found, closed, given)
     turn = conversation.turn_of(found, said.turn, given.who, given.at)
-    return [*_comes_in(found, turn), *taken(run, flow, node, found, turn, given)]
+    return [*_comes_in(found, turn, given), *taken(run, flow, node, found, turn, given)]
 
 
-def _comes_in(found: Conversation, turn: dict[str, Any]) -> list[NewEvent]:
+def _comes_in(found: Conversation, turn: dict[str, Any], given: Answer) -> list[NewEvent]:
     """Who may speak without having been invited takes part from here on."""
     name = turn["from"]
     if turn["role"] != "agent" or not guests.needs_seat(found, thread.full_name(name)):
         return []
-    return [guests.welcome(found, guests.named(name, "from"), {}, name)]
+    outside = given.who.joins == "outside"
+    return [guests.welcome(found, guests.named(name, "from"), {}, name, outside)]
 
 
 def taken(

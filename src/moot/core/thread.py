@@ -21,6 +21,8 @@ class Member(Struct, omit_defaults=True):
     invited_at: int = 0
     #: the first turn this member may answer
     from_turn: int = 0
+    #: a program that the host does not speak for
+    outside: bool = False
 
 
 class ThreadState(Struct, omit_defaults=True):
@@ -62,6 +64,11 @@ def is_muted(state: ThreadState, name: str, at: int) -> bool:
     return until is not None and (until == 0 or at < until)
 
 
+def run_out(state: ThreadState, at: int) -> bool:
+    """Whether the time is over in which agents go on by themselves."""
+    return state.ttl_until is not None and at >= state.ttl_until
+
+
 def heard(state: ThreadState, speaker: str) -> None:
     """Who speaks has answered the prod and is not done."""
     speaker = full_name(speaker)
@@ -80,6 +87,7 @@ def joined(state: ThreadState, said: dict[str, Any], at: int) -> None:
         invited_by=str(said.get("by", "")),
         invited_at=before.invited_at if before else at,
         from_turn=before.from_turn if before else int(said.get("fromTurn", 0)),
+        outside=said.get("outside") is True,
     )
 
 

@@ -103,8 +103,9 @@ def _sender(given: Control) -> str:
 def _join(talk: Conversation, given: Control, sender: str) -> NewEvent:
     asked = given.content["invite"]
     name = guests.named(asked, "invite")
-    profile = asked.get("profile", {}) if isinstance(asked, dict) else {}
-    return guests.welcome(talk, name, profile, sender)
+    said = asked if isinstance(asked, dict) else {}
+    outside = said.get("outside") is True
+    return guests.welcome(talk, name, said.get("profile", {}), sender, outside)
 
 
 def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:

@@ -137,7 +137,8 @@ def _words(event: Event) -> dict[str, Any] | None:
 
 
 def _invited(said: dict[str, Any]) -> dict[str, Any]:
-    return {"invite": {"participant_id": said["participantId"], "profile": said["profile"]}}
+    asked = {"participant_id": said["participantId"], "profile": said["profile"]}
+    return {"invite": {**asked, "outside": said.get("outside") is True}}
 
 
 WORDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, field
 
-from moot.core import agency, lineage, participation, supervision, thread, tool_asks
+from moot.core import agency, hailing, lineage, participation, supervision, thread, tool_asks
 from moot.core.events import Event, millis
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int, at: 
         conversation.asked.setdefault(to, (conversation.turns, at))
     thread.heard(conversation.state, speaker)
     if conversation.floor is not None:
-        participation.heard(conversation.floor, turn, conversation.state.allow_agent_mentions)
+        hailing.heard(conversation.floor, turn, conversation.state, sequence, at)
 
 
 def _closed(run: "Run", event: Event, at: int) -> None:
@@ -218,6 +218,8 @@ def _controlled(run: "Run", event: Event, at: int) -> None:
     if found is not None:
         thread.control(found.state, event.payload, at)
         found.last_seq = event.sequence
+        if found.floor is not None and not thread.run_out(found.state, at):
+            participation.time_given(found.floor)
 
 
 def _renamed(run: "Run", event: Event, at: int) -> None:
@@ -234,7 +236,8 @@ def _joined(run: "Run", event: Event, at: int) -> None:
         found.last_seq = event.sequence
         name = thread.full_name(str(event.payload.get("participantId", "")))
         if found.floor is not None:
-            participation.joined(found.floor, name, found.state.members[name].profile)
+            member = found.state.members[name]
+            participation.joined(found.floor, name, member.profile, member.outside)
 
 
 def _left(run: "Run", event: Event, at: int) -> None:
@@ -260,10 +263,13 @@ def _led(run: "Run", event: Event, at: int) -> None:
         found.floor = participation.was_set(floor, said, found.turns, at)
     elif floor is not None and event.type == "moot.participation.decided":
         participation.decided(floor, said, event.sequence, at)
-        given = [item["agentId"] for item in [*said.get("wakes", []), *said.get("skipped", [])]]
+        told = [item for word in ("wakes", "skipped", "called") for item in said.get(word, [])]
+        given = [item["agentId"] for item in told]
         found.state.prodded = [name for name in found.state.prodded if name not in given]
     elif floor is not None:
         LED[event.type](floor, event, at)
+        if event.type == "moot.participation.continued" and thread.run_out(found.state, at):
+            found.state.ttl_until = None  # a person's word is more than the time he has set
 
 
 LED: dict[str, Callable[[participation.Floor, Event, int], None]] = {
