@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot import __version__
-from moot.api import posts, threads
+from moot.api import keeping, posts, threads
 from moot.api.bridge_stream import ThreadReader
 from moot.api.bridge_view import MOST_EVENTS, Page, Thread
 from moot.api.thread_view import bridge_state
@@ -44,6 +44,7 @@ class NewThread(
 
 
 async def listed(request: Request) -> Reply:
+    away = await keeping.archived(request)
     rows, _ = await request.services.store.list_runs(
         request.caller.tenant, RunFilter(workflow_id=THREAD), None, MOST_THREADS
     )
@@ -55,6 +56,7 @@ async def listed(request: Request) -> Reply:
             "updated_at": iso(row.updated_at * 1000),
         }
         for row in rows
+        if row.run_id not in away
     ]
     return Reply({"threads": found}, 200, {"Cache-Control": "no-store"})
 
@@ -65,7 +67,7 @@ async def create(request: Request) -> Reply:
     who, founder = posts.speaks(request, name)
     if not who.admin and founder != who.person and founder not in who.names:
         raise NotYourName(founder, list(who.names))
-    title = " ".join(asked.name.split()) or UNTITLED
+    title = posts.line(asked.name) or UNTITLED
     host, tenant = request.services.host, request.caller.tenant
     command = StartRun(
         tenant=tenant,
@@ -87,7 +89,7 @@ async def create(request: Request) -> Reply:
 
 async def state(request: Request) -> Reply:
     run, talk = await threads.place(request)
-    body = {"thread": thread_id(run, talk), "state": bridge_state(talk)}
+    body = {"thread": thread_id(run, talk), "state": bridge_state(run, talk)}
     return Reply(body, 200, {"Cache-Control": "no-store"})
 
 

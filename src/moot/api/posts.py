@@ -15,7 +15,7 @@ from moot.api.bridge_view import Thread, teller
 from moot.api.dialect import as_bridge
 from moot.api.trust import is_local
 from moot.api.wire import Reply, Request
-from moot.core import controls
+from moot.core import controls, presence
 from moot.core.bridge import Told
 from moot.core.commands import Command
 from moot.core.conversation import Speaker
@@ -39,7 +39,7 @@ from moot.engine.hub import Group, Subscription
 MOST_AT_ONCE = 1000
 #: what is answered to who has spoken, and to who has steered
 SPOKEN = ("message", "task", "result")
-STEERED = ("control", "thread.renamed")
+STEERED = ("control", "thread.renamed", "thread.linked", "presence")
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 
@@ -50,7 +50,7 @@ class Posted(
     """An event as it is sent. ``id`` is the sender's own name for it: who sends it again gets the
     first answer. The host's id and time stand in what is answered, whatever was sent."""
 
-    type: Literal["message", "control", "task", "result", "thread.renamed"] = "message"
+    type: Literal["message", "control", "presence", "task", "result", "thread.renamed"] = "message"
     from_: Name | UnsetType = UNSET
     to: Name = "all"
     content: Any = UNSET
@@ -59,6 +59,11 @@ class Posted(
     ts: Any = UNSET
     thread: str | UnsetType = UNSET
     seq: Any = UNSET
+
+
+def line(text: str) -> str:
+    """A title: one line."""
+    return " ".join(text.split())
 
 
 def speaks(request: Request, name: str | UnsetType) -> tuple[Speaker, str]:
@@ -99,6 +104,8 @@ async def _posted(request: Request, run: Run, talk: Conversation) -> Reply:
     if asked.type == "thread.renamed":
         content = {"rename": None if asked.content is UNSET else asked.content}
         return await _steer(request, run, talk, asked, content)
+    if asked.type == "presence":
+        return await _present(request, run, talk, asked)
     return await _message(request, run, talk, asked)
 
 
@@ -150,7 +157,7 @@ def _turn(run: Run, asked: Posted, name: str) -> dict[str, Any]:
 def _meta(run: Run, asked: Posted) -> dict[str, Any]:
     """An event of this thread is meant by its place, which it keeps in every fork."""
     meta = dict(asked.meta)
-    reply = meta.pop("reply_to", None)
+    reply = meta.pop("reply_to", None) or meta.pop("task_id", None)
     if reply is not None:
         if not isinstance(reply, str) or not 1 <= len(reply) <= 256:
             raise BadRequest("reply_to is the id of an event.", field="meta.reply_to")
@@ -182,6 +189,22 @@ async def _repeated(
     if any(known.get(key) != meant.get(key) for key in same) or not page.events:
         raise MessageIdConflict("This id belongs to another event.", messageId=turn["messageId"])
     return Reply(b'{"received":true,"event":%b}' % page.events[0])
+
+
+async def _present(request: Request, run: Run, talk: Conversation, asked: Posted) -> Reply:
+    """What somebody begins or ends to do, where that is to be written down: once for each change,
+    however often it is said."""
+    state = presence.begun(asked.content)
+    if state is None:
+        raise BadRequest(
+            f"A presence that is kept says what begins or ends: {', '.join(presence.STATES)},"
+            " such as thinking.start.",
+            field="content",
+        )
+    reply = await _steer(request, run, talk, asked, {"presence": state})
+    _, name = speaks(request, asked.from_)
+    request.services.host.presence.set((run.run_id, talk.conversation_id), name, state)
+    return reply
 
 
 def _content(asked: Posted) -> Any:

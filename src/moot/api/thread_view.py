@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 
 from moot.core.bridge import handle
-from moot.core.events import iso
+from moot.core.events import event_id, iso
 from moot.core.floor import step
 from moot.core.participation import Floor
 from moot.core.run import Run
 from moot.core.thread import ThreadState
-from moot.core.waiting import Conversation, thread_id, title_of
+from moot.core.waiting import THREAD, Conversation, thread_id, title_of
 
 
 def shown(run: Run, talk: Conversation) -> dict[str, Any]:
@@ -26,6 +26,24 @@ def shown(run: Run, talk: Conversation) -> dict[str, Any]:
         "updatedAt": iso(run.updated_at * 1000),
         "state": state_of(talk.state),
     }
+    if talk.tasks:
+        body["tasks"] = [
+            {
+                "id": event_id(run.run_id, place),
+                "to": task.to,
+                "from": task.by,
+                "turn": task.turn,
+                "since": iso(task.at * 1000),
+            }
+            for place, task in talk.tasks.items()
+        ]
+    if talk.links:
+        body["links"] = [
+            {"threadId": name, "title": link.title, "open": link.open}
+            for name, link in talk.links.items()
+        ]
+    if run.workflow_id == THREAD and "sideOf" in run.inputs:
+        body["sideOf"] = run.inputs["sideOf"]
     if talk.roster is not None:
         body["participants"] = [{"agentId": name} for name in talk.roster]
     if talk.floor is not None:
@@ -68,9 +86,13 @@ def floor_of(floor: Floor) -> dict[str, Any]:
     }
 
 
-def bridge_state(talk: Conversation) -> dict[str, Any]:
+def bridge_state(run: Run, talk: Conversation) -> dict[str, Any]:
     """The same in the shapes, and under the handles, that programs for Agent Bridge know."""
     told = state_of(talk.state)
+    tasks: dict[str, list[dict[str, Any]]] = {}
+    for place, task in talk.tasks.items():
+        row = {"id": event_id(run.run_id, place), "from": handle(task.by)}
+        tasks.setdefault(handle(task.to), []).append({**row, "ts": iso(task.at * 1000)})
     for member in told["participants"]["invited"]:
         member["id"], member["invited_by"] = handle(member["id"]), handle(member["invited_by"])
     mentions = told.pop("allow_agent_mentions")
@@ -83,6 +105,7 @@ def bridge_state(talk: Conversation) -> dict[str, Any]:
         "done": [handle(name) for name in told["done"]],
         "discussion": {"on": told["discussion"], "allow_agent_mentions": mentions},
         "invited_auto": {"on": told["invited_auto"]},
+        "tasks": tasks,
         "mode": talk.floor.mode if talk.floor is not None else None,
         "open": talk.open,
     }

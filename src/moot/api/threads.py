@@ -28,7 +28,7 @@ from moot.core.run import Run
 from moot.core.starting import StartRun
 from moot.core.thread import full_name
 from moot.core.threads import Control
-from moot.core.waiting import THREAD, Conversation, thread_id
+from moot.core.waiting import THREAD, Conversation, thread_id, title_of
 from moot.engine.built_in import TALK
 
 LONGEST_TEXT = 100_000
@@ -89,7 +89,7 @@ class Join(
 
 async def convene(request: Request) -> Reply:
     asked = await request.read(Convene)
-    members = [_member(item) for item in asked.participants]
+    members = [member(each) for each in asked.participants]
     inputs: dict[str, Any] = {"question": asked.question}
     if asked.title is not None:
         inputs["title"] = asked.title
@@ -150,7 +150,7 @@ def _convened(run: Run) -> Reply:
     return Reply(body, 201, {"Location": url})
 
 
-def _member(item: str | dict[str, Any]) -> dict[str, Any]:
+def member(item: str | dict[str, Any]) -> dict[str, Any]:
     """A bare name is an agent of this host."""
     if isinstance(item, dict):
         return item
@@ -159,7 +159,10 @@ def _member(item: str | dict[str, Any]) -> dict[str, Any]:
 
 async def place(request: Request) -> tuple[Run, Conversation]:
     """The conversation a thread id names; a conversation id is taken as well."""
-    name = request.params["thread_id"]
+    return await place_of(request, request.params["thread_id"])
+
+
+async def place_of(request: Request, name: str) -> tuple[Run, Conversation]:
     run_id, *rest = re.split("[~:]", name)
     try:
         run = (await request.services.host.view(request.caller.tenant, run_id)).run
@@ -193,13 +196,21 @@ async def steer(request: Request) -> Reply:
         at=request.services.clock.millis(),
         sender=None if asked.from_ is UNSET else asked.from_,
     )
-    return await _act(request, run, talk, command)
+    return await act(request, run, talk, command)
+
+
+def must_be_open(talk: Conversation, name: str) -> None:
+    if not talk.open:
+        raise ConversationClosed("The conversation is closed.", threadId=name)
 
 
 async def introduced(request: Request, content: Any) -> Any:
-    """Who is invited is known by name, role and model when it is an agent of this host."""
+    """Who is invited is known by name, role and model when it is an agent of this host; a thread
+    that is linked is one of this tenant's."""
     if not isinstance(content, dict):
         return content
+    if "link" in content:
+        content = {**content, "link": await _linked(request, content["link"])}
     asked = content.get("invite")
     asked = {"participant_id": asked} if isinstance(asked, str) else asked
     if not isinstance(asked, dict) or not isinstance(asked.get("participant_id"), str):
@@ -210,6 +221,14 @@ async def introduced(request: Request, content: Any) -> Any:
     if name in known:
         told["profile"] = {**known[name], **(given if isinstance(given, dict) else {})}
     return {**content, "invite": told}
+
+
+async def _linked(request: Request, asked: Any) -> Any:
+    name = asked.get("thread") if isinstance(asked, dict) else asked
+    if not isinstance(name, str):
+        return asked
+    run, talk = await place_of(request, name)
+    return {"thread": thread_id(run, talk), "title": title_of(run, talk)}
 
 
 async def profiles_of(request: Request, names: list[str]) -> dict[str, dict[str, Any]]:
@@ -225,7 +244,7 @@ async def close(request: Request) -> Reply:
     run, talk = await place(request)
     asked = await request.read(Close)
     if asked.vote:
-        return await _act(request, run, talk, _vote_first(request, talk, asked))
+        return await act(request, run, talk, _vote_first(request, talk, asked))
     value: dict[str, Any] = {"operation": "close", "outcome": asked.outcome}
     if asked.decision is not None:
         value["decision"] = asked.decision
@@ -238,7 +257,7 @@ async def close(request: Request) -> Reply:
         who=interrupts.speaker(request),
         at=request.services.clock.millis(),
     )
-    return await _act(request, run, talk, command)
+    return await act(request, run, talk, command)
 
 
 def _vote_first(request: Request, talk: Conversation, asked: Close) -> Control:
@@ -255,7 +274,7 @@ def _vote_first(request: Request, talk: Conversation, asked: Close) -> Control:
     )
 
 
-async def _act(request: Request, run: Run, talk: Conversation, command: Command) -> Reply:
+async def act(request: Request, run: Run, talk: Conversation, command: Command) -> Reply:
     def answer(after: Run) -> Reply:
         return Reply(shown(after, after.conversations[talk.node_id]))
 

@@ -144,6 +144,17 @@ class Teller:
     def _renamed(self, event: Event, said: Told) -> list[Told]:
         return [self._event(event, "thread.renamed", said.get("by"), said.get("title"))]
 
+    def _linked(self, event: Event, said: Told) -> list[Told]:
+        link = {"thread": said.get("threadId"), "name": said.get("title")}
+        if said.get("closed") is True:
+            told = {**link, "closed": True, "summary": said.get("summary")}
+            return [self._event(event, "thread.linked", COORDINATOR, told, meta={"tags": TAGS})]
+        return [self._event(event, "thread.linked", said.get("by"), link)]
+
+    def _present(self, event: Event, said: Told) -> list[Told]:
+        content = {"state": said.get("state")}
+        return [self._event(event, "presence", said.get("from"), content)]
+
     def _led(self, event: Event, said: Told) -> list[Told]:
         if "by" not in said:
             return []
@@ -195,6 +206,8 @@ SAYS: dict[str, Callable[[Teller, Event, Told], list[Told]]] = {
     "conversation.closed": Teller._closed,
     "moot.thread.control": Teller._controlled,
     "moot.thread.renamed": Teller._renamed,
+    "moot.thread.linked": Teller._linked,
+    "moot.presence.changed": Teller._present,
     "moot.participant.joined": Teller._joined,
     "moot.participant.left": Teller._left,
     "moot.participation.set": Teller._led,

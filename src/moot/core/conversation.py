@@ -316,6 +316,15 @@ def echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any], at: int) ->
     )
 
 
+def people(talk: Conversation) -> dict[str, dict[str, Any]]:
+    """The agents that take part, and what is known of them."""
+    found = {name: member.profile for name, member in talk.state.members.items()}
+    found |= {name: {} for name in talk.roster or ()}
+    if talk.floor is not None:
+        found |= {name: member.profile for name, member in talk.floor.members.items()}
+    return found
+
+
 def must_be_open(talk: Conversation | None, run: Run, node_id: str) -> Conversation:
     if talk is None:
         raise InterruptNotFound(run.run_id, node_id)

@@ -170,6 +170,8 @@ CATALOGUE = (
     EventType("conversation.closed", "a conversation ended; carries its outcome", True),
     EventType("moot.thread.control", "somebody steered a conversation", True),
     EventType("moot.thread.renamed", "a thread is called otherwise from here on", True),
+    EventType("moot.thread.linked", "another thread belongs to this one, or has ended", True),
+    EventType("moot.presence.changed", "somebody does something else, and wants it kept", True),
     EventType("moot.participant.joined", "somebody may take part from a turn on", True),
     EventType("moot.participant.left", "somebody takes part no longer", True),
     EventType("moot.child.forked", "a branch has a child of its own in the place of one", True),

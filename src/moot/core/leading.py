@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moot.core import conversation, decisions, participating, thread
+from moot.core import conversation, decisions, participating, sides, thread
 from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, NotFound, ThreadPaused
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
 from moot.core.policy import Policy
+from moot.core.presence import STATES
 from moot.core.run import Run
 from moot.core.waiting import LONGEST_TITLE, Conversation, title_of
 
@@ -181,7 +182,22 @@ def rename(
     return [_event("moot.thread.renamed", payload, given, talk)]
 
 
+def present(
+    run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
+) -> list[NewEvent]:
+    """``STATE``: written down when it is another one."""
+    state = given.content["presence"]
+    if state not in STATES:
+        raise BadRequest(f"presence is one of {', '.join(STATES)}.", field="presence")
+    if talk.state.presence.get(thread.full_name(sender)) == state:
+        return []
+    payload = {"from": sender, "state": state, "via": given.who.principal}
+    return [_event("moot.presence.changed", payload, given, talk)]
+
+
 LEADING: dict[str, Callable[..., list[NewEvent]]] = {
+    "presence": present,
+    "link": sides.link,
     "rename": rename,
     "continue": go_on,
     "participation": lead,

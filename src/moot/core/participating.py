@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.core import agency, conversation, thread, unclear
+from moot.core import agency, conversation, giving, thread, unclear
 from moot.core.conversation import Speaker
 from moot.core.errors import Conflict, MootError, ParticipantMuted, ThreadPaused
 from moot.core.events import NewEvent
@@ -19,7 +19,7 @@ from moot.core.model_errors import DailyBudgetUsedUp
 from moot.core.participation import DAY, NATURAL, SPOKEN, Floor, Wake
 from moot.core.resolving import Answer
 from moot.core.run import Run
-from moot.core.steps import Give, Step
+from moot.core.steps import Step
 from moot.core.talking import talk as take_turn
 from moot.core.waiting import Conversation
 
@@ -74,49 +74,12 @@ def participate(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
         return _stop(flow.nodes[node_id], talk, found, at)
     if found.close:
         return _close(run, flow, flow.nodes[node_id], talk, talk.floor, at)
-    decided = _decided(run, node_id, talk, found)
+    decided = giving.decided(run, node_id, talk, found)
     if not found.unclear:
         return [decided]
     asked = _said_by_host(flow.nodes[node_id], talk, unclear.question(talk, found.unclear), at)
     asked.payload["turn"] |= {"to": talk.floor.unclear_to, "meta": {"replyTo": talk.turn_seq}}
     return [decided, asked]
-
-
-def _decided(run: Run, node_id: str, talk: Conversation, found: Step) -> NewEvent:
-    payload: dict[str, Any] = {
-        "conversationId": talk.conversation_id,
-        "phase": found.phase,
-        "round": found.round,
-        "wakes": [
-            _wake(f"{run.next_sequence}.{index}", give, talk)
-            for index, give in enumerate(found.wakes)
-        ],
-    }
-    for word, others in (("skipped", found.skipped), ("called", found.called)):
-        if others:
-            payload[word] = [{"agentId": name, "reason": why} for name, why in others.items()]
-    if found.unclear:
-        payload["unclear"] = found.unclear
-    return NewEvent("moot.participation.decided", payload, node_id, cause=talk.turn_seq)
-
-
-def _wake(name: str, give: Give, talk: Conversation) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "wakeId": name,
-        "agentId": give.agent,
-        "task": give.task,
-        "reason": give.why,
-        "turn": talk.turns,
-    }
-    if give.blind is not None:
-        told["blind"] = give.blind
-    if give.of is not None:
-        told["of"] = list(give.of)
-    if give.reply is not None:
-        told["replyTo"] = give.reply
-    if give.result:
-        told["result"] = True
-    return told
 
 
 def _stop(node: FlowNode, talk: Conversation, found: Step, at: int) -> list[NewEvent]:
@@ -217,7 +180,7 @@ def _ending(
     for key in ("to", "meta", "agent"):
         if getattr(given, key) is not None:
             said[key] = getattr(given, key)
-    if more := _about(wake):
+    if more := giving.about(talk, wake):
         said["meta"] = {**said.get("meta", {}), **more}
     who = Speaker(HOST, (wake.agent,))
     answer = Answer(node_id=node.id, value={"turn": said}, who=who, at=given.at)
@@ -231,18 +194,6 @@ def _ending(
         error = {"code": refusal.code, "message": refusal.message}
         return _without_turn(node, talk, wake, _failed(given, error))
     return [_answered(node, talk, wake, given, "spoke"), *turns]
-
-
-def _about(wake: Wake) -> dict[str, Any]:
-    """What a turn is: a summary, a reply, the result of a task."""
-    more: dict[str, Any] = {}
-    if wake.of is not None:
-        more["summary"] = {"of": list(wake.of)}
-    if wake.reply is not None:
-        more["replyTo"] = wake.reply
-    if wake.result:
-        more["kind"] = "result"
-    return more
 
 
 def _failed(given: WakeEnded, error: dict[str, Any]) -> WakeEnded:

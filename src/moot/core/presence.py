@@ -1,6 +1,6 @@
 """Who is here: what somebody says of himself, for as long as it counts. It is in no log."""
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from msgspec import Struct
 
@@ -24,6 +24,18 @@ class Here(Struct, frozen=True, kw_only=True):
 
     def shown(self, now: int) -> State:
         return "offline" if self.stale(now) else self.state
+
+
+def begun(said: Any) -> State | None:
+    """``thinking``, ``thinking.start``, ``thinking.end`` or ``{"state": "thinking"}``. Who ends
+    something listens again."""
+    text = said.get("state") if isinstance(said, dict) else said
+    if not isinstance(text, str):
+        return None
+    word, _, edge = text.partition(".")
+    if edge not in ("", "start", "end") or word not in STATES:
+        return None
+    return "listening" if edge == "end" else cast(State, word)
 
 
 def heard(before: Here | None, state: State, details: dict[str, Any] | None, at: int) -> Here:

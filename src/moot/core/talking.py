@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import conversation, decisions, guests, schemas, thread
+from moot.core import conversation, decisions, guests, schemas, tasks, thread
 from moot.core.errors import BadRequest, MootError, NotFound
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
@@ -40,6 +40,7 @@ def talk(run: Run, flow: Flow, node: FlowNode, given: Answer) -> list[NewEvent]:
         closed = conversation.closed(found, node, final, said.outcome)
         return closing(run, flow, node, found, closed, given)
     turn = conversation.turn_of(found, said.turn, given.who, given.at)
+    turn = tasks.check(found.tasks, conversation.people(found), turn)
     return [*_comes_in(found, turn, given), *taken(run, flow, node, found, turn, given)]
 
 

@@ -36,6 +36,8 @@ class ThreadState(Struct, omit_defaults=True):
     allow_agent_mentions: bool = False
     invited_auto: bool = False
     members: dict[str, Member] = {}
+    #: what somebody is doing, where that was to be written down
+    presence: dict[str, str] = {}
     #: somebody was invited once; from then on only members speak, were there none left
     by_invitation: bool = False
 
@@ -89,6 +91,12 @@ def joined(state: ThreadState, said: dict[str, Any], at: int) -> None:
         from_turn=before.from_turn if before else int(said.get("fromTurn", 0)),
         outside=said.get("outside") is True,
     )
+
+
+def present(state: ThreadState, said: dict[str, Any]) -> None:
+    name = full_name(str(said.get("from", "")))
+    if len(state.presence) < MOST_NAMES or name in state.presence:
+        state.presence[name] = str(said.get("state", ""))
 
 
 def left(state: ThreadState, said: dict[str, Any]) -> None:

@@ -18,7 +18,9 @@ HUMAN_ONLY = frozenset(
     {"mute", "unmute", "pause", "prod", "ttl_seconds", "discussion", "invited_auto"}
     | {"continue", "admit", "drop", "allow", "deny", "participation", "vote"}
 )
-KNOWN = HUMAN_ONLY | {"done", "invite", "uninvite", "rename"}
+KNOWN = HUMAN_ONLY | {
+    "done", "invite", "uninvite", "rename", "link", "presence"
+}  # fmt: skip
 
 
 class Control(Struct, frozen=True, kw_only=True):
@@ -44,7 +46,7 @@ def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
     _check_may(talk, given, sender, words)
     _check_targets(content)
     idle = controls.problems(given.content, KNOWN) if given.lenient else {}
-    events: list[NewEvent] = []
+    events = _comes_in(talk, given, sender, content)
     if "invite" in content and "invite" not in idle:
         events.append(_join(talk, given, sender))
     if "uninvite" in content and "uninvite" not in idle:
@@ -54,6 +56,16 @@ def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
     for lead in dict.fromkeys(LEADING[word] for word in LEADING if word in content):
         events += lead(run, flow, talk, given, sender)
     return [*events, *_kept(talk, given, sender, idle)]
+
+
+def _comes_in(
+    talk: Conversation, given: Control, sender: str, content: dict[str, Any]
+) -> list[NewEvent]:
+    """Who may come in by speaking may do so by steering; who invites another may stay outside."""
+    joins, agent = given.who.joins, not thread.is_person(sender)
+    if joins is None or not agent or "invite" in content or not guests.needs_seat(talk, sender):
+        return []
+    return [guests.welcome(talk, guests.named(sender, "from"), {}, sender, joins == "outside")]
 
 
 def _kept(talk: Conversation, given: Control, sender: str, idle: dict[str, str]) -> list[NewEvent]:
@@ -72,7 +84,8 @@ def _kept(talk: Conversation, given: Control, sender: str, idle: dict[str, str])
 def _check_may(talk: Conversation, given: Control, sender: str, words: list[str]) -> None:
     if HUMAN_ONLY.intersection(words) and not thread.is_person(sender):
         raise Forbidden("Only a person may do that here.", participant=sender)
-    if not (given.who.admin or thread.is_person(sender) or _takes_part(talk, sender)):
+    welcome = given.who.joins is not None and talk.roster is None
+    if not (given.who.admin or thread.is_person(sender) or welcome or _takes_part(talk, sender)):
         raise ParticipantNotInvited(
             "Who does not take part steers nothing here.",
             speakerId=sender,

@@ -15,6 +15,7 @@ from moot.core.leading import LEADING
 from moot.core.participating import HOST, WakeEnded
 from moot.core.participation import Wake
 from moot.core.run import HANDLERS, Run
+from moot.core.sides import LINKED, SideEnded
 from moot.core.threads import Control
 from moot.core.told import Impossible, Seen
 from moot.core.waiting import Conversation
@@ -75,6 +76,22 @@ def closed(seen: Seen) -> list[NewEvent]:
     end = conversation.closed(talk, seen.its, turn, seen.event.payload.get("outcome"))
     given = seen.by(turn.get("via"))
     return talking.closing(seen.run, seen.flow, seen.its, talk, end, given)
+
+
+def linked(seen: Seen) -> list[NewEvent]:
+    """Somebody has linked a thread, or one that was linked has ended."""
+    said = seen.event.payload
+    if said.get("closed") is not True:
+        return steered(seen)
+    talk_of(seen)
+    given = SideEnded(
+        node_id=seen.its.id, thread=said["threadId"], summary=said["summary"], at=seen.at
+    )
+    found = decide(seen.run, seen.flow, given)
+    spoken = next((event for event in seen.rest if event.type == SPOKEN), None)
+    if len(found) > 1 and spoken is not None:  # the time it was told at is its own
+        found[1].payload["turn"]["ts"] = spoken.payload["turn"]["ts"]
+    return found
 
 
 # -- controls --------------------------------------------------------------------------------------
@@ -145,6 +162,8 @@ WORDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "moot.participant.joined": _invited,
     "moot.participant.left": lambda said: {"uninvite": said["participantId"]},
     "moot.thread.renamed": lambda said: {"rename": said["title"]},
+    LINKED: lambda said: {"link": {"thread": said["threadId"], "title": said["title"]}},
+    "moot.presence.changed": lambda said: {"presence": said["state"]},
     "moot.participation.continued": lambda said: {
         "continue": {"rounds": said["rounds"]} if "rounds" in said else True
     },
@@ -343,6 +362,8 @@ TALKS = {
     "moot.participant.joined": steered,
     "moot.participant.left": steered,
     "moot.thread.renamed": steered,
+    "moot.presence.changed": steered,
+    LINKED: linked,
     "moot.participation.continued": steered,
     "moot.participation.set": steered,
     VOTE: steered,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, field
 
-from moot.core import agency, hailing, lineage, participation, supervision, thread, tool_asks
+from moot.core import agency, hailing, lineage, participation, supervision, tasks, thread, tool_asks
 from moot.core.events import Event, millis
+from moot.core.tasks import Task
 
 if TYPE_CHECKING:
     from moot.core.run import Run
@@ -51,6 +52,13 @@ class Answered(Struct, omit_defaults=True):
     kind: str = ""
 
 
+class Link(Struct, omit_defaults=True):
+    """Another thread that this one points to; open until its summary has been told."""
+
+    title: str = ""
+    open: bool = True
+
+
 class Conversation(Struct, omit_defaults=True):
     """One suspension that carries many turns."""
 
@@ -73,6 +81,10 @@ class Conversation(Struct, omit_defaults=True):
     asked: dict[str, tuple[int, int]] = {}
     #: as it was renamed; None while it is called as at first
     title: str | None = None
+    #: place of a task that is open -> what it is
+    tasks: dict[int, Task] = {}
+    #: thread -> how it is linked
+    links: dict[str, Link] = {}
     state: thread.ThreadState = field(default_factory=thread.ThreadState)
     #: of a conversation that the host leads
     floor: participation.Floor | None = None
@@ -198,6 +210,7 @@ def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int, at: 
     if to is not None and thread.is_person(to) and len(conversation.asked) < MOST_ASKED:
         conversation.asked.setdefault(to, (conversation.turns, at))
     thread.heard(conversation.state, speaker)
+    tasks.heard(conversation.tasks, turn, sequence, at)
     if conversation.floor is not None:
         hailing.heard(conversation.floor, turn, conversation.state, sequence, at)
 
@@ -208,7 +221,7 @@ def _closed(run: "Run", event: Event, at: int) -> None:
         found.turns = event.payload.get("turnIndex", found.turns)
         found.last_seq = event.sequence
         found.open = False
-        found.asked = {}
+        found.asked, found.tasks = {}, {}
         if found.floor is not None:
             found.floor.wakes, found.floor.held, found.floor.asks = {}, {}, {}
 
@@ -226,6 +239,22 @@ def _renamed(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
         found.title = str(event.payload.get("title", ""))[:LONGEST_TITLE]
+        found.last_seq = event.sequence
+
+
+def _linked(run: "Run", event: Event, at: int) -> None:
+    found = run.conversations.get(_node(event))
+    if found is not None:
+        said = event.payload
+        going_on = said.get("closed") is not True
+        found.links[str(said.get("threadId", ""))] = Link(str(said.get("title", "")), going_on)
+        found.last_seq = event.sequence
+
+
+def _presence(run: "Run", event: Event, at: int) -> None:
+    found = run.conversations.get(_node(event))
+    if found is not None:
+        thread.present(found.state, event.payload)
         found.last_seq = event.sequence
 
 
@@ -313,6 +342,8 @@ HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
     "conversation.closed": _closed,
     "moot.thread.control": _controlled,
     "moot.thread.renamed": _renamed,
+    "moot.thread.linked": _linked,
+    "moot.presence.changed": _presence,
     "moot.participant.joined": _joined,
     "moot.participant.left": _left,
     **dict.fromkeys(["moot.participation.set", "moot.participation.decided", *LED], _led),
