@@ -11,7 +11,7 @@ from moot.api import interrupts
 from moot.api.auth import LIVE_PREFIX, new_key
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
-from moot.core import rosters
+from moot.core import guests, rosters
 from moot.core.commands import Command
 from moot.core.errors import (
     BadRequest,
@@ -213,7 +213,7 @@ async def introduced(request: Request, content: Any) -> Any:
         content = {**content, "link": await _linked(request, content["link"])}
     asked = content.get("invite")
     asked = {"participant_id": asked} if isinstance(asked, str) else asked
-    if not isinstance(asked, dict) or not isinstance(asked.get("participant_id"), str):
+    if not isinstance(asked, dict) or not guests.is_guest(asked.get("participant_id")):
         return content
     name, given = full_name(asked["participant_id"]), asked.get("profile")
     known = await profiles_of(request, [name])
