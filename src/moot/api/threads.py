@@ -154,7 +154,7 @@ def member(item: str | dict[str, Any]) -> dict[str, Any]:
     """A bare name is an agent of this host."""
     if isinstance(item, dict):
         return item
-    return {"agentId": item if ":" in item else f"host:{item}"}
+    return {"agentId": full_name(item)}
 
 
 async def place(request: Request) -> tuple[Run, Conversation]:

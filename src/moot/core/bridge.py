@@ -161,14 +161,15 @@ class Teller:
         return self._by(event, said, {"participation": said.get("policy")})
 
     def _decided(self, event: Event, said: Told) -> list[Told]:
-        content = {
-            word: [
+        content: Told = {}
+        for word in ("wakes", "skipped", "called"):
+            named = said.get(word)
+            found = [
                 {"participant_id": handle(one.get("agentId")), "reason": one.get("reason")}
-                for one in said[word]
+                for one in (named if isinstance(named, list) else [])
+                if isinstance(one, dict)
             ]
-            for word in ("wakes", "skipped", "called")
-            if said.get(word)
-        }
+            content |= {word: found} if found else {}
         return self._host(event, content) if content else []
 
     def _stopped(self, event: Event, said: Told) -> list[Told]:

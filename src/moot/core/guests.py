@@ -5,12 +5,9 @@ from typing import Any
 from moot.core import thread
 from moot.core.errors import BadRequest, RosterClosed, RosterFull
 from moot.core.events import NewEvent
-from moot.core.rosters import MOST_PARTICIPANTS
+from moot.core.rosters import MOST_PARTICIPANTS, RESERVED
 from moot.core.turn_shape import LONGEST_NAME
 from moot.core.waiting import Conversation
-
-#: the host's own names, and words that mean everybody
-RESERVED = frozenset({"moot", "system", "all", "everyone", "here"})
 
 
 def named(asked: Any, word: str) -> str:
