@@ -296,7 +296,7 @@ def test_a_program_outside_is_called_and_not_waited_for() -> None:
     }  # fmt: skip
     say(world, life, "Here.", "rex")
     speak_all(world, life)
-    assert len(decisions(life)) == 2, "its answer wakes nobody"
+    assert len(decisions(life)) == 1, "its answer wakes nobody"
     check(life)
 
 

@@ -101,6 +101,26 @@ async def test_members_at_work_for_the_host_are_seen_to_be() -> None:
     assert room.here() == {"host:ada": "typing"}
 
 
+async def test_who_is_about_to_speak_is_waited_for_until_he_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    room = Room()
+    await room.presence.quiet(PLACE, "host:ada")
+    room.presence.set(PLACE, "host:ada", "thinking")
+    await room.presence.quiet(PLACE, "host:ada")  # one's own thinking is no reason
+    room.presence.set(PLACE, "user:eve", "typing")
+    waiting = asyncio.ensure_future(room.presence.quiet(PLACE, "host:ada"))
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    room.presence.spoke(PLACE, "user:eve")
+    assert room.here()["user:eve"] == "listening"
+    async with asyncio.timeout(10):
+        await waiting
+    monkeypatch.setattr(presence, "PATIENCE_S", 0.02)
+    room.presence.set(PLACE, "user:eve", "typing")
+    await room.presence.quiet(PLACE, "host:ada")  # but not for ever
+
+
 async def test_there_is_room_for_so_many_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presence, "MOST_HERE", 3)
     monkeypatch.setattr(presence, "MOST_PLACES", 2)

@@ -112,6 +112,20 @@ def test_presence_is_shown_to_others_and_kept_by_nobody(client: BridgeClient) ->
     assert client.events(thread) == before
 
 
+def test_agents_do_not_cut_in_on_who_is_about_to_answer(client: BridgeClient) -> None:
+    thread = client.create("Manners")
+    client.control(thread, {"invite": {"participant_id": "ada"}})
+    client.post(thread, "rex", "Here I am.")
+    client.beat(thread, "rex", "typing")
+    asked = client.post(thread, "user", "Who knows?")
+    assert client.presence(thread)["presence"]["ada"]["state"] == "thinking"
+    client.post(thread, "rex", "I do.")
+    assert client.presence(thread)["presence"]["rex"]["state"] == "listening"
+    until(lambda: said_by(client.events(thread, asked["ts"]), "ada"))
+    said = [e["from"] for e in client.events(thread, asked["ts"]) if e["type"] == "message"]
+    assert said == ["rex", "ada"]
+
+
 def test_a_paused_thread_takes_people_only(client: BridgeClient) -> None:
     thread = client.create("Paused")
     client.post(thread, "claude", "Here I am.")

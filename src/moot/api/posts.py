@@ -255,6 +255,9 @@ async def _said(request: Request, run: Run, talk: Conversation, command: Command
         await host.handle(run.tenant, run.run_id, command, note)
         told = _found(reader, run, talk, ends[-1], types)
         told = told or await _newest(request, run, talk, ends[-1], types)
+        if types is SPOKEN and told is not None:
+            place = (run.run_id, talk.conversation_id)
+            host.presence.spoke(place, full_name(told["from"]))
     finally:
         host.hub.unsubscribe(run.run_id, reader)
     return Reply({"received": True, "event": told})

@@ -21,17 +21,19 @@ def step(talk: Conversation, floor: Floor, at: int) -> Step | None:
         return Step(unclear=floor.unclear, round=floor.round)
     skipped: dict[str, str] = {}
     called: dict[str, str] = {}
+    give: Give | None = None
     for name, ask in _waiting(talk, floor).items():
         if (why := _held_back(talk, floor, name, ask, at)) is not None:
             skipped[name] = why
         elif floor.members[name].outside:
             called[name] = ask.why
-        elif ask.by is not None and (over := bounced(floor, name, ask.by)):
-            return over if not (skipped or called) else _told(floor, skipped, called)
-        else:
+        elif give is None:
+            if ask.by is not None and (over := bounced(floor, name, ask.by)):
+                return _told(floor, skipped, called) or over
             give = Give(name, "speak", ask.why, reply=ask.seq or None, result=ask.task)
-            return Step(wakes=(give,), skipped=skipped, called=called, round=floor.round)
-    return _told(floor, skipped, called)
+    if give is None:
+        return _told(floor, skipped, called)
+    return Step(wakes=(give,), skipped=skipped, called=called, round=floor.round)
 
 
 def outside(talk: Conversation, floor: Floor, at: int) -> Step | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -17,6 +18,10 @@ from moot.engine.speech import Speeches
 MOST_PLACES = 4096
 MOST_HERE = 256
 
+#: what somebody does who should not be interrupted, and how long others wait for that
+BUSY = frozenset({"thinking", "typing"})
+PATIENCE_S = 10.0
+
 #: run and conversation
 Place = tuple[str, str]
 
@@ -29,6 +34,8 @@ class Presence:
     def __init__(self, hub: Hub, speeches: Speeches, clock: Clock) -> None:
         self._hub, self._speeches, self._clock = hub, speeches, clock
         self._places: OrderedDict[Place, OrderedDict[str, Here]] = OrderedDict()
+        #: somebody waits for a change there
+        self._changes: dict[Place, asyncio.Event] = {}
         self._watch: asyncio.TimerHandle | None = None
 
     def set(
@@ -42,6 +49,8 @@ class Presence:
         here.move_to_end(name)
         self._places.move_to_end(place)
         self._make_room(here)
+        if (change := self._changes.pop(place, None)) is not None:
+            change.set()
         if before is None or before.shown(now) != state:
             self._tell(place, name, found, state)
         self._look_later()
@@ -56,6 +65,26 @@ class Presence:
         for name in self._speeches.speaking(*place):
             found[name] = _busy(found.get(name), "typing", self._clock.micros())
         return found
+
+    def spoke(self, place: Place, name: str) -> None:
+        """Who has said what he was about to say listens again."""
+        here = self._places.get(place)
+        before = None if here is None else here.get(name)
+        if before is not None and before.state in BUSY:
+            self.set(place, name, "listening")
+
+    async def quiet(self, place: Place, but: str) -> None:
+        """Until nobody else is about to say something, though not for ever."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_S):
+                while self._busy(place, but):
+                    await self._changes.setdefault(place, asyncio.Event()).wait()
+
+    def _busy(self, place: Place, but: str) -> bool:
+        now = self._clock.micros()
+        here = self._places.get(place)
+        others = [] if here is None else [one for name, one in here.items() if name != but]
+        return any(one.shown(now) in BUSY for one in others)
 
     def now(self) -> int:
         return self._clock.micros()
