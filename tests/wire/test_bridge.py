@@ -327,6 +327,11 @@ def test_a_malformed_control_is_kept_and_changes_nothing(
     assert api.post(f"/v1/host/moot/runs/{thread}:verify").json()["identical"] is True
 
 
+def test_the_hosts_own_route_warns_as_well(api: Api, thread: str) -> None:
+    answer = api.post(f"/v1/host/moot/threads/{thread}/controls", {"content": {"mute": 5}})
+    assert answer.status_code == 200 and "names nobody" in answer.json()["warning"]
+
+
 def test_half_a_control_counts_as_far_as_it_is_one(api: Api, thread: str) -> None:
     answer = post(api, thread, {"pause": True, "mute": 5}, type="control").json()
     assert "mute" in answer["warning"] and "pause" not in answer["warning"]

@@ -89,7 +89,10 @@ async def create(request: Request) -> Reply:
 
 async def state(request: Request) -> Reply:
     run, talk = await threads.place(request)
-    body = {"thread": thread_id(run, talk), "state": bridge_state(run, talk)}
+    body = {
+        "thread": thread_id(run, talk),
+        "state": bridge_state(run, talk, request.services.clock.millis()),
+    }
     return Reply(body, 200, {"Cache-Control": "no-store"})
 
 

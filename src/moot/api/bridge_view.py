@@ -54,9 +54,13 @@ class Thread:
 
     async def whole(self, limit: int = MOST_EVENTS) -> Page:
         """All of it; of a very long thread the newest events."""
-        first = max(self._talk.opened_seq, self._end - MOST_ROWS)
-        found = await self._page(first, MOST_ROWS, lambda _: True)
-        return Page(newest(found.events[-limit:]))
+        look = 2 * limit
+        while True:
+            first = max(self._talk.opened_seq, self._end - look)
+            found = await self._page(first, look, lambda _: True)
+            if len(found.events) >= limit or first == self._talk.opened_seq or look > MOST_ROWS:
+                return Page(newest(found.events[-limit:]))
+            look *= 4
 
     async def place_of(self, text: str) -> int:
         """The sequence after which everything is later than the time."""

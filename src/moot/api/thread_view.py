@@ -9,11 +9,12 @@ from moot.core.events import event_id, iso
 from moot.core.floor import step
 from moot.core.participation import Floor
 from moot.core.run import Run
-from moot.core.thread import ThreadState
+from moot.core.thread import ThreadState, is_muted
 from moot.core.waiting import THREAD, Conversation, thread_id, title_of
 
 
-def shown(run: Run, talk: Conversation) -> dict[str, Any]:
+def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]:
+    """As it is at a time (ms), which is that of the newest event unless told."""
     body: dict[str, Any] = {
         "threadId": thread_id(run, talk),
         "runId": run.run_id,
@@ -24,7 +25,7 @@ def shown(run: Run, talk: Conversation) -> dict[str, Any]:
         "lastSequence": talk.last_seq,
         "createdAt": iso(talk.opened_at * 1000),
         "updatedAt": iso(run.updated_at * 1000),
-        "state": state_of(talk.state),
+        "state": state_of(talk.state, run.updated_at if at is None else at),
     }
     if talk.tasks:
         body["tasks"] = [
@@ -86,9 +87,9 @@ def floor_of(floor: Floor) -> dict[str, Any]:
     }
 
 
-def bridge_state(run: Run, talk: Conversation) -> dict[str, Any]:
+def bridge_state(run: Run, talk: Conversation, at: int) -> dict[str, Any]:
     """The same in the shapes, and under the handles, that programs for Agent Bridge know."""
-    told = state_of(talk.state)
+    told = state_of(talk.state, at)
     tasks: dict[str, list[dict[str, Any]]] = {}
     for place, task in talk.tasks.items():
         row = {"id": event_id(run.run_id, place), "from": handle(task.by)}
@@ -111,14 +112,13 @@ def bridge_state(run: Run, talk: Conversation) -> dict[str, Any]:
     }
 
 
-def state_of(state: ThreadState) -> dict[str, Any]:
-    """The folded controls, as Agent Bridge writes them."""
+def state_of(state: ThreadState, at: int) -> dict[str, Any]:
+    """The folded controls, as Agent Bridge writes them; a mute that is over is none."""
+    muted = {name: state.muted[name] for name in sorted(state.muted) if is_muted(state, name, at)}
     return {
         "paused": state.paused,
-        "muted": sorted(state.muted),
-        "mutedUntil": {
-            name: iso(until * 1000) for name, until in sorted(state.muted.items()) if until
-        },
+        "muted": list(muted),
+        "mutedUntil": {name: iso(until * 1000) for name, until in muted.items() if until},
         "prodded": state.prodded,
         "done": state.done,
         "ttl_until": iso(state.ttl_until * 1000) if state.ttl_until is not None else None,

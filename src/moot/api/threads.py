@@ -11,7 +11,7 @@ from moot.api import interrupts
 from moot.api.auth import LIVE_PREFIX, new_key
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
-from moot.core import guests, rosters
+from moot.core import controls, guests, rosters
 from moot.core.commands import Command
 from moot.core.errors import (
     BadRequest,
@@ -27,7 +27,7 @@ from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.starting import StartRun
 from moot.core.thread import full_name
-from moot.core.threads import Control
+from moot.core.threads import KNOWN, Control
 from moot.core.waiting import THREAD, Conversation, thread_id, title_of
 from moot.engine.built_in import TALK
 
@@ -183,7 +183,7 @@ async def place_of(request: Request, name: str) -> tuple[Run, Conversation]:
 
 async def read(request: Request) -> Reply:
     run, talk = await place(request)
-    return Reply(shown(run, talk))
+    return Reply(shown(run, talk, request.services.clock.millis()))
 
 
 async def steer(request: Request) -> Reply:
@@ -196,7 +196,7 @@ async def steer(request: Request) -> Reply:
         at=request.services.clock.millis(),
         sender=None if asked.from_ is UNSET else asked.from_,
     )
-    return await act(request, run, talk, command)
+    return await act(request, run, talk, command, controls.warning(asked.content, KNOWN))
 
 
 def must_be_open(talk: Conversation, name: str) -> None:
@@ -274,9 +274,12 @@ def _vote_first(request: Request, talk: Conversation, asked: Close) -> Control:
     )
 
 
-async def act(request: Request, run: Run, talk: Conversation, command: Command) -> Reply:
+async def act(
+    request: Request, run: Run, talk: Conversation, command: Command, warning: str | None = None
+) -> Reply:
     def answer(after: Run) -> Reply:
-        return Reply(shown(after, after.conversations[talk.node_id]))
+        told = shown(after, after.conversations[talk.node_id])
+        return Reply(told if warning is None else {**told, "warning": warning})
 
     host = request.services.host
     try:

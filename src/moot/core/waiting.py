@@ -104,7 +104,7 @@ LONGEST_TITLE = 256
 def first_title(run: "Run", talk: Conversation) -> str:
     """What the conversation was called when it began: by a name, or by its question."""
     given = run.inputs.get("title") or run.inputs.get("question")
-    text = " ".join(given.split()) if isinstance(given, str) else ""
+    text = " ".join(given[: 4 * LONGEST_TITLE].split()) if isinstance(given, str) else ""
     return (text or f"{run.workflow_id}/{talk.node_id}")[:LONGEST_TITLE]
 
 
