@@ -6,44 +6,10 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from .api import Api
+from .api import Api, parsed
 from .asking import answered, asked, begun, refused, resolve, say, talk, turns, unchanged
-from .councils import ADA, BO, convened, joined, key_as, person, run_of, tell
-
-
-def threads(api: Api, *words: str) -> str:
-    return "/".join(["/threads", *words])
-
-
-def new(api: Api, name: str = "Ours", **body: Any) -> str:
-    answer = api.post("/threads", {"name": name, **body})
-    assert answer.status_code == 200, answer.text
-    return str(answer.json()["id"])
-
-
-def post(api: Api, thread: str, content: Any = "hello", /, **body: Any) -> httpx.Response:
-    return api.post(f"/threads/{thread}/events", {"content": content, **body})
-
-
-def posted(api: Api, thread: str, content: Any = "hello", /, **body: Any) -> dict[str, Any]:
-    answer = post(api, thread, content, **body)
-    assert answer.status_code == 200 and answer.json()["received"] is True, answer.text
-    return dict(answer.json()["event"])
-
-
-def events(api: Api, thread: str, **query: Any) -> list[dict[str, Any]]:
-    answer = api.get(f"/threads/{thread}/events", params=query)
-    assert answer.status_code == 200, answer.text
-    found = answer.json()
-    assert found["count"] == len(found["events"])
-    return list(found["events"])
-
-
-def conflict(answer: httpx.Response, code: str) -> dict[str, Any]:
-    assert answer.status_code == 409, answer.text
-    about = dict(answer.json()["error"])
-    assert about["code"] == code
-    return about
+from .bridging import conflict, events, new, post, posted
+from .councils import convened, joined, key_as, person, run_of, tell
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +77,9 @@ def test_the_name_of_a_thread_can_be_changed(api: Api) -> None:
 def test_every_cursor_goes_on_where_it_was_left(api: Api, thread: str) -> None:
     for number in range(5):
         posted(api, thread, str(number))
+        posted(api, thread, {"invite": f"a{number}", "discussion": True}, type="control")
+    log = [event["timestamp"] for event in api.events(thread)]
+    assert len(set(log)) < len(log), "what is decided together has one time in the log"
     whole = events(api, thread)
     times = [event["ts"] for event in whole]
     assert times == sorted(set(times)), "times differ and grow"
@@ -167,6 +136,66 @@ def test_the_stream_of_a_closed_thread_ends_and_is_not_opened_again(api: Api) ->
     assert api.get(f"/threads/{thread}/events/stream").status_code == 204
     about = conflict(post(api, thread), "conversation_closed")
     assert about["thread"] == thread
+
+
+# -- who is here --------------------------------------------------------------------------------
+
+
+def sign(api: Api, thread: str, state: Any, **body: Any) -> httpx.Response:
+    return api.post(f"/threads/{thread}/presence", {"state": state, **body})
+
+
+def test_who_listens_is_told_who_is_here_and_nothing_is_kept(
+    api: Api, codex: Api, ann: Api, thread: str
+) -> None:
+    before = api.events(thread)
+    with api.open(f"/v1/host/moot/threads/{thread}/stream") as answer:
+        frames = parsed(answer.iter_lines())
+        while next(frames).event != "moot.participant.joined":
+            pass
+        for key, state in ((codex, "thinking"), (codex, "thinking"), (ann, "typing")):
+            assert sign(key, thread, state).status_code == 200
+        told = [next(frames) for _ in range(2)]
+    assert [(f.event, f.id, f.data["participant"], f.data["state"]) for f in told] == [
+        ("presence", None, "host:codex", "thinking"), ("presence", None, "user:ann", "typing"),
+    ]  # fmt: skip
+    found = api.get(f"/threads/{thread}/presence").json()
+    assert {name: here["state"] for name, here in found["presence"].items()} == {
+        "codex": "thinking", "user:ann": "typing",
+    }  # fmt: skip
+    assert api.events(thread) == before
+
+
+def test_a_change_is_written_down_when_that_is_asked_for(api: Api, codex: Api, thread: str) -> None:
+    first = posted(codex, thread, "thinking.start", type="presence")
+    assert (first["type"], first["content"], first["from"]) == (
+        "presence", {"state": "thinking"}, "codex",
+    )  # fmt: skip
+    with unchanged(api, thread):
+        for _ in range(3):
+            assert post(codex, thread, "thinking.start", type="presence").json()["received"]
+    posted(codex, thread, "thinking.end", type="presence")
+    assert api.types(thread).count("moot.presence.changed") == 2
+    assert api.get(f"/threads/{thread}/presence").json()["presence"]["codex"]["state"] == (
+        "listening"
+    )
+
+
+def test_only_who_takes_part_is_here_and_under_his_own_name(
+    api: Api, codex: Api, thread: str
+) -> None:
+    stranger = key_as(api, "host:stranger")
+    refused(sign(stranger, thread, "idle"), 422, "validation_error")
+    refused(sign(codex, thread, "idle", **{"from": "claude"}), 403, "forbidden")
+    for body in ({"state": "flying"}, {"state": 5}, {}, {"state": "idle", "details": []},
+                 {"state": "idle", "more": 1}):  # fmt: skip
+        answer = codex.post(f"/threads/{thread}/presence", body)
+        refused(answer, 400, "validation_error")
+    large = {"note": "x" * 9000}
+    refused(sign(codex, thread, "idle", details=large), 413, "payload_too_large")
+    assert api.get(f"/threads/{thread}/presence").json()["presence"] == {}
+    answered(api.post(f"/v1/host/moot/threads/{thread}:close", {}))
+    conflict(sign(codex, thread, "idle"), "conversation_closed")
 
 
 # -- one log, two views --------------------------------------------------------------------------
@@ -271,90 +300,3 @@ def test_another_tenants_thread_is_as_good_as_none(foreign: Api, thread: str) ->
         ):  # fmt: skip
             refused(answer, 404, "not_found")
     assert thread not in [row["id"] for row in foreign.get("/threads").json()["threads"]]
-
-
-# -- what is wrong -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {}, {"content": 5}, {"content": None}, {"content": {}}, {"content": "x", "type": "shout"},
-        {"content": "x", "more": 1}, {"content": "x", "to": ""}, {"content": "x", "to": 5},
-        {"content": "x", "meta": []}, {"content": "x", "meta": {"reply_to": 5}},
-        {"content": "x", "meta": {"tags": "one"}}, {"content": "x", "id": ""},
-        {"content": "x", "from": ""}, {"type": "thread.renamed"}, {"type": "task", "content": "x"},
-        {"type": "thread.renamed", "content": "x" * 257}, {"type": "presence", "content": "here"},
-    ],
-)  # fmt: skip
-def test_what_is_no_event_changes_nothing(api: Api, thread: str, body: dict[str, Any]) -> None:
-    with unchanged(api, thread):
-        refused(api.post(f"/threads/{thread}/events", body), 400, "validation_error")
-
-
-def test_too_much_is_too_large(api: Api, thread: str) -> None:
-    with unchanged(api, thread):
-        assert refused(post(api, thread, "x" * 100_001), 413, "payload_too_large")
-        refused(post(api, thread, "x" * 1_100_000), 413, "payload_too_large")
-    assert posted(api, thread, "x" * 100_000)["content"] == "x" * 100_000
-
-
-@pytest.mark.parametrize("raw", [b'{"content": "\xff"}', b'{"content": "\\ud800"}', b"{", b"[]"])
-def test_broken_text_is_refused(api: Api, thread: str, raw: bytes) -> None:
-    with unchanged(api, thread):
-        refused(api.post(f"/threads/{thread}/events", raw), 400, "validation_error")
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        {"mute": 5}, {"mute": {"targets": ["codex"], "mode": "soft"}}, {"pause": "yes"},
-        {"ttl_seconds": -1}, {"done": "no"}, {"invite": {"participant_id": ""}}, {"invite": 5},
-        {"uninvite": ["x"]}, {"fly": True}, {}, "not JSON", [1, 2], 7, None, "[1]",
-        {"mute": {"targets": ["codex"], "seconds": "long"}}, {"discussion": {"on": "x"}},
-    ],
-)  # fmt: skip
-def test_a_malformed_control_is_kept_and_changes_nothing(
-    api: Api, thread: str, content: Any
-) -> None:
-    before = api.get(f"/threads/{thread}/state").json()
-    answer = post(api, thread, content, type="control")
-    assert answer.status_code == 200 and "changes nothing" in answer.json()["warning"]
-    kept = events(api, thread)[-1]
-    assert (kept["type"], kept["content"]) == ("control", content)
-    assert answer.json()["event"] == kept
-    assert api.get(f"/threads/{thread}/state").json() == before
-    assert api.post(f"/v1/host/moot/runs/{thread}:verify").json()["identical"] is True
-
-
-def test_the_hosts_own_route_warns_as_well(api: Api, thread: str) -> None:
-    answer = api.post(f"/v1/host/moot/threads/{thread}/controls", {"content": {"mute": 5}})
-    assert answer.status_code == 200 and "names nobody" in answer.json()["warning"]
-
-
-def test_half_a_control_counts_as_far_as_it_is_one(api: Api, thread: str) -> None:
-    answer = post(api, thread, {"pause": True, "mute": 5}, type="control").json()
-    assert "mute" in answer["warning"] and "pause" not in answer["warning"]
-    state = api.get(f"/threads/{thread}/state").json()["state"]
-    assert (state["paused"], state["muted"]) == (True, [])
-
-
-def test_agents_may_not_steer_as_people_do(api: Api, codex: Api, thread: str) -> None:
-    with unchanged(api, thread):
-        for content in ({"mute": ["user"]}, {"pause": True}, {"prod": ["codex"]},
-                        {"ttl_seconds": 5}, {"uninvite": "claude"}):  # fmt: skip
-            refused(post(codex, thread, content, type="control"), 403, "forbidden")
-    posted(codex, thread, {"done": True}, type="control")
-    posted(codex, thread, {"invite": "claude"}, type="control")
-    invited = api.get(f"/threads/{thread}/state").json()["state"]["participants"]["invited"]
-    assert [each["id"] for each in invited] == ["codex", "claude"]
-    assert invited[1]["invited_by"] == "codex"
-
-
-def test_a_closed_roster_stays_closed(api: Api) -> None:
-    thread = convened(api)
-    about = conflict(post(api, thread, {"invite": "cy"}, type="control"), "roster_closed")
-    assert about["participant"] == "cy"
-    assert posted(key_as(api, ADA), thread)["from"] == "ada"
-    refused(post(key_as(api, "host:cy"), thread), 422, "validation_error")
-    assert BO

@@ -78,7 +78,7 @@ def speaks(request: Request, name: str | UnsetType) -> tuple[Speaker, str]:
 
 
 async def post(request: Request) -> Reply:
-    run, talk = await threads.place(request)
+    run, talk = await threads.place_to_act(request)
     return await nested(request, lambda: _posted(request, run, talk))
 
 

@@ -62,7 +62,7 @@ def shown(here: Here, now: int) -> dict[str, Any]:
 
 
 async def sign(request: Request) -> Reply:
-    run, talk = await threads.place(request)
+    run, talk = await threads.place_to_act(request)
     return await posts.nested(request, lambda: _signed(request, run.run_id, talk))
 
 

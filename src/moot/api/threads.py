@@ -162,10 +162,16 @@ async def place(request: Request) -> tuple[Run, Conversation]:
     return await place_of(request, request.params["thread_id"])
 
 
-async def place_of(request: Request, name: str) -> tuple[Run, Conversation]:
+async def place_to_act(request: Request) -> tuple[Run, Conversation]:
+    """The same for who is about to add to it: what is on its way to disk is waited for then."""
+    return await place_of(request, request.params["thread_id"], settled=False)
+
+
+async def place_of(request: Request, name: str, settled: bool = True) -> tuple[Run, Conversation]:
     run_id, *rest = re.split("[~:]", name)
+    host, tenant = request.services.host, request.caller.tenant
     try:
-        run = (await request.services.host.view(request.caller.tenant, run_id)).run
+        run = (await (host.view if settled else host.runs.head)(tenant, run_id)).run
     except RunNotFound:
         raise NotFound("There is no such thread.", threadId=name) from None
     found = list(run.conversations.values())
