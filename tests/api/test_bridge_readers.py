@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moot.api import bridge_stream
+from moot.api import bridge_stream, bridge_view
 from moot.api.app import App
 from moot.api.http import Http
 from moot.api.server import build
@@ -114,3 +114,29 @@ async def test_a_connection_that_nobody_reads_is_cut() -> None:
     await connection.feed(get("/stalled"))
     assert aborted == [True] and not connection.wire.closed
     await connection.end()
+
+
+async def test_a_long_thread_is_read_in_parts_and_shown_by_its_end(
+    trusting: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = App(trusting)
+    thread = (await ask(app, "POST", "/threads", {"name": "Long"}, **HERE)).body["id"]
+    for number in range(40):
+        await post(app, thread, str(number))
+    path = f"/threads/{thread}/events"
+    everything = (await ask(app, "GET", path, **HERE)).body["events"]
+    assert len(everything) == 41
+    monkeypatch.setattr(bridge_view, "MOST_BYTES", 2000)
+    monkeypatch.setattr(bridge_view, "PAGE", 7)
+    newest = (await ask(app, "GET", path, **HERE)).body["events"]
+    assert 1 < len(newest) < 41 and newest == everything[-len(newest) :]
+    found: list[Any] = []
+    while True:
+        after = found[-1]["seq"] if found else -1
+        page = (await ask(app, "GET", f"{path}?after={after}", **HERE)).body
+        found += page["events"]
+        if not page.get("more"):
+            break
+    assert found == everything
+    few = (await ask(app, "GET", f"{path}?limit=3", **HERE)).body["events"]
+    assert few == everything[-3:]

@@ -1,12 +1,13 @@
 """Events of a thread from its log: from a time or a sequence on, oldest first."""
 
-from typing import Any
+from collections import deque
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 from msgspec import Struct
 
 from moot.api.wire import encode
-from moot.core.bridge import Teller, instant
+from moot.core.bridge import Teller, Told, instant
 from moot.core.errors import BadRequest
 from moot.core.events import Event, decode, micros
 from moot.core.run import Run
@@ -57,10 +58,21 @@ class Thread:
         look = 2 * limit
         while True:
             first = max(self._talk.opened_seq, self._end - look)
-            found = await self._page(first, look, lambda _: True)
-            if len(found.events) >= limit or first == self._talk.opened_seq or look > MOST_ROWS:
-                return Page(newest(found.events[-limit:]))
+            found = await self._newest(first, limit)
+            if len(found) >= limit or first == self._talk.opened_seq or look > MOST_ROWS:
+                return Page(found)
             look *= 4
+
+    async def _newest(self, first: int, limit: int) -> list[bytes]:
+        """What one answer holds of the events from there on: the last ones."""
+        kept: deque[bytes] = deque()
+        size = 0
+        async for told in self._told(first):
+            kept.append(encode(told))
+            size += len(kept[-1])
+            while len(kept) > limit or size > MOST_BYTES:
+                size -= len(kept.popleft())
+        return list(kept)
 
     async def place_of(self, text: str) -> int:
         """The sequence after which everything is later than the time."""
@@ -71,22 +83,30 @@ class Thread:
         """Where the decision begins that the next event is part of."""
         return await self._decision(sequence + 1)
 
-    async def _page(self, first: int, limit: int, wanted: Any) -> Page:
-        teller_, page, size = teller(self._run, self._talk), Page([]), 0
-        place = await self._decision(first)
+    async def _page(self, first: int, limit: int, wanted: Callable[[Told], bool]) -> Page:
+        page, size, last = Page([]), 0, -1
+        async for told in self._told(first):
+            if not wanted(told):
+                continue
+            full = len(page.events) >= limit or size > MOST_BYTES
+            if full and told["seq"] != last:  # both parts of one event, or none
+                page.more = True
+                break
+            page.events.append(encode(told))
+            size, last = size + len(page.events[-1]), told["seq"]
+        return page
+
+    async def _told(self, first: int) -> AsyncIterator[Told]:
+        """What the thread was told from the decision on that this event is part of."""
+        teller_, place = teller(self._run, self._talk), await self._decision(first)
         while place < self._end:
             rows = await self._read(place, min(PAGE, self._end - place))
             if not rows:
                 break
             place += len(rows)
             for event in rows:
-                told = [each for each in teller_.tell(event) if wanted(each)]
-                if told and (len(page.events) >= limit or size > MOST_BYTES):
-                    page.more = True  # both parts of one event, or none
-                    return page
-                page.events += (made := [encode(each) for each in told])
-                size += sum(map(len, made))
-        return page
+                for told in teller_.tell(event):
+                    yield told
 
     async def _first_after(self, moment: int) -> int:
         """The first event of the log that is later; from the end backwards, in growing steps, for
@@ -125,16 +145,6 @@ class Thread:
         run = self._run
         rows = await self._store.read(run.tenant, run.run_id, first - 1, count)
         return [decode(row) for row in rows]
-
-
-def newest(events: list[bytes]) -> list[bytes]:
-    """As many of the last ones as one answer holds."""
-    size = 0
-    for count, event in enumerate(reversed(events)):
-        size += len(event)
-        if size > MOST_BYTES:
-            return events[len(events) - count :]
-    return events
 
 
 class _Place(Struct):
