@@ -16,9 +16,7 @@ from moot.api.thread_view import bridge_state
 from moot.api.trust import is_local
 from moot.api.wire import SSE, Endpoint, Reply, Request, Stream
 from moot.core import guests
-from moot.core.errors import (
-    NotYourName,
-)
+from moot.core.errors import BadRequest, NotYourName
 from moot.core.events import iso
 from moot.core.policy import OF_THREADS
 from moot.core.run import Run
