@@ -6,7 +6,8 @@ from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import Phase, given, settings
-from simulator import CHAIR, Life, Speaker, World, state, state_back
+from replaying import FORK, OPERATORS, order, retold
+from simulator import CHAIR, TENANT, Life, Speaker, World, state, state_back
 from thread_scenes import (
     check,
     control,
@@ -26,6 +27,7 @@ from moot.core.run import Run, apply, fold
 from moot.core.sentences import says, undo
 from moot.core.sides import SideEnded
 from moot.core.thread import ThreadState
+from moot.core.verification import verify
 from moot.core.waiting import Conversation
 from moot.engine.built_in import TALK
 
@@ -103,6 +105,21 @@ def test_both_views_agree_whatever_happens(story: list[Any], opening: str | None
     assert all(places[each["id"].removesuffix(".0")] == each["seq"] or each["id"].endswith(".0")
                for each in found)  # fmt: skip
     check(life)
+
+
+@settings(max_examples=200 if LONG else 20, deadline=None)
+@given(st.lists(moves, max_size=40), st.integers(0, 40))
+def test_a_thread_is_said_again_as_it_was(story: list[Any], place: int) -> None:
+    """Nobody is woken anew, nothing is decided otherwise, and each event has its own time."""
+    world, life = thread("ada", "bo", outside=("cy",))
+    for what, with_ in story:
+        move(world, life, what, with_)
+    again = retold(life, min(place, len(life.log)))
+    assert again.told("replay.diverged") == []
+    assert again.order() == [each for each in order(life.log) if each[0] not in OPERATORS]
+    assert verify(life.flow, TENANT, FORK, again.log) is None
+    times = [each["ts"] for each in told_of(again.run, again.log)]
+    assert times == sorted(set(times))
 
 
 @settings(max_examples=100 if LONG else 15, deadline=None)

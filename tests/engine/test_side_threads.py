@@ -10,6 +10,7 @@ from moot.core.threads import Control
 from moot.core.waiting import THREAD
 from moot.engine.built_in import TALK
 from moot.engine.host import Host
+from moot.engine.rebuild import rebuild
 from moot.store.protocol import Batch
 
 USER = Speaker("key", ("user",))
@@ -89,6 +90,21 @@ async def test_what_the_disk_refuses_is_told_later(memory: Place) -> None:
     main, side = await linked(host)
     await close(host, side, "In the end.")
     assert (await told(host, main))[0].endswith("In the end.") and not refusals
+
+
+# -- what lists show -----------------------------------------------------------------------------
+
+
+async def test_the_name_and_the_turns_of_a_thread_follow_from_its_log(place: Place) -> None:
+    host = place.host()
+    thread = await begun(host, "Before")
+    await steer(host, thread, {"rename": "After"})
+    answer = Answer(node_id=TALK, value={"content": "hello"}, who=USER, at=host.clock.millis())
+    await host.handle(TENANT, thread, answer)
+    kept = await place.store.find_run(TENANT, thread)
+    assert (kept.title, kept.turns) == ("After", 1)
+    await rebuild(place.store, host.flows)
+    assert await place.store.find_run(TENANT, thread) == kept
 
 
 # -- times ---------------------------------------------------------------------------------------

@@ -1,10 +1,14 @@
 """What the tests of the thread API share: threads, events, conflicts."""
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import httpx2 as httpx
 
 from .api import Api
+
+PATIENCE = 30.0
 
 
 def new(api: Api, name: str = "Ours", **body: Any) -> str:
@@ -36,3 +40,12 @@ def conflict(answer: httpx.Response, code: str) -> dict[str, Any]:
     about = dict(answer.json()["error"])
     assert about["code"] == code
     return about
+
+
+def until(look: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if found := look():
+            return found
+        time.sleep(0.01)
+    raise AssertionError("it never came")

@@ -1,16 +1,13 @@
 """Threads as they are kept: begun, listed, renamed, linked, put away, taken up again."""
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from .api import Api
 from .asking import answered, refused, unchanged
+from .bridging import until
 from .councils import ADA, THREADS, close, convened, key_as, read, steer, tell
-
-PATIENCE = 30.0
 
 
 def begun(api: Api, title: str = "Prices", **body: Any) -> str:
@@ -40,15 +37,6 @@ def row(api: Api, thread: str, **query: Any) -> dict[str, Any] | None:
 def said(api: Api, thread: str) -> list[tuple[str, Any]]:
     events = api.get(f"/threads/{thread}/events").json()["events"]
     return [(each["from"], each["content"]) for each in events if each["type"] == "message"]
-
-
-def until(look: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if found := look():
-            return found
-        time.sleep(0.01)
-    raise AssertionError("it never came")
 
 
 @pytest.fixture(scope="module")

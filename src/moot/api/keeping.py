@@ -1,5 +1,6 @@
 """Threads as they are kept: begun, listed, named, linked, put away, taken up again."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -24,6 +25,8 @@ from moot.store.protocol import Record, RunFilter, RunRow
 #: under which the store keeps what was put away
 ARCHIVED = "archived-thread"
 MOST_LISTED = 500
+#: of the list of runs that are looked through for one page
+MOST_PAGES = 20
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 Title = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -84,7 +87,7 @@ async def _inputs(
     return inputs if opening is None else {**inputs, "question": opening}
 
 
-async def _create(request: Request, inputs: dict[str, Any], answer: Any) -> Run:
+async def _create(request: Request, inputs: dict[str, Any], answer: Callable[[Run], Reply]) -> Run:
     host, tenant, who = request.services.host, request.caller.tenant, interrupts.speaker(request)
     command = StartRun(
         tenant=tenant,
@@ -111,25 +114,36 @@ async def listed(request: Request) -> Reply:
     """Newest first; those that were put away only when they are asked for."""
     tenant, store = request.caller.tenant, request.services.store
     limit = request.integer("limit", 50, 1, MOST_LISTED)
-    put_away = request.query.get("archived") == "true"
     away = await archived(request)
+    if request.query.get("archived") == "true":
+        return Reply({"threads": await _put_away(request, away, limit)})
     where = RunFilter(workflow_id=THREAD, prefix=request.query.get("prefix") or None)
     found: list[RunRow] = []
     cursor: str | None = request.query.get("cursor")
-    while len(found) < limit:
+    for _ in range(MOST_PAGES):  # a page may be short when much was put away
         rows, cursor = await store.list_runs(tenant, where, cursor, limit - len(found))
-        found += [row for row in rows if (row.run_id in away) == put_away]
-        if cursor is None:
+        found += [row for row in rows if row.run_id not in away]
+        if cursor is None or len(found) >= limit:
             break
-    body: dict[str, Any] = {"threads": [_row(row, put_away) for row in found]}
+    body: dict[str, Any] = {"threads": [_row(row, False) for row in found]}
     if cursor is not None:
         body["nextCursor"] = cursor
     return Reply(body, 200, {"Cache-Control": "no-store"})
 
 
-async def archived(request: Request) -> set[str]:
+async def archived(request: Request) -> dict[str, int]:
+    """What was put away, and when."""
     found = await request.services.store.records(request.caller.tenant, ARCHIVED)
-    return {record.name for record in found}
+    return {record.name: record.created_at for record in found}
+
+
+async def _put_away(request: Request, away: dict[str, int], limit: int) -> list[dict[str, Any]]:
+    """The newest of it first."""
+    prefix = request.query.get("prefix") or ""
+    names = sorted((name for name in away if name.startswith(prefix)), key=away.__getitem__)
+    store, tenant = request.services.store, request.caller.tenant
+    rows = [await store.find_run(tenant, name) for name in reversed(names[-limit:])]
+    return [_row(row, True) for row in rows if row is not None]
 
 
 def _row(row: RunRow, put_away: bool) -> dict[str, Any]:

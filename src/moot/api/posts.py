@@ -15,7 +15,7 @@ from moot.api.bridge_view import Thread, teller
 from moot.api.dialect import as_bridge
 from moot.api.trust import is_local
 from moot.api.wire import Reply, Request
-from moot.core import controls, presence
+from moot.core import controls, presence, tasks
 from moot.core.bridge import Told
 from moot.core.commands import Command
 from moot.core.conversation import Speaker
@@ -28,6 +28,7 @@ from moot.core.errors import (
     MessageIdConflict,
 )
 from moot.core.events import decode
+from moot.core.nesting import too_deep
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.thread import full_name, is_person
@@ -185,7 +186,9 @@ async def _repeated(
     meant = {"from": turn.get("speakerId"), **turn}
     if "to" in turn:
         meant["to"] = full_name(turn["to"])
-    same = ("content", "role", "from", "to", "meta", "speakerId")
+    same = ["content", "role", "from", "meta", "speakerId"]
+    if tasks.kind_of(turn) != "task":  # which may be for a role, and says whom that meant
+        same.append("to")
     if any(known.get(key) != meant.get(key) for key in same) or not page.events:
         raise MessageIdConflict("This id belongs to another event.", messageId=turn["messageId"])
     return Reply(b'{"received":true,"event":%b}' % page.events[0])
@@ -211,7 +214,7 @@ def _content(asked: Posted) -> Any:
     """An object, or the text of one; a control may have none."""
     if asked.content is UNSET:
         return {}
-    if not isinstance(asked.content, str):
+    if not isinstance(asked.content, str) or too_deep(asked.content.encode()):
         return asked.content
     try:
         found = msgspec.json.decode(asked.content)

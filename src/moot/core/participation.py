@@ -229,11 +229,11 @@ def decided(floor: Floor, said: dict[str, Any], sequence: int, at: int) -> None:
     if said.get("phase", floor.phase) != floor.phase:
         floor.phase = said["phase"]
     for item in said.get("skipped", []):
-        floor.had[item["agentId"]] = item["reason"]
-        _settled(floor, item["agentId"])
+        floor.had[str(item["agentId"])] = str(item["reason"])
+        _settled(floor, str(item["agentId"]))
     for item in said.get("called", []):
-        floor.had[item["agentId"]] = "called"
-        _settled(floor, item["agentId"])
+        floor.had[str(item["agentId"])] = "called"
+        _settled(floor, str(item["agentId"]))
     if "unclear" in said:
         floor.unclear = {}
     limit = floor.policy.limits.silence * 1000
