@@ -23,17 +23,28 @@ import termios
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+ROOT = Path(__file__).resolve().parent.parent
 HEADER = struct.Struct("!I")
 NUMBER = struct.Struct("!i")
 #: settings that an interpreter reads when it starts, and never again
 AT_START = ("PYTHON", "LC_", "LANG")
 UNBUFFERED = "PYTHONUNBUFFERED"
+#: what a project's first call of a model or a tool imports, and nothing before it
+SDKS = ("anthropic.resources.messages", "openai.resources.chat", "mcp.client.streamable_http")
 #: what says nothing and keeps nothing
 NOTHING = os.open(os.devnull, os.O_RDWR)
+
+
+def server_environment(**more: str) -> dict[str, str]:
+    """This process' environment without its Moot settings."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MOOT_")}
+    kept["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), kept.get("PYTHONPATH")]))
+    return {**kept, **more}
 
 
 class Order(NamedTuple):
@@ -51,8 +62,9 @@ class Forked:
     def __init__(self, order: Order, files: tuple[int, int, int]) -> None:
         self.returncode: int | None = None
         self._told, theirs = socket.socketpair()
+        project = (Path(order.folder) / "moot.toml").is_file()
         with theirs:
-            _mother().send(order, (*files, theirs.fileno()))
+            _mother(SDKS if project else ()).send(order, (*files, theirs.fileno()))
         self.pid = self._number()
 
     def poll(self) -> int | None:
@@ -143,22 +155,21 @@ def _all_of(pipe: int) -> str:
 def _starts_alike(environment: dict[str, str]) -> bool:
     here, there = (
         {k: v for k, v in one.items() if k.startswith(AT_START) and k != UNBUFFERED}
-        for one in (_mother().environment, environment)
+        for one in (server_environment(), environment)
     )
     return here == there
 
 
 class _Mother:
-    """The process that forks, as seen from the tests."""
+    """A process that forks, as seen from the tests."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
-        self.environment = environment
+    def __init__(self, more: tuple[str, ...]) -> None:
         self._mine, theirs = socket.socketpair()
         self._turn = threading.Lock()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL, env=environment, pass_fds=[theirs.fileno()],
+                [sys.executable, __file__, str(theirs.fileno()), *more],
+                stdin=subprocess.DEVNULL, env=server_environment(), pass_fds=[theirs.fileno()],
             )  # fmt: skip
         atexit.register(self._end)
 
@@ -173,25 +184,20 @@ class _Mother:
         self._process.wait()
 
 
-_mothers: list[_Mother] = []
+@cache
+def _mother(more: tuple[str, ...]) -> _Mother:
+    """The one that has read these, too."""
+    return _Mother(more)
 
 
-def _mother() -> _Mother:
-    if not _mothers:
-        from real_server import server_environment
-
-        _mothers.append(_Mother(server_environment()))
-    return _mothers[0]
-
-
-def read_moot() -> None:
+def read_moot(more: list[str]) -> None:
     """Every module that a command or a server may want, but nothing of pytest."""
     import moot
 
     for module in pkgutil.walk_packages(moot.__path__, "moot."):
         if not module.name.startswith("moot.testing") and not module.name.endswith("__main__"):
             import_module(module.name)
-    for name in ("http.client", "uvloop", "uvicorn", "rich.console"):
+    for name in ("http.client", "uvloop", "uvicorn", "rich.console", *more):
         import_module(name)
     assert threading.active_count() == 1, "what has threads cannot be forked"
     gc.collect()
@@ -284,7 +290,7 @@ def leave_at_once(code: list[int]) -> None:
 def main() -> None:
     code: list[int] = []
     atexit.register(leave_at_once, code)  # before all others, which makes it the last
-    read_moot()
+    read_moot(sys.argv[2:])
     become(*fork_for_ever(socket.socket(fileno=int(sys.argv[1]))))
     try:
         runpy.run_module("moot.cli", run_name="__main__", alter_sys=True)

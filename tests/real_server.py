@@ -15,8 +15,9 @@ from typing import Any, NoReturn
 import pytest
 
 import forked_moot
+from forked_moot import ROOT as ROOT
+from forked_moot import server_environment as server_environment
 
-ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 30
 STOP_SECONDS = 15
 
@@ -141,10 +142,3 @@ def _parsed(body: bytes) -> Any:
     with contextlib.suppress(ValueError):
         return json.loads(body)
     return body
-
-
-def server_environment(**more: str) -> dict[str, str]:
-    """This process' environment without its Moot settings."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("MOOT_")}
-    kept["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), kept.get("PYTHONPATH")]))
-    return {**kept, **more}

@@ -27,12 +27,9 @@ def cold(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 @pytest.mark.parametrize(
     ("words", "stdin", "environment"),
     [
-        (("--version",), "", {}),
         (("flw",), "", {}),
-        (("flow", "check", "flow.yaml"), "", {}),
         (("flow", "check", "flow.yaml"), "", {"PYTHONIOENCODING": "ascii:replace"}),
         (("doctor",), "", {"MOOT_PORT": "wrong", "MOOT_DEBUG": "1"}),
-        (("models", "list", "--json"), "", {}),
         (("api", "POST", "/", "-d", "-", "--server", "http://127.0.0.1:1"), "{}", {}),
         (("db", "verify", "nothing.db"), "", {}),
     ],
@@ -57,7 +54,7 @@ def test_a_forked_command_sees_the_same_terminal(alone: Cli, cold: Callable[[], 
     assert [alone.on_terminal(*words, columns=columns) for columns in (60, 120)] == forked
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_signal_ends_a_forked_command_like_a_started_one(
     tmp_path: Path, cold: Callable[[], None], number: signal.Signals
 ) -> None:

@@ -21,7 +21,7 @@ def kill_once(host: ServerProcess, chance: random.Random) -> None:
     host.kill()
     while chance.random() < 0.2:
         host.launch()
-        time.sleep(chance.uniform(0.1, 1.0))
+        time.sleep(chance.uniform(0.01, 0.3))
         host.kill()
     host.start()
 
