@@ -31,8 +31,7 @@ from moot.core.told import Impossible, Seen
 from moot.core.waiting import Conversation
 
 ANSWERED, HELD = "moot.participation.answered", "moot.turn.held"
-SPOKEN = "conversation.exchanged"
-CONTROL, VOTE = "moot.thread.control", "moot.vote.called"
+SPOKEN, CONTROL, VOTE = "conversation.exchanged", "moot.thread.control", "moot.vote.called"
 
 ORDER = ("invite", "uninvite", *LEADING)
 
