@@ -992,7 +992,7 @@ ABSENT = [
 ]
 MISSING = [
     "/v1/runs/nobody/ancestry", "/v1/runs/nobody:diff?against=x", "/v1/tools", "/v1/packs",
-    "/v1/runs/nobody/eval-summary", "/v1/audit/verify", "/v1/webhooks",
+    "/v1/runs/nobody/eval-summary", "/v1/audit/verify",
 ]  # fmt: skip
 
 
