@@ -58,10 +58,7 @@ def test_every_command_of_the_readme_works_in_order(clone: Path) -> None:
     done = subprocess.run(
         ["bash", "-c", session],
         cwd=clone,
-        env={
-            **server_environment(MOOT_PORT=str(port), MOOT_DEMO_WPS="0"),
-            "PATH": os.environ["PATH"],
-        },
+        env={**environment, "PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
         timeout=110,
