@@ -63,7 +63,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerFactory]:
 @pytest.fixture(scope="session")
 def conformance_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """One host under test, shared by the tests that only talk to it."""
-    environment = {"MOOT_BOOTSTRAP_KEY": BOOT_KEY}
+    environment = {"MOOT_BOOTSTRAP_KEY": BOOT_KEY, "MOOT_DEMO_WPS": "0"}
     folder = openwop_folder()
     if folder is not None:
         environment["MOOT_OPENWOP_DIR"] = str(folder)

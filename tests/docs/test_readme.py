@@ -53,11 +53,12 @@ def test_every_command_of_the_readme_works_in_order(clone: Path) -> None:
         component_missing("curl, which the README shows the API with, is not here")
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
+    environment = server_environment(MOOT_PORT=str(port), MOOT_DEMO_WPS="0")
     session = script((clone / "README.md").read_text(), port)
     done = subprocess.run(
         ["bash", "-c", session],
         cwd=clone,
-        env={**server_environment(MOOT_PORT=str(port)), "PATH": os.environ["PATH"]},
+        env={**environment, "PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
         timeout=110,
