@@ -16,6 +16,7 @@ from moot.api import (
     memory,
     ops,
     runs,
+    schedules,
     speech,
     streams,
     supervising,
@@ -48,6 +49,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *memory.ENDPOINTS,
     *keys.ENDPOINTS,
     *webhooks.ENDPOINTS,
+    *schedules.ENDPOINTS,
     *discovery.ENDPOINTS,
     *ops.ENDPOINTS,
 )
