@@ -1,7 +1,10 @@
 """Schedules as people make, change and end them, and what they ask of one by hand."""
 
 from collections.abc import Callable
+from typing import Any
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.agents.roster import Pause, Roster
@@ -44,7 +47,7 @@ Step = Callable[[Case], tuple[Plan, Decided]]
 
 
 class Schedules:
-    """Each change is made after all that was due before it is decided."""
+    """A change is made after all that was due before it is decided, unless it stops things."""
 
     def __init__(
         self, store: Store, clock: Clock, flows: Flows, roster: Roster, clockwork: Clockwork
@@ -110,7 +113,8 @@ class Schedules:
                 kept = (unbarred if spec.enabled else barred)(kept, now, "disabled")
             return replace(case.plan, spec=spec, did="changed"), kept
 
-        return await self._step(tenant, schedule_id, by, step)
+        off = _switches_off(patch)
+        return await self._step(tenant, schedule_id, by, step, settle=not off)
 
     async def pause(
         self, tenant: str, schedule_id: str, by: str, reason: str, until: int | None
@@ -121,7 +125,7 @@ class Schedules:
             kept = barred(case.book.decided, now, "paused", until)
             return replace(case.plan, pause=pause, did="paused"), kept
 
-        return await self._step(tenant, schedule_id, by, step)
+        return await self._step(tenant, schedule_id, by, step, settle=False)
 
     async def resume(self, tenant: str, schedule_id: str, by: str) -> Case:
         def step(case: Case) -> tuple[Plan, Decided]:
@@ -151,9 +155,13 @@ class Schedules:
                 return
         raise Overtaken(schedule_id)
 
-    async def _step(self, tenant: str, schedule_id: str, by: str, step: Step) -> Case:
+    async def _step(
+        self, tenant: str, schedule_id: str, by: str, step: Step, settle: bool = True
+    ) -> Case:
+        """What is to stop does not begin anything on the way there: then nothing is settled."""
         for _ in range(MOST_RACES):
-            await self._settle(tenant, schedule_id)
+            if settle:
+                await self._settle(tenant, schedule_id)
             case = await self.find(tenant, schedule_id)
             plan, kept = step(case)
             now = case.seen.now
@@ -314,6 +322,17 @@ class Schedules:
         if spec.workflow_id not in seat.entry.workflows:
             message = f"{spec.workflow_id} is none of the workflows of {spec.roster_id}."
             raise ScheduleRefused("workflowId", message)
+
+
+class _Switch(Struct):
+    enabled: Any = None
+
+
+def _switches_off(patch: bytes) -> bool:
+    try:
+        return msgspec.json.decode(patch, type=_Switch).enabled is False
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False  # whoever reads it all says what is wrong
 
 
 def _retimes(was: Schedule, spec: Schedule) -> bool:
