@@ -56,7 +56,10 @@ def things(api: Api) -> dict[str, str]:
     thread = api.post("/v1/host/moot/councils", council).json()["threadId"]
     speech = api.post(f"/v1/host/moot/threads/{thread}/speech", {"speakerId": "host:ada"}).json()
     hook = api.post("/v1/webhooks", {"url": "https://a.example/", "events": ["x"]}).json()
+    times = {"workflowId": "access-sleep", "kind": "interval", "intervalSeconds": 86_400}
+    schedule = api.post("/v1/host/moot/schedules", times).json()
     return {
+        "schedule_id": schedule["scheduleId"],
         "webhook_id": hook["webhookId"],
         "thread_id": thread,
         "speech_id": speech["speechId"],
