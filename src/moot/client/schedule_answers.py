@@ -30,7 +30,7 @@ class ScheduleTimes(Answer, frozen=True):
     next_fires: list[str] = []
 
 
-class ScheduleView(ScheduleTimes, frozen=True):
+class ScheduleView(ScheduleTimes, frozen=True, kw_only=True):
     schedule_id: str
     subscription_id: str = ""
     owner: Data = {}

@@ -226,6 +226,8 @@ class _Writing:
     def __init__(self, case: Case, decision: Decision) -> None:
         self._case, self._decision = case, decision
         self.book = replace(case.book, decided=decision.ledger)
+        if any(fire.cause != "manual" for fire in decision.fires):
+            self.book = replace(self.book, observed=case.observed)
         self.revision = case.ledger.revision
         self._rest: list[Fire] = []
 

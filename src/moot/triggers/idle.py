@@ -4,6 +4,9 @@ import logging
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
+from msgspec.json import encode
+
 from moot.core.calendars import moment_of, zone_from
 from moot.core.events import iso
 from moot.core.expressions import ExpressionError, check, evaluate
@@ -32,19 +35,30 @@ def check_condition(condition: Condition | None) -> None:
         raise ScheduleRefused("condition", f"The expression cannot be read: {error}") from None
 
 
-async def work(store: Store, tenant: str, plan: Plan, book: Book, now: int) -> bool:
-    """What the condition of a schedule comes to; true where it has none."""
+class Work(Struct, frozen=True):
+    """Whether there is any, and what a condition that waits for a change has seen."""
+
+    there: bool = True
+    observed: str | None = None
+
+
+async def work(store: Store, tenant: str, plan: Plan, book: Book, now: int) -> Work:
+    """What the condition of a schedule comes to; there is work where it has none."""
     condition = plan.spec.condition
     if condition is None:
-        return True
+        return Work()
     if condition.queue is not None:
-        return await items(store, tenant, condition.queue) > 0
+        return Work(await items(store, tenant, condition.queue) > 0)
     try:
         names = await _names(store, tenant, plan, book, now)
-        return evaluate(condition.expression or "", names) is True
+        value = evaluate(condition.expression or "", names)
     except (ExpressionError, ScheduleRefused) as error:
         log.warning("Schedule %s: its condition has no value: %s", plan.spec.schedule_id, error)
-        return False
+        return Work(False, book.observed)
+    if not condition.on_change:
+        return Work(value is True)
+    seen = encode(value).decode()
+    return Work(book.observed not in (None, seen), seen)
 
 
 async def items(store: Store, tenant: str, queue: str) -> int:

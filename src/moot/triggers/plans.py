@@ -47,6 +47,8 @@ class Book(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     tail: Tail | None = None
     last_run: str | None = None
     last_fire: int | None = None
+    #: of a condition that waits for a change: what it came to at the slot before, as JSON
+    observed: str | None = None
 
 
 class Subscribed(Struct):

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from moot.agents.roster import Pause, Roster
 from moot.clock import Clock
-from moot.core.errors import BadRequest, NotFound
+from moot.core.errors import BadRequest, Conflict, NotFound
 from moot.core.firing import barred, opened, retimed, unbarred
 from moot.core.schedule import HORIZON, Decision, Overlap, Schedule
 from moot.core.schedule import Ledger as Decided
@@ -89,7 +89,7 @@ class Schedules:
         due = first.due if first is not None else None
         ledger = ledger_row(tenant, spec.schedule_id, Book(decided=decided), 0, due)
         batch = Batch(
-            guards=[Guard(tenant=tenant, kind=KIND, name=spec.schedule_id, revision=0)],
+            guards=[await self._nothing(tenant, spec.schedule_id)],
             records=[
                 plan_record(tenant, plan, by, now),
                 subscription_record(tenant, plan, by, now),
@@ -100,6 +100,14 @@ class Schedules:
         self._counts[tenant] += 1
         self._clockwork.rounds.look()
         return await self.find(tenant, spec.schedule_id)
+
+    async def _nothing(self, tenant: str, schedule_id: str) -> Guard:
+        """That there is no schedule of this name, or none any more. Raises Conflict."""
+        known = await self._store.record_history(tenant, KIND, schedule_id)
+        if known and not known[0].gone:
+            raise Conflict("There is such a schedule already.", scheduleId=schedule_id)
+        revision = known[0].revision if known else 0
+        return Guard(tenant=tenant, kind=KIND, name=schedule_id, revision=revision)
 
     async def change(self, tenant: str, schedule_id: str, patch: bytes, by: str) -> Case:
         """Other times, policies or inputs; what was due before goes by the old ones."""

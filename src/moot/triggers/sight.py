@@ -39,6 +39,8 @@ class Case(Struct, frozen=True, kw_only=True):
     book: Book
     seen: Seen
     guards: list[Guard]
+    #: what its condition has seen
+    observed: str | None = None
 
 
 class Sight:
@@ -74,10 +76,11 @@ class Sight:
         kept, guards = book_of(ledger), [guard_of(record)]
         bars = await self._bars(tenant, plan, subscription, guards)
         book = replace(kept, going=await self._going(tenant, kept))
+        work = await idle.work(self._store, tenant, plan, book, at)
         seen = Seen(
             now=at,
             going=book.going,
-            work=await idle.work(self._store, tenant, plan, book, at),
+            work=work.there,
             bars=tuple(bars),
         )
         return Case(
@@ -88,6 +91,7 @@ class Sight:
             book=book,
             seen=seen,
             guards=guards,
+            observed=work.observed,
         )
 
     async def _records(
