@@ -12,9 +12,9 @@ from moot.cli.trouble import Exit, Trouble
 
 COMMANDS = (
     "demo", "init", "serve", "dev", "convene", "ask", "watch", "run", "fork", "replay", "diff",
-    "tree", "why", "inbox", "approve", "reject", "answer", "thread", "flow", "agent", "check",
-    "test", "memory", "models", "tools", "webhook", "key", "db", "doctor", "api", "openapi",
-    "version",
+    "tree", "why", "inbox", "approve", "reject", "answer", "thread", "flow", "agent",
+    "schedule", "check", "test", "memory", "models", "tools", "webhook", "key", "db", "doctor",
+    "api", "openapi", "version",
 )  # fmt: skip
 #: a command is in the module of its name, except
 _ELSEWHERE = {"approve": "answer", "reject": "answer", "openapi": "about", "version": "about"}
