@@ -49,12 +49,7 @@ def document(services: Services) -> dict[str, Any]:
         "restTransport": {"conditionalRunGet": True},
         "debugBundle": {"supported": True},
         "subWorkflow": {"inputMapping": True},
-        "scheduling": {
-            "supported": True,
-            "cron": True,
-            "delayed": True,
-            "maxFutureHorizon": HORIZON,
-        },
+        "scheduling": _scheduling(),
         "webhooks": {"supported": True, "signatureAlgorithms": ["v1"], "durable": True},
         "idempotency": {
             "supported": True,
@@ -67,6 +62,10 @@ def document(services: Services) -> dict[str, Any]:
     if settings.conformance:
         claims |= _conformance(services)
     return _overlaid(claims, services.overlay)
+
+
+def _scheduling() -> dict[str, Any]:
+    return {"supported": True, "cron": True, "delayed": True, "maxFutureHorizon": HORIZON}
 
 
 def _asking() -> dict[str, Any]:
