@@ -10,6 +10,8 @@ from moot.core.calendars import ALIASES
 from moot.core.schedule import ScheduleDraft
 from moot.core.schedule_reading import CHOICES, read_schedule
 from moot.core.schedule_words import timing_from_words
+from moot.core.shapes import TriggerDef
+from moot.triggers.declared import body_of
 
 PAGE = DOCS / "schedules.md"
 TABLE = rows(PAGE)
@@ -41,5 +43,7 @@ def test_every_policy_and_short_name_is_on_the_page() -> None:
 
 
 def test_the_schedule_of_the_page_is_taken() -> None:
-    (body,) = blocks(PAGE, "json")
+    body, trigger = blocks(PAGE, "json")
     assert read_schedule(body.encode(), "sch_1", 0).words == "weekday 08:30 Europe/Berlin"
+    declared = msgspec.json.decode(trigger, type=TriggerDef)
+    read_schedule(body_of("weekly-pipeline", declared), "sch_trigger", 0)

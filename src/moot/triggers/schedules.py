@@ -11,6 +11,7 @@ from moot.agents.roster import Pause, Roster
 from moot.clock import Clock
 from moot.core.errors import BadRequest, Conflict, NotFound
 from moot.core.firing import barred, opened, retimed, unbarred
+from moot.core.flow import Flow
 from moot.core.schedule import HORIZON, Decision, Overlap, Schedule
 from moot.core.schedule import Ledger as Decided
 from moot.core.schedule_errors import ScheduleRefused
@@ -76,7 +77,7 @@ class Schedules:
     async def read(self, tenant: str, body: bytes, schedule_id: str) -> Schedule:
         """A schedule as it would be kept. Raises ScheduleRefused, ScheduleHorizonExceeded."""
         spec = read_schedule(body, schedule_id, self._clock.millis())
-        await self._check(tenant, spec)
+        await self.check(tenant, spec)
         return spec
 
     async def make(self, tenant: str, body: bytes, by: str, schedule_id: str | None = None) -> Case:
@@ -174,7 +175,7 @@ class Schedules:
             plan, kept = step(case)
             now = case.seen.now
             if plan.spec != case.plan.spec:
-                await self._check(tenant, plan.spec)
+                await self.check(tenant, plan.spec)
             records = [plan_record(tenant, plan, by, now)]
             guards = [guard_of(case.record)]
             if await self._moves(tenant, case.plan, plan, guards):
@@ -313,11 +314,12 @@ class Schedules:
         if self._counts[tenant] >= MOST_SCHEDULES:
             raise BadRequest(f"There are {MOST_SCHEDULES} schedules; remove one first.")
 
-    async def _check(self, tenant: str, spec: Schedule) -> None:
-        """What it names is there, and its inputs and its condition can be used."""
+    async def check(self, tenant: str, spec: Schedule, flow: Flow | None = None) -> None:
+        """What it names is there, and its inputs and its condition can be used. ``flow`` is a
+        workflow that is not registered yet."""
         check_condition(spec.condition)
         try:
-            flow = await self._flows.newest(tenant, spec.workflow_id)
+            flow = flow or await self._flows.newest(tenant, spec.workflow_id)
         except NotFound as refusal:
             raise ScheduleRefused("workflowId", refusal.message) from None
         check_inputs(flow, spec.inputs or {})

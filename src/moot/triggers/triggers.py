@@ -10,6 +10,7 @@ from moot.net.outbound import Outbound
 from moot.store.protocol import Store
 from moot.triggers.clockwork import Clockwork
 from moot.triggers.courier import Courier
+from moot.triggers.declared import Declared
 from moot.triggers.firing import Firing
 from moot.triggers.outgoing import Outgoing
 from moot.triggers.rounds import Rounds
@@ -32,6 +33,7 @@ class Triggers:
         host.outbox = self.webhooks
         self.clockwork = Clockwork(host, store, clock, self.firing, Sight(store, clock, roster))
         self.schedules = Schedules(store, clock, host.flows, roster, self.clockwork)
+        self.declared = Declared(store, clock, host.flows, self.schedules)
         #: what goes round, and what must be let go of
         self.rounds: list[Rounds] = [self.courier.rounds, self.clockwork.rounds]
         self.closing: list[Callable[[], Awaitable[None]]] = [
