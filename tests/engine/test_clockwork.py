@@ -250,6 +250,7 @@ async def test_after_an_outage_one_run_is_started_and_the_rest_is_on_record(
         await host.forward(5 * HOUR + 5 * MINUTE)
         assert len(await host.runs()) == 1
         assert await host.fires(name) == [("skipped", "missed", 29), STARTED]
+        assert [row.run_id is None for row in await host.rows(name)] == [True, False]
 
 
 async def test_a_missed_slot_nobody_stood_in_for_asks_a_person(tmp_path: Path) -> None:

@@ -53,10 +53,11 @@ class Clockwork:
     ) -> None:
         self._host, self._store, self._clock = host, store, clock
         self._firing, self.sight = firing, sight
-        self.rounds = Rounds("Schedules", clock, self._next, self._round)
+        self.rounds = Rounds("Schedules", clock, self.next_due, self._round)
         host.endings.append(self._ended)
 
-    async def _next(self) -> int | None:
+    async def next_due(self) -> int | None:
+        """When (ms) the first schedule must be looked at."""
         return await self._store.next_ledger(KIND)
 
     async def _round(self, now: int) -> bool:
@@ -179,7 +180,9 @@ class Clockwork:
             delivered=delivered,
             trigger=told(case.plan, row, fire),
         )
-        claim = Claim(guards=case.guards, deliveries=[*letters, row], ledger_of=writing.with_run)
+        claim = Claim(
+            guards=case.guards, deliveries=[row], others=letters, ledger_of=writing.with_run
+        )
         try:
             run = await self._firing.start(order, claim)
         except (Overtaken, MemberOffDuty, NotInPortfolio, Unavailable):

@@ -42,6 +42,8 @@ class Claim(Struct, kw_only=True):
     guards: list[Guard] = []
     ledgers: list[Ledger] = []
     deliveries: list[Delivery] = []
+    #: rows that are not about this run
+    others: list[Delivery] = []
     #: a ledger that names the run
     ledger_of: Callable[[Run], Ledger] | None = None
 
@@ -107,6 +109,7 @@ def write(claim: Claim, run: Run, batch: Batch) -> None:
     batch.ledgers += claim.ledgers
     if claim.ledger_of is not None:
         batch.ledgers.append(claim.ledger_of(run))
+    batch.deliveries += claim.others
     for delivery in claim.deliveries:
         batch.deliveries.append(
             replace(delivery, run_id=run.run_id) if delivery.run_id is None else delivery
