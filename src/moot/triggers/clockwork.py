@@ -36,6 +36,8 @@ PAGE = 64
 MOST_RACES = 20
 #: what waits for a run to end is looked at so often, whoever may have missed that end (ms)
 GLANCE = 60_000
+#: fires that are a matter for people
+ASKING = ("missed", "dead")
 #: a schedule that cannot be decided is left alone so long (ms)
 PUT_OFF = 60_000
 
@@ -161,7 +163,7 @@ class Clockwork:
             return
         batch = Batch(guards=case.guards, ledgers=[after], deliveries=letters)
         await self._store.commit(batch)
-        if any(letter.state == "missed" for letter in letters):
+        if any(letter.state in ASKING for letter in letters):
             self._host.hub.ring(inbox_of(case.tenant))
 
     async def _start(

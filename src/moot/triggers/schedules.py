@@ -144,9 +144,13 @@ class Schedules:
         return await self._step(tenant, schedule_id, by, step)
 
     async def remove(self, tenant: str, schedule_id: str, by: str) -> None:
-        """What it has started goes on; its fires stay in the lists of deliveries."""
+        """What it has started goes on; nothing of it waits any more, or for anybody."""
         for _ in range(MOST_RACES):
             case, now = await self.find(tenant, schedule_id), self._clock.millis()
+            where = DeliveryFilter(
+                subscription=case.plan.subscription, states=("waiting", "missed", "dead")
+            )
+            rows, _ = await self._store.deliveries(tenant, where, None, PAGE)
             plan = replace(case.plan, did="removed")
             batch = Batch(
                 guards=[guard_of(case.record)],
@@ -157,6 +161,7 @@ class Schedules:
                 ledgers=[
                     ledger_row(tenant, schedule_id, case.book, case.ledger.revision, None, True)
                 ],
+                deliveries=[_let_go(row, now) for row in rows],
             )
             if await self._committed(tenant, schedule_id, batch):
                 if tenant in self._counts:
@@ -281,7 +286,7 @@ class Schedules:
             if row.state not in ("missed", "dead"):
                 return row
             now = self._clock.millis()
-            seen = replace(row, state="skipped", revision=row.revision + 1, updated_at=now)
+            seen = _let_go(row, now)
             book = replace(case.book, tail=None)
             ledger = ledger_row(tenant, schedule_id, book, case.ledger.revision, case.ledger.due_at)
             if await self._committed(
@@ -332,6 +337,10 @@ class Schedules:
         if spec.workflow_id not in seat.entry.workflows:
             message = f"{spec.workflow_id} is none of the workflows of {spec.roster_id}."
             raise ScheduleRefused("workflowId", message)
+
+
+def _let_go(row: Delivery, now: int) -> Delivery:
+    return replace(row, state="skipped", revision=row.revision + 1, updated_at=now)
 
 
 class _Switch(Struct):
