@@ -20,6 +20,7 @@ from moot.client import (
     calls_threads,
     host,
     runs,
+    schedules,
     threads,
     webhooks,
 )
@@ -31,7 +32,17 @@ from moot.client.frames import Frame, Spoken
 #: routes that are pages for a browser
 FOR_BROWSERS = {"GET /docs", "GET /docs.js", "GET /docs.css"}
 
-PARTS = ("runs", "threads", "inbox", "workflows", "agents", "memory", "webhooks", "keys")
+PARTS = (
+    "runs",
+    "threads",
+    "inbox",
+    "workflows",
+    "agents",
+    "memory",
+    "webhooks",
+    "schedules",
+    "keys",
+)
 HANDLES = ((runs.Run, runs.AsyncRun), (threads.Thread, threads.AsyncThread))
 
 
@@ -99,7 +110,7 @@ def methods(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def test_every_operation_is_a_method_somewhere() -> None:
-    modules = (runs, threads, host, webhooks, moot.client)
+    modules = (runs, threads, host, webhooks, schedules, moot.client)
     values = [value for module in modules for value in vars(module).values()]
     classes = [value for value in values if isinstance(value, type)]
     used: set[str] = set()
@@ -107,7 +118,7 @@ def test_every_operation_is_a_method_somewhere() -> None:
         operation = getattr(method, "_operation", None)
         used |= {operation.__name__} if operation else set()
         used |= set(getattr(getattr(method, "__code__", None), "co_names", ()))
-    for module in (calls_runs, calls_threads, calls_host, calls_reading, webhooks):
+    for module in (calls_runs, calls_threads, calls_host, calls_reading, webhooks, schedules):
         made = {name for name, value in vars(module).items() if isinstance(value, Operation)}
         assert made - used == set(), module.__name__
 

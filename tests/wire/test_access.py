@@ -58,7 +58,10 @@ def things(api: Api) -> dict[str, str]:
     hook = api.post("/v1/webhooks", {"url": "https://a.example/", "events": ["x"]}).json()
     author = {"author": "access-agent"}
     summed_up = api.post(f"/v1/host/moot/threads/{thread}:catch-up", author).json()
+    times = {"workflowId": "access-sleep", "kind": "interval", "intervalSeconds": 86_400}
+    schedule = api.post("/v1/host/moot/schedules", times).json()
     return {
+        "schedule_id": schedule["scheduleId"],
         "webhook_id": hook["webhookId"],
         "thread_id": thread,
         "catch_up_id": summed_up["catchUpId"],

@@ -5,7 +5,14 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from moot.api import agent_seams, council_seams, dispatch_seams, live_seams, model_seams
+from moot.api import (
+    agent_seams,
+    clock_seams,
+    council_seams,
+    dispatch_seams,
+    live_seams,
+    model_seams,
+)
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import SetVariables
 from moot.core.errors import BadRequest
@@ -234,6 +241,8 @@ SEAMS = (
         "POST", "agents/deployment-transition", live_seams.transition, "Promote an agent",
         live_seams.Transition,
     ),
+    _seam("POST", "scheduling/tick", clock_seams.tick, "Let a time come", clock_seams.Tick),
+    _seam("POST", "heartbeat/tick", clock_seams.beat, "Look for a change", clock_seams.Beat),
     _seam("POST", "agentloop/run", agent_seams.loop, "Run a loop", agent_seams.Loop),
     _seam("POST", "subrun/attest", agent_seams.attest, "Attest a child", agent_seams.Attested),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core import agent_events, deployment, escalations, notes, rosters, turn_inputs
 from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
+from moot.core.schedule import HORIZON
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 
 PROTOCOL_VERSION = "1.1"
@@ -48,6 +49,7 @@ def document(services: Services) -> dict[str, Any]:
         "restTransport": {"conditionalRunGet": True},
         "debugBundle": {"supported": True},
         "subWorkflow": {"inputMapping": True},
+        "scheduling": _scheduling(),
         "webhooks": {"supported": True, "signatureAlgorithms": ["v1"], "durable": True},
         "idempotency": {
             "supported": True,
@@ -60,6 +62,10 @@ def document(services: Services) -> dict[str, Any]:
     if settings.conformance:
         claims |= _conformance(services)
     return _overlaid(claims, services.overlay)
+
+
+def _scheduling() -> dict[str, Any]:
+    return {"supported": True, "cron": True, "delayed": True, "maxFutureHorizon": HORIZON}
 
 
 def _asking() -> dict[str, Any]:

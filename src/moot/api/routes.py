@@ -21,6 +21,7 @@ from moot.api import (
     presence,
     reading,
     runs,
+    schedules,
     search,
     speech,
     streams,
@@ -60,6 +61,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *memory.ENDPOINTS,
     *keys.ENDPOINTS,
     *webhooks.ENDPOINTS,
+    *schedules.ENDPOINTS,
     *discovery.ENDPOINTS,
     *ops.ENDPOINTS,
 )

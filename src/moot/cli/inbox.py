@@ -31,11 +31,22 @@ def inbox(options: Options, watch: bool) -> None:
     if watch:
         _watch(options)
         return
-    found = list(enumerate(to_read(options).get(INBOX, limit=MOST)["items"], 1))
+    page = to_read(options).get(INBOX, limit=MOST)
+    found, notices = list(enumerate(page["items"], 1)), page.get("notices", [])
     if options.json:
-        output.show_json([{"number": number, **item} for number, item in found])
-    else:
+        output.show_json([*({"number": number, **item} for number, item in found), *notices])
+        return
+    if found or not notices:
         _show(found, heading=True)
+    for notice in notices:
+        click.echo(output.line(_told(notice)))
+
+
+def _told(notice: dict[str, Any]) -> str:
+    """What nobody waits for, and what can be done about it."""
+    about, name = notice.get("workflowId", ""), notice.get("scheduleId")
+    ways = f" · moot schedule run {name} --missed / skip {name} --missed" if name else ""
+    return f"{about}: {notice['text']}{ways}"
 
 
 def _show(found: list[Numbered], heading: bool) -> None:

@@ -222,9 +222,25 @@ class Item(Answer, frozen=True):
     deadline: str | None = None
 
 
+class Notice(Answer, frozen=True):
+    """Something that no run waits for: times that were missed, a run that could not begin."""
+
+    id: str
+    kind: str
+    text: str
+    actions: list[str] = []
+    since: str = ""
+    schedule_id: str | None = None
+    workflow_id: str | None = None
+    roster_id: str | None = None
+    at: str | None = None
+    count: int = 1
+
+
 class Inbox(Answer, frozen=True):
     items: list[Item]
     revision: int = 0
+    notices: list[Notice] = []
 
 
 class Question(Answer, frozen=True):

@@ -5,6 +5,7 @@ publish, and see to what is owed.
 """
 
 import logging
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -76,6 +77,8 @@ class Host:
         self.recovery = Recovery(self)
         self._stopping = False
         self.outbox: Outbox | None = None
+        #: who is told that a run has ended
+        self.endings: list[Callable[[Run], None]] = []
 
     # -- commands ----------------------------------------------------------------------------
 
@@ -291,6 +294,8 @@ class Host:
         self.activities.keep(run.run_id, [])
         self.speakers.keep(run.run_id, [])
         self._scopes.release(run.tenant, run.scope_id, run.run_id)
+        for tell in self.endings:
+            tell(run)
         if run.parent_run is not None and not self.runs.knows(run):
             self.tasks.start(self._harvest(run.tenant, run.parent_run, run.run_id))
 

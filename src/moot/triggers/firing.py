@@ -1,5 +1,6 @@
 """The one way in which a trigger starts a run: looked up, guarded, written in one transaction."""
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -41,6 +42,10 @@ class Claim(Struct, kw_only=True):
     guards: list[Guard] = []
     ledgers: list[Ledger] = []
     deliveries: list[Delivery] = []
+    #: rows that are not about this run
+    others: list[Delivery] = []
+    #: a ledger that names the run
+    ledger_of: Callable[[Run], Ledger] | None = None
 
 
 class Firing:
@@ -102,6 +107,9 @@ def member_of(seat: Seat | None) -> Member | None:
 def write(claim: Claim, run: Run, batch: Batch) -> None:
     batch.guards += claim.guards
     batch.ledgers += claim.ledgers
+    if claim.ledger_of is not None:
+        batch.ledgers.append(claim.ledger_of(run))
+    batch.deliveries += claim.others
     for delivery in claim.deliveries:
         batch.deliveries.append(
             replace(delivery, run_id=run.run_id) if delivery.run_id is None else delivery

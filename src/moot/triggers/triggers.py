@@ -8,10 +8,14 @@ from moot.engine.host import Host
 from moot.engine.pins import Pins
 from moot.net.outbound import Outbound
 from moot.store.protocol import Store
+from moot.triggers.clockwork import Clockwork
 from moot.triggers.courier import Courier
+from moot.triggers.declared import Declared
 from moot.triggers.firing import Firing
 from moot.triggers.outgoing import Outgoing
 from moot.triggers.rounds import Rounds
+from moot.triggers.schedules import Schedules
+from moot.triggers.sight import Sight
 from moot.triggers.webhooks import SOURCE, Webhooks
 
 
@@ -27,9 +31,16 @@ class Triggers:
         self.courier.carriers[SOURCE] = self.outgoing.carry
         self.webhooks.look = self.courier.look
         host.outbox = self.webhooks
+        self.clockwork = Clockwork(host, store, clock, self.firing, Sight(store, clock, roster))
+        self.schedules = Schedules(store, clock, host.flows, roster, self.clockwork)
+        self.declared = Declared(store, clock, host.flows, self.schedules)
         #: what goes round, and what must be let go of
-        self.rounds: list[Rounds] = [self.courier.rounds]
-        self.closing: list[Callable[[], Awaitable[None]]] = [self.courier.aclose, net.aclose]
+        self.rounds: list[Rounds] = [self.courier.rounds, self.clockwork.rounds]
+        self.closing: list[Callable[[], Awaitable[None]]] = [
+            self.clockwork.rounds.aclose,
+            self.courier.aclose,
+            net.aclose,
+        ]
 
     async def load(self) -> None:
         """What must be known before the first commit."""
