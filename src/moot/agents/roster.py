@@ -92,10 +92,13 @@ _decode = msgspec.json.Decoder(Hired).decode
 class Roster:
     """The members of every tenant."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, clock: Clock, kept: bool = True) -> None:
+        self._store, self._clock, self._kept = store, clock, kept
 
     async def find(self, tenant: str, roster_id: str) -> Seat | None:
+        """Nobody on a host that keeps no roster."""
+        if not self._kept:
+            return None
         record = await self._store.record(tenant, KIND, roster_id)
         return None if record is None else _seat(record)
 

@@ -21,6 +21,7 @@ from moot.api.wire import Endpoint, Reply, Request
 from moot.core.definition import nearest
 from moot.core.errors import BadRequest, Conflict, NotFound, NotProvided
 from moot.core.events import iso
+from moot.core.handles import BY_HAND
 from moot.core.trigger_errors import Overtaken
 from moot.triggers.firing import Order
 
@@ -29,8 +30,6 @@ Label = Annotated[str, Meta(min_length=1, max_length=100)]
 About = Annotated[str, Meta(max_length=500)]
 WorkflowId = Annotated[str, Meta(min_length=1, max_length=128)]
 MOST_WORKFLOWS = 200
-#: what a run is said to come from when somebody asked for it
-BY_HAND = "run-api"
 
 
 class Hire(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -15,9 +15,11 @@ import uvicorn
 
 from moot.agents.deployments import Deployments
 from moot.agents.desk import Invoke, nobody
+from moot.agents.instances import Instances
 from moot.agents.invoke import Invoker
 from moot.agents.models.book import Book
 from moot.agents.registry import Agents
+from moot.agents.roster import Roster
 from moot.api import tokens
 from moot.api.app import App
 from moot.api.auth import DEFAULT_TENANT, LIVE_PREFIX, hash_of, new_key
@@ -65,9 +67,11 @@ async def build(
     agents = Agents(store, clock, shelf.problem)
     deployments = Deployments(store, clock, agents)
     book = book or book_of(found, settings, secret, clock)
-    invoker = Invoker(book, deployments.resolve, shelf)
+    roster = Roster(store, clock, settings.roster)
+    instances = Instances(roster, agents, deployments, clock)
+    invoker = Invoker(book, instances.resolve, shelf)
     types = node_types(settings, programs, invoker)
-    flows = Flows(store, types, clock, agents=agents.worker)
+    flows = Flows(store, types, clock, agents=instances.worker)
     limits = Limits(
         node_executions=settings.max_node_executions,
         duration_ms=settings.max_run_duration_ms,
@@ -79,7 +83,7 @@ async def build(
     host.activities.ledger.purse = Purse(
         store, clock, settings.tenant_tokens_per_day, settings.tenant_money_per_day
     )
-    services = Services(settings, host, store, clock, agents, deployments, programs)
+    services = Services(settings, host, store, clock, instances, programs)
     services.tools, services.book = shelf, book
     await services.triggers.load()
     fresh = clock.new_secret("").encode()

@@ -19,11 +19,26 @@ UNTOLD = -1
 
 
 class Member(Struct, frozen=True, kw_only=True):
-    """A standing agent as it was when the run began, and the agent it is an instance of."""
+    """A standing agent as it was when the run began, and the agent it is an instance of, in the
+    version that was found then."""
 
     roster_id: str
     persona: str
     agent_id: str
+    manifest_id: str | None = None
+    version: str | None = None
+    channel: str | None = None
+
+    def told(self) -> dict[str, str]:
+        """As a run's start tells it, beside its id."""
+        said = {
+            "agentId": self.agent_id,
+            "persona": self.persona,
+            "manifestId": self.manifest_id,
+            "version": self.version,
+            "channel": self.channel,
+        }
+        return {name: value for name, value in said.items() if value is not None}
 
 
 class Delivered(Struct, frozen=True, kw_only=True):
@@ -78,11 +93,28 @@ def id_at(run: "Run", sequence: int) -> str:
     return event_id(run.run_id, sequence)
 
 
+def begun(run: "Run", start: Event) -> None:
+    """Whom the run's start has found, the one whose run began it, and the delivery it promises."""
+    said = start.payload
+    run.delivery = promised(start)
+    run.members = {
+        str(name): Member(
+            roster_id=str(name),
+            persona=found["persona"],
+            agent_id=found["agentId"],
+            manifest_id=found.get("manifestId"),
+            version=found.get("version"),
+            channel=found.get("channel"),
+        )
+        for name, found in said.get("members", {}).items()
+    }
+    run.member = run.members.get(said.get("member", ""))
+
+
 def _initiated(run: "Run", event: Event, at: int) -> None:
     said = event.payload
-    run.member = Member(
-        roster_id=said["rosterId"], persona=said["persona"], agent_id=said["agentId"]
-    )
+    told = Member(roster_id=said["rosterId"], persona=said["persona"], agent_id=said["agentId"])
+    run.member = run.members.get(told.roster_id, told)
 
 
 def _delivered(run: "Run", event: Event, at: int) -> None:
