@@ -253,6 +253,7 @@ async def list_runs(request: Request) -> Reply:
         parent_run=query.get("parent"),
         fork_of=query.get("forkOf"),
         prefix=query.get("prefix"),
+        member=query.get("member"),
     )
     limit = request.integer("limit", 50, 1, 500)
     rows, cursor = await request.services.store.list_runs(
@@ -279,6 +280,7 @@ def _row(row: RunRow) -> dict[str, Any]:
         "scopeId": row.scope_id,
         "errorCode": row.error_code,
         "forkedFrom": _fork(row),
+        "rosterId": row.member,
     }
     shown.update({name: value for name, value in optional.items() if value is not None})
     return shown
@@ -339,6 +341,7 @@ ENDPOINTS = (
             "agent": (TEXT, "only runs of this agent"),
             "parent": (TEXT, "only children of this run"),
             "forkOf": (TEXT, "only forks of this run"),
+            "member": (TEXT, "only work of this standing agent"),
             "prefix": (TEXT, "only run ids that begin so"),
             "cursor": (TEXT, "the nextCursor of the page before"),
             "limit": ({"type": "integer", "minimum": 1, "maximum": 500}, "rows per page"),
