@@ -5,7 +5,14 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from moot.api import agent_seams, council_seams, dispatch_seams, live_seams, model_seams
+from moot.api import (
+    agent_seams,
+    council_seams,
+    dispatch_seams,
+    live_seams,
+    model_seams,
+    roster_seams,
+)
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import SetVariables
 from moot.core.errors import BadRequest
@@ -145,6 +152,10 @@ class _Notebook:
     def __init__(self, tenant: str, run_id: str) -> None:
         self.tenant, self.run_id, self.node_id, self.attempt = tenant, run_id, "claim", 1
         self.earlier = self.inherited = 0
+        self.charged: str | None = None
+
+    async def warn(self, message: str) -> None:
+        """Nobody listens."""
 
     async def recorded(self, *events: NewEvent) -> None:
         await asyncio.sleep(0)
@@ -234,6 +245,8 @@ SEAMS = (
         "POST", "agents/deployment-transition", live_seams.transition, "Promote an agent",
         live_seams.Transition,
     ),
+    _seam("POST", "roster/fire", roster_seams.fire, "Fire a portfolio", roster_seams.Fire),
+    *roster_seams.ALIASES,
     _seam("POST", "agentloop/run", agent_seams.loop, "Run a loop", agent_seams.Loop),
     _seam("POST", "subrun/attest", agent_seams.attest, "Attest a child", agent_seams.Attested),
 )  # fmt: skip

@@ -1,29 +1,17 @@
 """Standing agents: the roster as the protocol reads it, and its management under our own name."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from moot.agents.roster import (
-    ROSTER_ID,
-    AgentRef,
-    Entry,
-    Hired,
-    Owner,
-    Pause,
-    Seat,
-    decoded,
-    nobody,
-)
+from moot.agents.roster import ROSTER_ID, AgentRef, Budget, Entry, Hired, Owner, nobody
+from moot.api import member_work, roster_views
+from moot.api.roster_views import offered, seat_of, shown
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core.definition import nearest
-from moot.core.errors import BadRequest, Conflict, NotFound, NotProvided
-from moot.core.events import iso
-from moot.core.handles import BY_HAND
-from moot.core.trigger_errors import Overtaken
-from moot.triggers.firing import Order
+from moot.core.deployment import CHANNELS
+from moot.core.errors import BadRequest, Conflict, NotFound
 
 Persona = Annotated[str, Meta(min_length=1, max_length=200)]
 Label = Annotated[str, Meta(min_length=1, max_length=100)]
@@ -42,6 +30,7 @@ class Hire(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fie
     enabled: bool = True
     label: Label | None = None
     description: About | None = None
+    budget: Budget | None = None
 
 
 class Change(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -51,25 +40,11 @@ class Change(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_f
     enabled: bool | UnsetType = UNSET
     label: Label | UnsetType | None = UNSET
     description: About | UnsetType | None = UNSET
-
-
-class PauseAsked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    reason: Annotated[str, Meta(max_length=500)] = ""
-    #: an ISO time; left out, until somebody resumes it
-    until: str | None = None
-
-
-class RunAsked(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    workflow_id: WorkflowId
-    inputs: dict[str, Any] = {}
+    #: the limits it has from now on; null takes all of them away
+    budget: Budget | UnsetType | None = UNSET
 
 
 # -- as the protocol reads it -------------------------------------------------------------------
-
-
-def offered(request: Request) -> None:
-    if not request.services.settings.roster:
-        raise NotProvided("This host keeps no roster (MOOT_ROSTER).", capability="agents.roster")
 
 
 async def roster(request: Request) -> Reply:
@@ -80,13 +55,7 @@ async def roster(request: Request) -> Reply:
 
 
 async def entry(request: Request) -> Reply:
-    return Reply((await _seat(request)).entry)
-
-
-async def _seat(request: Request) -> Seat:
-    offered(request)
-    roster_id = request.params["roster_id"].replace("%3A", ":").replace("%3a", ":")
-    return await request.services.roster.must_find(request.caller.tenant, roster_id)
+    return Reply((await seat_of(request)).entry)
 
 
 # -- management ---------------------------------------------------------------------------------
@@ -114,20 +83,20 @@ async def hire(request: Request) -> Reply:
     guard = nobody(tenant, made.roster_id)
     if known:
         guard = replace(guard, revision=known[0].revision)
-    hired = Hired(entry=made, did="hired", hired_at=clock.millis())
+    hired = Hired(entry=made, did="hired", hired_at=clock.millis(), budget=asked.budget)
     await request.services.roster.put(tenant, hired, request.caller.id, guard)
     place = f"/v1/host/moot/roster/{made.roster_id}"
-    return Reply(_shown(request, hired), 201, {"Location": place})
+    return Reply(shown(request, hired), 201, {"Location": place})
 
 
-async def _check_agent(request: Request, ref: AgentRef) -> None:
+async def _check_agent(request: Request, ref: AgentRef, own: str | None = None) -> None:
     """An agent that is here, by at most one of a version and a channel."""
     tenant, services = request.caller.tenant, request.services
     if ref.version is not None and ref.channel is not None:
         raise BadRequest(
             "An agent is meant by a version or by a channel: leave one out.", field="agentRef"
         )
-    if await services.roster.find(tenant, ref.agent_id) is not None:
+    if ref.agent_id != own and await services.roster.find(tenant, ref.agent_id) is not None:
         raise BadRequest(
             f"{ref.agent_id} is a member itself; name the agent it is an instance of.",
             field="agentRef.agentId",
@@ -136,6 +105,11 @@ async def _check_agent(request: Request, ref: AgentRef) -> None:
         agent = await services.agents.must_be(tenant, ref.agent_id)
     except NotFound as refusal:
         raise BadRequest(refusal.message, field="agentRef.agentId") from None
+    if ref.channel is not None and ref.channel not in CHANNELS:
+        raise BadRequest(
+            f"There is no channel '{ref.channel[:64]}'; use {', '.join(CHANNELS)}.",
+            field="agentRef.channel",
+        )
     versions = [record.version for record in await services.agents.history(tenant, agent.name)]
     if ref.version is not None and ref.version not in versions:
         meant = nearest(ref.version, versions)
@@ -162,128 +136,28 @@ async def _check_workflows(request: Request, names: list[str]) -> None:
 
 
 async def change(request: Request) -> Reply:
-    seat = await _seat(request)
+    seat = await seat_of(request)
     asked = await request.read(Change)
     if asked.agent_ref is not UNSET:
-        await _check_agent(request, asked.agent_ref)
+        await _check_agent(request, asked.agent_ref, seat.entry.roster_id)
     if asked.workflows is not UNSET:
         await _check_workflows(request, asked.workflows)
     fields = {
         name: tuple(dict.fromkeys(value)) if name == "workflows" else value
         for name in asked.__struct_fields__
-        if (value := getattr(asked, name)) is not UNSET
+        if name != "budget" and (value := getattr(asked, name)) is not UNSET
     }
-    fresh = replace(seat.hired, entry=replace(seat.entry, **fields), did="changed")
-    return await _put(request, seat, fresh)
-
-
-async def pause(request: Request) -> Reply:
-    seat = await _seat(request)
-    asked = await request.read(PauseAsked)
-    now = request.services.clock.millis()
-    until = _instant(asked.until) if asked.until is not None else None
-    if until is not None and until <= now:
-        raise BadRequest("until has passed; name a time to come.", field="until")
-    paused = Pause(since=now, by=request.caller.id, reason=asked.reason, until=until)
-    return await _put(request, seat, replace(seat.hired, pause=paused, did="paused"))
-
-
-async def resume(request: Request) -> Reply:
-    seat = await _seat(request)
-    answer = await _put(request, seat, replace(seat.hired, pause=None, did="resumed"))
-    request.services.triggers.look()
-    return answer
+    budget = seat.hired.budget if asked.budget is UNSET else asked.budget
+    entry = replace(seat.entry, **fields)
+    fresh = replace(seat.hired, entry=entry, did="changed", budget=budget)
+    return await member_work.put(request, seat, fresh)
 
 
 async def dismiss(request: Request) -> Reply:
     """Its schedules and subscriptions start nothing from now on: their member is not there."""
-    seat = await _seat(request)
-    await _put(request, seat, replace(seat.hired, did="dismissed"), gone=True)
+    seat = await seat_of(request)
+    await member_work.put(request, seat, replace(seat.hired, did="dismissed"), gone=True)
     return Reply(None, 204)
-
-
-async def run(request: Request) -> Reply:
-    seat = await _seat(request)
-    asked = await request.read(RunAsked)
-    order = Order(
-        tenant=request.caller.tenant,
-        workflow_id=asked.workflow_id,
-        source=BY_HAND,
-        principal=request.caller.id,
-        roster_id=seat.entry.roster_id,
-        inputs=asked.inputs,
-    )
-    started = await request.services.triggers.firing.start(order)
-    place = f"/v1/runs/{started.run_id}"
-    body = {"runId": started.run_id, "rosterId": seat.entry.roster_id}
-    return Reply(body, 202, {"Location": place})
-
-
-async def _put(request: Request, seat: Seat, hired: Hired, gone: bool = False) -> Reply:
-    try:
-        await request.services.roster.put(
-            request.caller.tenant, hired, request.caller.id, seat.guard, gone
-        )
-    except Overtaken:
-        raise Overtaken(seat.entry.roster_id) from None
-    return Reply(_shown(request, hired))
-
-
-def _instant(text: str) -> int:
-    from datetime import datetime
-
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise BadRequest(f"'{text[:64]}' is no ISO time.", field="until") from None
-    if found.tzinfo is None:
-        raise BadRequest("until needs a time zone, such as Z or +01:00.", field="until")
-    return round(found.timestamp() * 1000)
-
-
-# -- as people see it ---------------------------------------------------------------------------
-
-
-async def members(request: Request) -> Reply:
-    offered(request)
-    found = await request.services.roster.all(request.caller.tenant)
-    return Reply({"roster": [_shown(request, seat.hired) for seat in found], "total": len(found)})
-
-
-async def member(request: Request) -> Reply:
-    seat = await _seat(request)
-    history = await request.services.roster.history(request.caller.tenant, seat.entry.roster_id)
-    told = [
-        {"at": iso(record.created_at * 1000), "by": record.by, **_did(decoded(record))}
-        for record in history[:100]
-    ]
-    return Reply({**_shown(request, seat.hired), "history": told})
-
-
-def _did(hired: Hired) -> dict[str, Any]:
-    said: dict[str, Any] = {"did": hired.did}
-    if hired.did == "paused" and hired.pause is not None:
-        said |= _pause(hired.pause)
-    return said
-
-
-def _pause(pause: Pause) -> dict[str, Any]:
-    said: dict[str, Any] = {"by": pause.by}
-    if pause.reason:
-        said["reason"] = pause.reason
-    if pause.until is not None:
-        said["until"] = iso(pause.until * 1000)
-    return said
-
-
-def _shown(request: Request, hired: Hired) -> dict[str, Any]:
-    said: dict[str, Any] = msgspec.to_builtins(hired.entry)
-    off = hired.off_duty(request.services.clock.millis())
-    said |= {"status": off or "on-duty", "hiredAt": iso(hired.hired_at * 1000)}
-    if off == "paused" and hired.pause is not None:
-        since = {"since": iso(hired.pause.since * 1000)}
-        said["paused"] = {**since, **_pause(hired.pause)}
-    return said
 
 
 HOST = "/v1/host/moot/roster"
@@ -299,7 +173,7 @@ ENDPOINTS = (
         summary="One standing agent", answer="agent-roster-entry", errors=(404, 501),
     ),
     Endpoint(
-        method="GET", path=HOST, call=members, scope=READ,
+        method="GET", path=HOST, call=roster_views.members, scope=READ,
         summary="The standing agents, and who is on duty", errors=(501,),
     ),
     Endpoint(
@@ -307,7 +181,7 @@ ENDPOINTS = (
         summary="Take somebody on", errors=(409, 501),
     ),
     Endpoint(
-        method="GET", path=ONE, call=member, scope=READ,
+        method="GET", path=ONE, call=roster_views.member, scope=READ,
         summary="A standing agent, and who did what with it", errors=(404, 501),
     ),
     Endpoint(
@@ -319,15 +193,17 @@ ENDPOINTS = (
         summary="Let a standing agent go; what it did stays its own", errors=(404, 409, 501),
     ),
     Endpoint(
-        method="POST", path=f"{ONE}/pause", call=pause, body=PauseAsked, scope=WRITE,
+        method="POST", path=f"{ONE}/pause", call=member_work.pause, scope=WRITE,
+        body=member_work.PauseAsked,
         summary="Nothing is started for it any more", errors=(404, 409, 501),
     ),
     Endpoint(
-        method="POST", path=f"{ONE}/resume", call=resume, scope=WRITE,
+        method="POST", path=f"{ONE}/resume", call=member_work.resume, scope=WRITE,
         summary="It is on duty again", errors=(404, 409, 501),
     ),
     Endpoint(
-        method="POST", path=f"{ONE}/run", call=run, body=RunAsked, scope="runs:create",
+        method="POST", path=f"{ONE}/run", call=member_work.run, scope="runs:create",
+        body=member_work.RunAsked,
         status=202, summary="Start one of its workflows now", errors=(404, 409, 422, 501),
     ),
 )  # fmt: skip

@@ -32,6 +32,7 @@ from moot.config import Settings, agents_folder, bootstrap_key, peer_key, peers_
 from moot.core.errors import MootError
 from moot.core.outcomes import NodeType
 from moot.core.starting import Limits
+from moot.engine.allowances import Allowances
 from moot.engine.flows import Flows
 from moot.engine.host import Host
 from moot.engine.nodes import registry
@@ -83,6 +84,7 @@ async def build(
     host.activities.ledger.purse = Purse(
         store, clock, settings.tenant_tokens_per_day, settings.tenant_money_per_day
     )
+    host.activities.ledger.purse.allowances = Allowances(store, clock, roster)
     services = Services(settings, host, store, clock, instances, programs)
     services.tools, services.book = shelf, book
     await services.triggers.load()

@@ -253,6 +253,14 @@ class Context:
         return run.members.get(name) if name else run.member
 
     @property
+    def charged(self) -> str | None:
+        member = self._head.run.member
+        return member.roster_id if member is not None else None
+
+    async def warn(self, message: str) -> None:
+        await self.log("warn", message)
+
+    @property
     def inherited(self) -> int:
         return self._head.run.inherited
 

@@ -2,11 +2,8 @@
 
 from moot.clock import Clock
 from moot.core.model_errors import DailyBudgetUsedUp
+from moot.engine.allowances import DAY_MS, PARTS, Allowances
 from moot.store.protocol import LogStore
-
-DAY_MS = 86_400_000
-#: money is counted in these parts
-PARTS = 1_000_000
 
 
 class Purse:
@@ -17,6 +14,15 @@ class Purse:
     ) -> None:
         self._store, self._clock = store, clock
         self._tokens, self._money = tokens, money
+        #: those of standing agents
+        self.allowances: Allowances | None = None
+
+    async def look_into(self, tenant: str, member: str | None) -> str | None:
+        """Raises BudgetUsedUp; a sentence, when little is left to a standing agent."""
+        await self.refuse_when_empty(tenant)
+        if member is None or self.allowances is None:
+            return None
+        return await self.allowances.check(tenant, member)
 
     async def refuse_when_empty(self, tenant: str) -> None:
         if self._tokens is None and self._money is None:

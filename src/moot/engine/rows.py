@@ -5,7 +5,7 @@ from moot.core.events import Event, millis
 from moot.core.origins import origin
 from moot.core.pending import Owed
 from moot.core.run import Run
-from moot.engine.purse import DAY_MS, PARTS
+from moot.engine.allowances import DAY_MS, PARTS
 from moot.store.protocol import EffectRow, InboxRow, RunRow
 
 #: events that carry a turn

@@ -161,6 +161,18 @@ class MemoryStore(Journal, Shelf):
         found = [e for e in self._effects.values() if (e.tenant, e.day) == (tenant, day)]
         return sum(effect.tokens for effect in found), sum(effect.money for effect in found)
 
+    async def spent_by(self, tenant: str, member: str, first: int, last: int) -> tuple[int, int]:
+        found = [
+            effect
+            for effect in self._effects.values()
+            if effect.tenant == tenant
+            and effect.day > 0
+            and first <= effect.day <= last
+            and (row := await self.find_run(tenant, effect.run_id)) is not None
+            and row.member == member
+        ]
+        return sum(effect.tokens for effect in found), sum(effect.money for effect in found)
+
     # derived rows
 
     async def find_run(self, tenant: str, run_id: str) -> RunRow | None:

@@ -269,6 +269,9 @@ class LogStore(Protocol):
     async def spent(self, tenant: str, day: int) -> tuple[int, int]:
         """Tokens and money that the tenant's effects have used up on a day."""
 
+    async def spent_by(self, tenant: str, member: str, first: int, last: int) -> tuple[int, int]:
+        """The same, of the runs of a standing agent, from a day to another, both counted."""
+
 
 class IndexStore(Protocol):
     """Look-ups over derived rows."""

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from moot.agents.roster import Roster, Seat
 from moot.clock import Clock
-from moot.core.initiation import Delivered, Initiation
+from moot.core.initiation import Delivered, Initiation, Member
 from moot.core.run import Run
 from moot.core.starting import StartRun, check_inputs
 from moot.core.trigger_errors import MemberOffDuty, NotInPortfolio
@@ -79,6 +79,14 @@ class Firing:
                 write(claim, run, batch)
 
         return await self._host.create(flow, command, beside=beside)
+
+    async def rehearsed(self, order: Order) -> Member:
+        """Who would do it, in which version. Raises what a start would; starts nothing."""
+        seat = await self._seat(order)
+        flow = await self._host.flows.newest(order.tenant, order.workflow_id)
+        check_inputs(flow, order.inputs)
+        drawn = await self._pins.drawn(order.tenant, flow, self._host.flows, seat)
+        return drawn.members[str(order.roster_id)]
 
     async def _seat(self, order: Order) -> Seat | None:
         if order.roster_id is None:

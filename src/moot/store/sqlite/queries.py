@@ -36,6 +36,11 @@ SPENT = """
 SELECT coalesce(sum(tokens), 0), coalesce(sum(money), 0) FROM effects
 WHERE tenant = ? AND day = ? AND day > 0
 """
+SPENT_BY = """
+SELECT coalesce(sum(e.tokens), 0), coalesce(sum(e.money), 0)
+FROM effects AS e CROSS JOIN heads AS h ON h.run_id = e.run_id CROSS JOIN runs AS r ON r.n = h.n
+WHERE e.tenant = ? AND e.day BETWEEN ? AND ? AND e.day > 0 AND r.member = ?
+"""
 FIND_RUN = """
 SELECT r.tenant, r.run_id, r.workflow_id, r.status, r.created_at, r.updated_at, r.ended_at,
        r.parent_run, r.scope_id, r.agent_id, r.error_code, r.next_sequence,
@@ -142,6 +147,13 @@ def effect(db: apsw.Connection, tenant: str, invocation_id: str) -> EffectRow | 
 
 def spent(db: apsw.Connection, tenant: str, day: int) -> tuple[int, int]:
     row = _first(db, SPENT, tenant, day)
+    return (row[0], row[1]) if row else (0, 0)
+
+
+def spent_by(
+    db: apsw.Connection, tenant: str, member: str, first: int, last: int
+) -> tuple[int, int]:
+    row = _first(db, SPENT_BY, tenant, first, last, member)
     return (row[0], row[1]) if row else (0, 0)
 
 

@@ -130,6 +130,9 @@ class SqliteStore:
     async def spent(self, tenant: str, day: int) -> tuple[int, int]:
         return await self._readers.run(queries.spent, tenant, day)
 
+    async def spent_by(self, tenant: str, member: str, first: int, last: int) -> tuple[int, int]:
+        return await self._readers.run(queries.spent_by, tenant, member, first, last)
+
     # derived rows
 
     async def find_run(self, tenant: str, run_id: str) -> RunRow | None:
