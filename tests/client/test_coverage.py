@@ -10,14 +10,14 @@ import pytest
 import moot.client
 from moot import AsyncClient, Client
 from moot.api.routes import ENDPOINTS
-from moot.client import calls_host, calls_runs, calls_threads, host, runs, threads, webhooks
+from moot.client import calls_host, calls_runs, calls_threads, host, roster, runs, threads, webhooks
 from moot.client.bound import async_its, awaits, its, waits
 from moot.client.call import OPERATIONS, Operation
 
 #: routes that are pages for a browser
 FOR_BROWSERS = {"GET /docs", "GET /docs.js", "GET /docs.css"}
 
-PARTS = ("runs", "threads", "inbox", "workflows", "agents", "memory", "webhooks", "keys")
+PARTS = ("runs", "threads", "inbox", "workflows", "agents", "memory", "webhooks", "roster", "keys")
 HANDLES = ((runs.Run, runs.AsyncRun), (threads.Thread, threads.AsyncThread))
 
 
@@ -32,7 +32,7 @@ def methods(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def test_every_operation_is_a_method_somewhere() -> None:
-    modules = (runs, threads, host, webhooks, moot.client)
+    modules = (runs, threads, host, webhooks, roster, moot.client)
     values = [value for module in modules for value in vars(module).values()]
     classes = [value for value in values if isinstance(value, type)]
     used: set[str] = set()
@@ -40,7 +40,7 @@ def test_every_operation_is_a_method_somewhere() -> None:
         operation = getattr(method, "_operation", None)
         used |= {operation.__name__} if operation else set()
         used |= set(getattr(getattr(method, "__code__", None), "co_names", ()))
-    for module in (calls_runs, calls_threads, calls_host, webhooks):
+    for module in (calls_runs, calls_threads, calls_host, webhooks, roster):
         made = {name for name, value in vars(module).items() if isinstance(value, Operation)}
         assert made - used == set(), module.__name__
 

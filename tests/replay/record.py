@@ -13,6 +13,7 @@ from replay_councils import interrupted, led, summed_up
 from replay_peers import elsewhere, elsewhere_twice
 from replay_scenes import branches, caps, channels, effects, families, late, memories, pauses
 from replay_staff import deployed, staff
+from replay_standing import standing, woken
 from replay_story import Story
 from replay_votes import voted
 from replay_waits import (
@@ -34,7 +35,7 @@ SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
     gathering, by_itself, waiting_child, paused_wait, supervisor, branched, elsewhere,
     elsewhere_twice,
     agents, models, refusals,
-    memories, staff, deployed, led, interrupted, voted, summed_up,
+    memories, staff, deployed, led, interrupted, voted, summed_up, standing, woken,
 )  # fmt: skip
 
 

@@ -85,6 +85,7 @@ async def resume(request: Request) -> Reply:
 
 async def run(request: Request) -> Reply:
     """Somebody who is changed meanwhile is looked up again: what counts is who it is now."""
+    await seat_of(request)  # who is not here is not, whatever else is asked
     asked = await request.read(RunAsked)
     for _ in range(MOST_TRIES - 1):
         try:

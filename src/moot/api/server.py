@@ -19,8 +19,9 @@ from moot.agents.instances import Instances
 from moot.agents.invoke import Invoker
 from moot.agents.models.book import Book
 from moot.agents.registry import Agents
+from moot.agents.roster import KIND as MEMBER
 from moot.agents.roster import Roster
-from moot.api import tokens
+from moot.api import discovery, selfcheck, tokens
 from moot.api.app import App
 from moot.api.auth import DEFAULT_TENANT, LIVE_PREFIX, hash_of, new_key
 from moot.api.fixtures import seed
@@ -103,6 +104,15 @@ async def build(
     return services
 
 
+async def refuse_contradictions(services: Services) -> None:
+    """Raises ValueError with a sentence when what this host would claim cannot be so."""
+    bound = False
+    for tenant in await services.store.record_tenants(MEMBER):
+        seats = await services.roster.all(tenant)
+        bound = bound or any(seat.entry.agent_ref.channel is not None for seat in seats)
+    selfcheck.refuse(discovery.document(services), bound)
+
+
 async def meet(services: Services) -> None:
     """Who this host is to others, and which others it knows."""
     settings, peers = services.settings, services.host.peers
@@ -178,6 +188,7 @@ class Server:
         )
         services = await build(self._settings, store, clock)
         try:
+            await refuse_contradictions(services)
             await services.host.recover()
             services.triggers.start()
             relax_collector()

@@ -6,7 +6,7 @@ methods of them. Nothing here imports the server.
 
 from typing import TYPE_CHECKING, Unpack
 
-from moot.client import calls_host, host, webhooks
+from moot.client import calls_host, host, roster, webhooks
 from moot.client.answers import Question, RunRow, Snapshot
 from moot.client.bound import awaits, waits
 from moot.client.calls_runs import Edit, Options
@@ -83,6 +83,7 @@ class Client:
         self.memory = host.Memory(self.sender)
         self.keys = host.Keys(self.sender)
         self.webhooks = webhooks.Webhooks(self.sender)
+        self.roster = roster.Roster(self.sender)
 
     discovery = waits(calls_host.discovery)
     openapi = waits(calls_host.openapi)
@@ -132,6 +133,7 @@ class AsyncClient:
         self.memory = host.AsyncMemory(self.sender)
         self.keys = host.AsyncKeys(self.sender)
         self.webhooks = webhooks.AsyncWebhooks(self.sender)
+        self.roster = roster.AsyncRoster(self.sender)
 
     discovery = awaits(calls_host.discovery)
     openapi = awaits(calls_host.openapi)

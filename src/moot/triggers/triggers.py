@@ -27,6 +27,8 @@ class Triggers:
         self.courier.carriers[SOURCE] = self.outgoing.carry
         self.webhooks.look = self.courier.look
         host.outbox = self.webhooks
+        #: what fires portfolios here: each part that brings such a source adds its name
+        self.sources: set[str] = set()
         #: what goes round, and what must be let go of
         self.rounds: list[Rounds] = [self.courier.rounds]
         self.closing: list[Callable[[], Awaitable[None]]] = [self.courier.aclose, net.aclose]
