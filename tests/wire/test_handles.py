@@ -8,6 +8,7 @@ import pytest
 
 from .api import Api, definition
 from .asking import of, refused
+from .councils import convened, run_of
 from .test_live_agents import deploy, node, promoted
 from .test_roster import ROSTER, hired
 
@@ -172,6 +173,20 @@ def test_what_a_members_run_begins_is_counted_as_its_work_without_saying_so_agai
     listed = api.get(f"/v1/host/moot/runs?member={sally['rosterId']}").json()["runs"]
     assert {each["runId"] for each in listed} == {run_id, child["runId"]}
     verified(api, child["runId"])
+
+
+def test_a_member_speaks_in_a_council_under_its_own_name(api: Api) -> None:
+    sally, bob = hired(api), hired(api, persona="Bob")
+    names = [sally["rosterId"], bob["rosterId"]]
+    run_id = run_of(convened(api, *names, policy={"mode": "round-robin", "rounds": 1}))
+    api.until(run_id, "waiting-input", "waiting-approval")
+    while "moot.participation.stopped" not in api.types(run_id):
+        api.poll(run_id, len(api.events(run_id)) - 1, 1)
+    began = of(api, run_id, "agent.invocation.started")
+    assert [each["agentId"] for each in began] == names
+    turns = [said["turn"] for said in of(api, run_id, "conversation.exchanged")]
+    assert [turn["speakerId"] for turn in turns if turn["role"] == "agent"] == names
+    verified(api, run_id)
 
 
 @pytest.mark.parametrize("how", ["pause", "disable"])

@@ -135,6 +135,16 @@ def test_who_cannot_be_hired_is_not(api: Api, body: dict[str, Any], word: str) -
     assert api.get("/v1/agents/roster").json() == before
 
 
+def test_a_workflow_of_another_tenant_is_in_nobodys_portfolio(api: Api, foreign: Api) -> None:
+    foreign.post("/v1/host/moot/workflows", {**FLOW, "id": "theirs-alone"})
+    sally = hired(api)
+    path, body = f"{ROSTER}/{sally['rosterId']}", {"workflows": ["theirs-alone"]}
+    answer = api.http.patch(path, json=body, headers=api.auth)
+    refused(answer, 403, "workspace_membership_required")
+    assert "elsewhere" not in answer.text
+    assert api.get(path).json()["workflows"] == ["sally-noop"]
+
+
 def test_two_members_of_one_id_there_are_not(api: Api) -> None:
     sally = hired(api)
     body = {"persona": "S", "agentRef": sally["agentRef"], "rosterId": sally["rosterId"]}

@@ -12,6 +12,7 @@ from moot.api.wire import Endpoint, Reply, Request
 from moot.core.definition import nearest
 from moot.core.deployment import CHANNELS
 from moot.core.errors import BadRequest, Conflict, NotFound
+from moot.core.trigger_errors import WorkspaceMembershipRequired
 
 Persona = Annotated[str, Meta(min_length=1, max_length=200)]
 Label = Annotated[str, Meta(min_length=1, max_length=100)]
@@ -121,13 +122,15 @@ async def _check_agent(request: Request, ref: AgentRef, own: str | None = None) 
 
 
 async def _check_workflows(request: Request, names: list[str]) -> None:
-    """Every one is here and the caller's own. Others' look like missing ones."""
+    """Every one is here and the caller's own. Whose another one is, nobody is told."""
     known = [each.workflow_id for each in await request.services.store.definitions(
         request.caller.tenant)]  # fmt: skip
     for name in names:
         try:
             await request.services.host.flows.newest(request.caller.tenant, name)
         except NotFound:
+            if await request.services.store.defined_elsewhere(request.caller.tenant, name):
+                raise WorkspaceMembershipRequired(name) from None
             meant = nearest(name, known)
             hint = f" Did you mean '{meant}'?" if meant else ""
             raise BadRequest(

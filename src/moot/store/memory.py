@@ -237,6 +237,12 @@ class MemoryStore(Journal, Shelf):
         same = (known for known in newest_first if (known.tenant, known.digest) == (tenant, digest))
         return next(same, None)
 
+    async def defined_elsewhere(self, tenant: str, workflow_id: str) -> bool:
+        return any(
+            known.workflow_id == workflow_id and known.tenant != tenant and known.source != IMPORTED
+            for known in self._definitions
+        )
+
     async def definitions(self, tenant: str) -> list[Definition]:
         newest = {
             known.workflow_id: known

@@ -317,6 +317,9 @@ class RecordStore(Protocol):
 
     async def definitions(self, tenant: str) -> list[Definition]: ...
 
+    async def defined_elsewhere(self, tenant: str, workflow_id: str) -> bool:
+        """Whether a tenant other than this one has registered a workflow of this id."""
+
     async def put_key(self, key: Key) -> None: ...
 
     async def key_by_hash(self, hash_: str) -> Key | None: ...

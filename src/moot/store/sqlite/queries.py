@@ -74,6 +74,9 @@ DEFINITION_BY_DIGEST = """
 SELECT tenant, workflow_id, version, digest, body, created_at, source FROM definitions
 WHERE tenant = ? AND digest = ? ORDER BY id DESC LIMIT 1
 """
+DEFINED_ELSEWHERE = """
+SELECT 1 FROM definitions WHERE workflow_id = ? AND tenant != ? AND source != 'import' LIMIT 1
+"""
 DEFINITIONS = """
 SELECT tenant, workflow_id, version, digest, body, created_at, source FROM definitions
 WHERE id IN (
@@ -217,6 +220,10 @@ def _definition(columns: tuple[Any, ...]) -> Definition:
 def definition(db: apsw.Connection, tenant: str, workflow_id: str) -> Definition | None:
     row = _first(db, DEFINITION, tenant, workflow_id)
     return _definition(row) if row else None
+
+
+def defined_elsewhere(db: apsw.Connection, tenant: str, workflow_id: str) -> bool:
+    return _first(db, DEFINED_ELSEWHERE, workflow_id, tenant) is not None
 
 
 def definition_by_digest(db: apsw.Connection, tenant: str, digest: str) -> Definition | None:

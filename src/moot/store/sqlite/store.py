@@ -183,6 +183,9 @@ class SqliteStore:
     async def definition_by_digest(self, tenant: str, digest: str) -> Definition | None:
         return await self._readers.run(queries.definition_by_digest, tenant, digest)
 
+    async def defined_elsewhere(self, tenant: str, workflow_id: str) -> bool:
+        return await self._readers.run(queries.defined_elsewhere, tenant, workflow_id)
+
     async def definitions(self, tenant: str) -> list[Definition]:
         return await self._readers.run(queries.definitions, tenant)
 
