@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from . import live_claims, schedule_claims, supervisor_claims
+from . import live_claims, roster_claims, schedule_claims, supervisor_claims
 from . import test_model_calls as models
 from .api import Api, definition
 from .asking import answered, asked, begun, council, gate, of, resolve, say, talk
@@ -493,6 +493,8 @@ for _name, _probe in {
     ),
     "agents.liveRuntime.sources": live_claims.sources,
     "agents.liveRuntime.confidenceEscalation": live_claims.escalation,
+    "agents.roster.*": roster_claims.kept,
+    "agents.roster.portfolioTriggerSources": roster_claims.sources,
     "agents.deployment.*": live_claims.deployment,
     "agents.deployment.canary": live_claims.canary,
     "agents.deployment.states": live_claims.states,

@@ -101,7 +101,7 @@ def _orchestrating(services: Services) -> dict[str, Any]:
             "modes": list(forks.MODES),
             "sideEffectSuppression": "recorded-outcome",
         },
-        "agents": _agents(),
+        "agents": _agents(services),
         "dispatch": {
             "supported": True,
             "models": ["child-run"],
@@ -131,7 +131,7 @@ def _orchestrating(services: Services) -> dict[str, Any]:
     }
 
 
-def _agents() -> dict[str, Any]:
+def _agents(services: Services) -> dict[str, Any]:
     return {
         "supported": True,
         "orchestrator": True,
@@ -144,6 +144,7 @@ def _agents() -> dict[str, Any]:
         },
         "subRunAttestation": True,
         **_living(),
+        **_standing(services),
         "memoryBackends": ["long-term"],
     }
 
@@ -164,6 +165,20 @@ def _living() -> dict[str, Any]:
             "rollback": True,
             "states": list(deployment.STATES),
         },
+    }
+
+
+def _standing(services: Services) -> dict[str, Any]:
+    """Standing agents, and what wakes them here."""
+    if not services.settings.roster:
+        return {}
+    sources = sorted(services.triggers.sources)
+    return {
+        "roster": {
+            "supported": True,
+            "installScope": "tenant",
+            "portfolioTriggerSources": sources,
+        }
     }
 
 

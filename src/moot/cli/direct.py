@@ -80,7 +80,9 @@ class File:
 
 def _app(store: "Store", where: Place) -> "App":
     from moot.agents.deployments import Deployments
+    from moot.agents.instances import Instances
     from moot.agents.registry import Agents
+    from moot.agents.roster import Roster
     from moot.api.app import App
     from moot.api.auth import DEFAULT_TENANT, Keyring, hash_of, new_key
     from moot.api.services import Services
@@ -104,7 +106,9 @@ def _app(store: "Store", where: Place) -> "App":
     settings = Settings(database=str(where.database))
     host = Host(store, Flows(store, AnyType(), clock), clock)
     agents = Agents(store, clock)
-    services = Services(settings, host, store, clock, agents, Deployments(store, clock, agents))
+    roster, deployments = Roster(store, clock), Deployments(store, clock, agents)
+    instances = Instances(roster, agents, deployments, clock)
+    services = Services(settings, host, store, clock, instances)
     services.keyring = Owner(store, clock)
     return App(services)
 

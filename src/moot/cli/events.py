@@ -34,6 +34,18 @@ def _run_started(event: dict[str, Any], _: Started) -> str:
     return "run started" + origin + (f" with {output.brief(inputs)}" if inputs else "")
 
 
+def _whose(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    return (
+        f"started by {said.get('persona')} ({said.get('rosterId')}) · {said.get('triggerSource')}"
+    )
+
+
+def _delivered(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    return f"delivery {event['eventId']} of {said.get('subscriptionId')}, attempt {said['attempt']}"
+
+
 def _run_ended(event: dict[str, Any], _: Started) -> str:
     said = event["payload"]
     return f"run {event['type'].removeprefix('run.')}{_error(said)}{_reason(said)}"
@@ -278,6 +290,8 @@ LINES: dict[str, Said] = {
     "core.dispatch.join": _joined,
     "replay.diverged": _went_astray,
     "moot.pause.requested": _pause_requested,
+    "roster.run.initiated": _whose,
+    "trigger.delivery.attempted": _delivered,
     "moot.effect.started": _effect,
     "moot.effect.finished": _effect,
     **dict.fromkeys(SAID_BY_OTHERS, _nothing),

@@ -6,7 +6,7 @@ methods of them. Nothing here imports the server.
 
 from typing import TYPE_CHECKING, Unpack
 
-from moot.client import calls_host, calls_reading, host, schedules, webhooks
+from moot.client import calls_host, calls_reading, host, roster, schedules, webhooks
 from moot.client.answers import Question, RunRow, Snapshot
 from moot.client.bound import awaits, waits
 from moot.client.bridge import AsyncBridge, Bridge
@@ -86,6 +86,7 @@ class Client:
         self.keys = host.Keys(self.sender)
         self.webhooks = webhooks.Webhooks(self.sender)
         self.schedules = schedules.Schedules(self.sender)
+        self.roster = roster.Roster(self.sender)
 
     discovery = waits(calls_host.discovery)
     openapi = waits(calls_host.openapi)
@@ -138,6 +139,7 @@ class AsyncClient:
         self.keys = host.AsyncKeys(self.sender)
         self.webhooks = webhooks.AsyncWebhooks(self.sender)
         self.schedules = schedules.AsyncSchedules(self.sender)
+        self.roster = roster.AsyncRoster(self.sender)
 
     discovery = awaits(calls_host.discovery)
     openapi = awaits(calls_host.openapi)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from moot.core import remembering
+from moot.core import initiation, remembering
 from moot.core import trace as tracing
 from moot.core.events import Event
 
@@ -35,6 +35,7 @@ def started(run: "Run", event: Event, at: int) -> None:
     run.limits = dict(said.get("limits", {}))
     run.parent_run = said.get("parentRunId")
     run.parent_node = said.get("parentNodeId")
+    initiation.begun(run, event)
     run.rights = said.get("rights")
     run.depth = said.get("depth", 0)
     run.forked_from = said.get("forkedFrom")

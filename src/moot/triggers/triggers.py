@@ -34,6 +34,8 @@ class Triggers:
         self.clockwork = Clockwork(host, store, clock, self.firing, Sight(store, clock, roster))
         self.schedules = Schedules(store, clock, host.flows, roster, self.clockwork)
         self.declared = Declared(store, clock, host.flows, self.schedules)
+        #: what fires portfolios here: each part that brings such a source adds its name
+        self.sources: set[str] = {"schedule"}
         #: what goes round, and what must be let go of
         self.rounds: list[Rounds] = [self.courier.rounds, self.clockwork.rounds]
         self.closing: list[Callable[[], Awaitable[None]]] = [
