@@ -224,7 +224,6 @@ def _started(run: Run, event: Event, at: int) -> None:
     run.scope_id = said.get("scopeId")
     run.limits = dict(said.get("limits", {}))
     run.parent_run, run.parent_node = said.get("parentRunId"), said.get("parentNodeId")
-    initiation.begun(run, event)
     run.rights = said.get("rights")
     run.depth = said.get("depth", 0)
     run.forked_from = said.get("forkedFrom")
@@ -233,6 +232,7 @@ def _started(run: Run, event: Event, at: int) -> None:
     run.origin = said.get("origin")
     given = said.get("trace", {})
     run.trace = tracing.read(given.get("traceparent"), given.get("tracestate"))
+    initiation.begun(run, event)
 
 
 def _ended(run: Run, event: Event, at: int) -> None:
