@@ -35,7 +35,6 @@ def started(run: "Run", event: Event, at: int) -> None:
     run.limits = dict(said.get("limits", {}))
     run.parent_run = said.get("parentRunId")
     run.parent_node = said.get("parentNodeId")
-    initiation.begun(run, event)
     run.rights = said.get("rights")
     run.depth = said.get("depth", 0)
     run.forked_from = said.get("forkedFrom")
@@ -44,3 +43,4 @@ def started(run: "Run", event: Event, at: int) -> None:
     run.origin = said.get("origin")
     given = said.get("trace", {})
     run.trace = tracing.read(given.get("traceparent"), given.get("tracestate"))
+    initiation.begun(run, event)

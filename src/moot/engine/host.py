@@ -75,7 +75,7 @@ class Host:
         self.memory = Recollections(store, clock, self.revisions)
         self._scopes = Scopes(store)
         self.recovery = Recovery(self)
-        self._stopping = False
+        self.stopping = False
         self.outbox: Outbox | None = None
         #: who is told that a run has ended
         self.endings: list[Callable[[Run], None]] = []
@@ -209,7 +209,7 @@ class Host:
         for head in turn.born:
             self.runs.put(head)
         try:
-            if not self._stopping:
+            if not self.stopping:
                 turn.batch.more = self.speakers.follow(turn, owed)
             turn.post(self.outbox)
             self.faults.at(FaultPoint.BEFORE_APPEND)
@@ -236,7 +236,7 @@ class Host:
         for head in turn.heads.values():
             head.broken = True
             self.speakers.take_back(head)
-        if isinstance(failure, MootError) or self._stopping:
+        if isinstance(failure, MootError) or self.stopping:
             for head in turn.heads.values():
                 head.settle()
                 self._drop(head, head not in turn.born)
@@ -265,7 +265,7 @@ class Host:
         """Start what is owed and not yet under way. The same path after every commit and at
         every start."""
         run = head.run
-        if head.broken or self._stopping:
+        if head.broken or self.stopping:
             return
         if run.terminal:
             if not head.inflight:  # else its end is on its way, and may yet fail
@@ -382,17 +382,13 @@ class Host:
 
     # -- limits ------------------------------------------------------------------------------
 
-    @property
-    def stopping(self) -> bool:
-        return self._stopping
-
     def refuse_when_stopping(self) -> None:
-        if self._stopping:
+        if self.stopping:
             raise Unavailable("The server is stopping; send this again in a moment.", 2)
 
     async def aclose(self) -> None:
         """Stop effects and streams; what was accepted is on disk and goes on at the next start."""
-        self._stopping = True
+        self.stopping = True
         self.timers.close()
         self.hub.close()
         await self.activities.aclose()
