@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moot.cli import output, quantities
+from moot.cli import child, output, quantities
 from moot.cli.options import Options, place
 from moot.cli.trouble import Exit, Trouble
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 QUESTION = "Should a 4-person startup rewrite its billing service?"
 SEATS = ("ada", "bo", "cy")
 MODERATOR = "mo"
-STOP_SECONDS = 10
 #: words a second: to read along, and where nobody does
 AT_EASE, AT_ONCE = "24", "100"
 
@@ -32,6 +31,7 @@ AT_EASE, AT_ONCE = "24", "100"
 @click.option("--no-prompt", is_flag=True, help="Only watch; type nothing.")
 def demo(database: str, fresh: bool, no_prompt: bool) -> Exit:
     """Seat a council of demo agents and watch it decide. Needs no key and no network."""
+    child.leave_on_signals()
     if fresh:
         with tempfile.TemporaryDirectory(prefix="moot-demo-") as folder:
             return _shown(Path(folder) / "moot-demo.db", None, not no_prompt)
@@ -127,39 +127,25 @@ def _server(database: Path) -> Iterator[Callable[[], str]]:
     from moot.config import with_defaults
 
     samples = Path(__file__).parents[1] / "agents" / "samples"
-    command = [sys.executable, "-m", "moot.cli", "serve", str(database)]
-    command += ["--port", "0", "--agents", str(samples)]
+    arguments = [str(database), "--port", "0", "--agents", str(samples)]
     pace = with_defaults(MOOT_DEMO_WPS=AT_EASE if output.on_terminal() else AT_ONCE)
     log = database.with_suffix(".log")
     with log.open("w") as errors:
-        child = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=pace,
-            start_new_session=True,  # Ctrl-C is for the one who watches
-        )  # fmt: skip
+        server = child.start(arguments, pace, stdout=subprocess.PIPE, stderr=errors)
     try:
-        yield lambda: _address(child, log, database)
+        yield lambda: _address(server, log, database)
     finally:
-        _stop(child)
+        child.end(server)
 
 
-def _address(child: "subprocess.Popen[str]", log: Path, database: Path) -> str:
+def _address(server: "subprocess.Popen[str]", log: Path, database: Path) -> str:
     from moot import __version__
 
-    assert child.stdout is not None
-    banner = child.stdout.readline().strip()
+    assert server.stdout is not None
+    banner = server.stdout.readline().strip()
     if not banner:
-        raise Trouble(f"the server did not start; {log} says: {log.read_text().strip()}")
+        why = log.read_text().strip().removeprefix("error: ")
+        raise Trouble(f"the server did not start: {why or 'it has ended without a word'}")
     url = next(word for word in banner.split() if word.startswith("http"))
     click.echo(f"moot {__version__} · {url} · data {database} · model: demo (offline, no key)")
     return url
-
-
-def _stop(child: "subprocess.Popen[str]") -> None:
-    child.terminate()
-    try:
-        child.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
-    if child.stdout is not None:
-        child.stdout.close()
