@@ -9,6 +9,7 @@ from moot.cli import output, quantities
 from moot.cli.client import Api, Client, to_write
 from moot.cli.options import Options, place, talks
 from moot.cli.trouble import Exit
+from moot.cli.way import way
 
 MODES = ("round-robin", "declared", "addressed", "raise-hand", "moderated", "small", "large")
 
@@ -147,14 +148,15 @@ def attend(api: Api, client: Client, thread_id: str, how: Attending) -> Exit:
         end = shown.follow(how.after, how.stay)
     except Left:
         name = output.short(thread_id)
-        output.complain(f"You left; the council goes on. Come back: moot watch {name}")
+        output.complain(f"You left; the council goes on. Come back: {way(f'watch {name}')}")
         return Exit.OK
     if end is Exit.WAITING:
         now = api.get(threads(thread_id))
         name = output.short(thread_id)
         output.complain(
             f"The council waits for a person: {waits_for(now)}."
-            f" Take part: moot watch {name}, or end it: moot thread close {name} --decision TEXT"
+            f" Take part: {way(f'watch {name}')},"
+            f" or end it: {way(f'thread close {name} --decision TEXT')}"
         )
     return end
 

@@ -17,6 +17,7 @@ from moot.cli.room import Room
 from moot.cli.screen import Keyboard, Pipe, Screen, Terminal
 from moot.cli.told import Teller, Told, note, turn_of
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 ENDS = {"conversation.closed": Exit.OK, "run.failed": Exit.FAILED, "run.cancelled": Exit.FAILED}
 TICK = 1.0
@@ -206,7 +207,8 @@ class Council:
             return str(trouble)
         members = [{"agentId": str(name)} for name in [*roster, said["participant"]]]
         given = json.dumps(members, separators=(",", ":"))
-        return f"{trouble} moot fork {self.thread_id}@0 --set 'input.participants={given}'"
+        again = way(f"fork {self.thread_id}@0 --set 'input.participants={given}'")
+        return f"{trouble} {again}"
 
     def _do(self, said: typed.Typed) -> None:
         match said:

@@ -1,5 +1,6 @@
 """``moot demo``: a council of the offline model on the screen, from its question to its minutes."""
 
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ import click
 from moot.cli import child, output, quantities
 from moot.cli.options import Options, place
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import program, way
 
 if TYPE_CHECKING:
     from moot.cli.client import Api
@@ -49,6 +51,9 @@ def _shown(database: Path, minutes: Path | None, prompt: bool) -> Exit:
 
             options = Options()
             options.database = str(database)
+            if minutes is not None:  # what is said to be typed names the file that stays
+                click.get_current_context().obj = kept = Options()
+                kept.database = str(database)
             options.server = address()
             api = to_write(options)
             seen.append(_seated(api, options, prompt))
@@ -56,9 +61,9 @@ def _shown(database: Path, minutes: Path | None, prompt: bool) -> Exit:
             _keep(api, seen[0].thread_id, minutes)
     except KeyboardInterrupt:
         turns = seen[0].turns if seen else 0
-        again = f" Resume: {_program()} serve {database}" if minutes else ""
+        again = f" Resume: {program()} serve {shlex.quote(str(database))}" if minutes else ""
         click.echo(f"Stopping… {quantities.counted(turns, 'turn')} saved.{again}")
-        return Exit.OK
+        raise click.Abort from None
     if minutes is not None:
         _go_on(database, seen[0].thread_id)
     return end
@@ -103,21 +108,16 @@ def _keep(api: "Api", thread_id: str, minutes: Path | None) -> None:
 
 
 def _go_on(database: Path, thread_id: str) -> None:
-    program, thread = _program(), output.short(thread_id)
+    """Each command on a line of its own: it must not break where it is copied from."""
     click.echo("\nThe server has stopped; everything is kept. To go on:\n")
-    for command, says in (
-        (f"{program} serve {database}", "the server again; then, in another terminal:"),
-        (f'{program} convene "…" --with ada,bo,cy --database {database}', "a question of yours"),
-        (f"{program} watch {thread} --from-start --database {database}", "this council again"),
-        (f"{program} --help", "everything else"),
+    for says, command in (
+        ("start the server again", f"{program()} serve {shlex.quote(str(database))}"),
+        ("then, in another terminal, a question of yours", way('convene "…" --with ada,bo,cy')),
+        ("this council again", way(f"watch {output.short(thread_id)} --from-start")),
+        ("everything else", f"{program()} --help"),
     ):
-        click.echo(f"  {command:<68} {click.style(says, dim=True)}")
-
-
-def _program() -> str:
-    if Path(".venv/bin/moot").exists():
-        return ".venv/bin/moot"
-    return Path(sys.argv[0]).name if Path(sys.argv[0]).stem == "moot" else "moot"
+        click.echo(click.style(f"  {says}:", dim=True))
+        click.echo(f"    {command}")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from moot.cli.client import Api
 from moot.cli.histories import last_of
 from moot.cli.runs import resolve
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 #: events that are shown to who has named none
 SHOWN = 5
@@ -25,17 +26,18 @@ def place_of(api: Api, given: str, verb: str) -> Place:
         return Place(resolve(api, name), int(number))
     if name:
         hint = f"'{number}' is no number of an event" if number else "the number is missing"
-        raise Trouble(f"{given}: {hint}. Write: moot {verb} {name}@N", Exit.USAGE)
+        raise Trouble(f"{given}: {hint}. Write: {way(f'{verb} {name}@N')}", Exit.USAGE)
     raise _nowhere(api, resolve(api, given), verb)
 
 
 def _nowhere(api: Api, run_id: str, verb: str) -> Trouble:
     """What could be meant: the run's last events."""
     found = last_of(api, run_id, SHOWN)
+    last = f"{run_id}@{found[-1]['sequence']}"
     shown = ", ".join(f"#{event['sequence']} {_word(event)}" for event in found)
     return Trouble(
-        f"name an event of the run, too: moot {verb} {run_id}@{found[-1]['sequence']}."
-        f" Its last ones are {shown}. All: moot run tail {run_id}",
+        f"name an event of the run, too: {way(f'{verb} {last}')}."
+        f" Its last ones are {shown}. All: {way(f'run tail {run_id}')}",
         Exit.USAGE,
     )
 

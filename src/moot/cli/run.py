@@ -12,6 +12,7 @@ from moot.cli.questions import waiting_line
 from moot.cli.runs import resolve, status_in_list
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.watching import FOR_A_PERSON, Follower, show_end
+from moot.cli.way import way
 
 EPILOG = "A workflow that is called like one of these commands: moot run start FLOW."
 
@@ -115,8 +116,8 @@ def _created(api: Api, body: dict[str, Any]) -> dict[str, Any]:
             raise Trouble(f"{trouble} {hint}", trouble.exit_code) from trouble
         if trouble.exit_code is not Exit.NOT_FOUND:
             raise
-        hint = f" Or did you mean the command: moot run {verb}?" if verb else ""
-        asked = f"{body['workflowId']}: {trouble}{hint} See: moot flow list"
+        hint = f" Or did you mean the command: {way(f'run {verb}')}?" if verb else ""
+        asked = f"{body['workflowId']}: {trouble}{hint} See: {way('flow list')}"
         raise Trouble(asked, Exit.NOT_FOUND) from trouble
     return created
 
@@ -141,7 +142,7 @@ def follow_on(options: Options, api: Api, run_id: str, quiet: bool = False, **ho
     try:
         end = follower.follow(quiet=quiet, **how)
     except KeyboardInterrupt:
-        click.echo(f"\nThe run goes on. Follow it with: moot run tail {run_id}", err=True)
+        click.echo(f"\nThe run goes on. Follow it with: {way(f'run tail {run_id}')}", err=True)
         raise
     found = api.get(path_of("v1", "runs", run_id))
     if options.json and quiet:
@@ -184,10 +185,10 @@ def list_(
         ([output.short(r["runId"]), r["workflowId"], status_in_list(api, r), _started(r), _took(r),
           r["eventCount"], r.get("errorCode"), output.short(r.get("parentRunId", ""))]
          for r in rows),
-        empty="No runs. Start one with: moot run FLOW",
+        empty=f"No runs. Start one with: {way('run FLOW')}",
     )  # fmt: skip
     if cursor is not None and output.on_terminal():
-        click.echo(f"There are more: moot run list --limit {limit * 4}", err=True)
+        click.echo(f"There are more: {way(f'run list --limit {limit * 4}')}", err=True)
 
 
 def _started(row: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from moot.cli import output, quantities
 from moot.cli.client import Api, Client, path_of
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.watching import AT_WORK, Follower, last_line, status_of
+from moot.cli.way import way
 
 PREFIX = "run_"
 WHOLE = len(PREFIX) + 20
@@ -28,7 +29,7 @@ def resolve(api: Api, given: str) -> str:
         raise Trouble(f"several runs start with '{given}': {', '.join(found)}…", Exit.USAGE)
     newest = api.get("/v1/host/moot/runs", limit=1)["runs"]
     hint = f" (the newest is {newest[0]['runId']})" if newest else ""
-    raise Trouble(f"no run starts with '{given}'{hint}. See: moot run list", Exit.NOT_FOUND)
+    raise Trouble(f"no run starts with '{given}'{hint}. See: {way('run list')}", Exit.NOT_FOUND)
 
 
 def _newest(api: Api) -> str:
@@ -41,7 +42,7 @@ def _newest(api: Api) -> str:
                 return str(row["runId"])
         cursor = page.get("nextCursor")
         if cursor is None:
-            raise Trouble("there is no run yet. Start one with: moot run FLOW", Exit.NOT_FOUND)
+            raise Trouble(f"there is no run yet. Start one with: {way('run FLOW')}", Exit.NOT_FOUND)
 
 
 def status_in_list(api: Api, row: dict[str, Any]) -> str:

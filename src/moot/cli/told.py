@@ -8,6 +8,7 @@ import click
 from moot.cli import output
 from moot.cli.quantities import counted, in_words
 from moot.cli.room import Room
+from moot.cli.way import way
 
 Event = dict[str, Any]
 
@@ -74,9 +75,9 @@ class Teller:
         told = self._turn(event) if final.get("role") != "system" else []
         outcome = said.get("outcome")
         decision = outcome if isinstance(outcome, dict) and outcome.get("text") else None
-        way = f"Minutes: moot thread export {self._thread_id} -f md"
+        minutes = f"Minutes: {way(f'thread export {self._thread_id} -f md')}"
         if decision is None:
-            return [*told, Told(f"Closed without a decision. {way}")]
+            return [*told, Told(f"Closed without a decision. {minutes}")]
         if not self._tallied:
             votes = listed(decision.get("votes"))
             told += self._tally({str(vote.get("by")): vote for vote in votes})
@@ -84,7 +85,8 @@ class Teller:
             told.append(note(f"decision: {decision['text']}"))
         for each in listed(decision.get("dissent")):
             told.append(note(f"dissent: {self._name(each)}: {each.get('text', '')}"))
-        return [*told, Told(f"Closed. Decision recorded (turn {said.get('turnIndex')}). {way}")]
+        word = "Not adopted" if decision.get("adopted") is False else "Decision recorded"
+        return [*told, Told(f"Closed. {word} (turn {said.get('turnIndex')}). {minutes}")]
 
     def _tally(self, votes: dict[str, dict[str, Any]]) -> list[Told]:
         if not votes:

@@ -12,6 +12,7 @@ from moot.cli import output
 from moot.cli.client import SECONDS, Answer, Api, Client, Unreachable, path_of, refusal
 from moot.cli.events import line_of
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 TERMINAL = {"run.completed": Exit.OK, "run.failed": Exit.FAILED, "run.cancelled": Exit.FAILED}
 #: statuses in which only a person can help; the run's stream stays quiet then
@@ -32,7 +33,7 @@ class TimedOut(Trouble):
     def __init__(self, run_id: str, seconds: float) -> None:
         super().__init__(
             f"the run has not ended after {seconds:g} s; it goes on."
-            f" Follow it with: moot run tail {run_id}",
+            f" Follow it with: {way(f'run tail {run_id}')}",
             Exit.TIMED_OUT,
         )
 
