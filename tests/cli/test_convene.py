@@ -109,12 +109,16 @@ def test_what_was_typed_wrong_is_refused_with_the_way_out(moot: Cli) -> None:
     assert alone.code == 6
 
 
-def test_an_agent_that_nobody_knows_is_remarked_on(moot: Cli) -> None:
+def test_who_would_be_waited_for_in_vain_is_not_seated(moot: Cli, hall: ServerProcess) -> None:
     done = moot("convene", QUESTION, "--with", "ada,boo", "--detach")
-    assert done.code == 0
-    assert "'boo' is no agent of this server" in done.err
-    assert "Did you mean 'bo'?" in done.err
-    moot("thread", "close", done.lines()[0])
+    assert done.code == 1 and done.out == ""
+    assert "'boo' is no agent of this host" in done.err
+    assert "Did you mean 'bo'?" in done.err and "--as host:boo" in done.err
+    assert moot("convene", " ", "--with", "ada,bo").code == 2
+    assert moot("key", "create", "--name", "boo", "--as", "host:boo").code == 0
+    seated = moot("convene", QUESTION, "--with", "ada,boo", "--detach")
+    assert seated.code == 0, seated.err
+    moot("thread", "close", seated.lines()[0])
 
 
 def test_json_is_one_event_a_line(moot: Cli, hall: ServerProcess) -> None:

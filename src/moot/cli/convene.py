@@ -75,7 +75,8 @@ def convene(options: Options, question: str, **given: Any) -> Exit:
         --rounds 2 --budget 20k-tokens --vote
     """
     api, client = to_write(options), Client(place(options))
-    warn_of_strangers(api, [*given["members"], *filter(None, [given["moderator"]])])
+    if not question.strip():
+        raise click.UsageError("say what the council is to talk about: moot convene QUESTION.")
     thread_id = str(api.post("/v1/host/moot/councils", asked(question, **given))["threadId"])
     if given["detach"]:
         _show_id(options, thread_id)
@@ -101,20 +102,6 @@ def asked(question: str, **given: Any) -> dict[str, Any]:
     if given["open_"]:
         body["open"] = True
     return body
-
-
-def warn_of_strangers(api: Api, names: list[str]) -> None:
-    """An agent nobody knows here is waited for: it may speak with a key of its own."""
-    from moot.core.definition import nearest
-
-    known = [agent["name"] for agent in api.get("/v1/host/moot/agents")["agents"]]
-    for name in names:
-        short = name.removeprefix("host:")
-        if short not in known:
-            meant = nearest(short, known)
-            hint = f" Did you mean '{meant}'?" if meant else " See: moot agent list"
-            said = f"'{name}' is no agent of this server; it must speak with a key of its own."
-            output.complain(f"warning: {said}{hint}")
 
 
 def _show_id(options: Options, thread_id: str) -> None:
