@@ -159,6 +159,20 @@ def test_a_council_goes_on_when_who_convened_it_is_gone(slow: ServerProcess) -> 
     assert len(re.findall(r"^ \d (Ada|Bo|Cy|Mo|you)", again.out, re.M)) == 9
 
 
+def test_a_council_that_talks_is_followed_to_its_end_as_a_run_too(slow: ServerProcess) -> None:
+    moot = Cli(slow.folder)
+    made = moot("convene", QUESTION, *ALL, "--rounds", "1", "--close", "moderator", "--detach")
+    thread_id = made.lines()[0]
+    assert moot("run", "list").lines()[0].split("\t")[2] == "talking"
+    shown = moot("run", "show", thread_id)
+    assert "talking" in shown.out and "waits for a person" not in shown.err
+    followed = moot("run", "tail", thread_id)
+    assert followed.code == 0, followed.err
+    assert "waits for a person" not in followed.err
+    assert followed.lines()[-1].startswith("{") or "completed" in followed.out
+    assert QUESTION in moot("run", "list").lines()[0]
+
+
 def test_ctrl_c_leaves_politely_and_says_how_to_come_back(slow: ServerProcess) -> None:
     watcher = following(slow, "convene", QUESTION, *ALL)
     line_with(watcher, " 1 Ada")

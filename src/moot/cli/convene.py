@@ -133,9 +133,13 @@ def attend(api: Api, client: Client, thread_id: str, how: Attending) -> Exit:
     shown.tell(header(thread))
     try:
         end = shown.follow(how.after, how.stay)
-    except Left:
-        name = output.short(thread_id)
-        output.complain(f"You left; the council goes on. Come back: {way(f'watch {name}')}")
+    except Left as left:
+        name, now = output.short(thread_id), api.get(threads(thread_id))
+        rests = not now["open"] or now.get("floor", {}).get("atRest", True)
+        goes_on = "it waits for a person" if rests else "the council goes on"
+        output.complain(f"You left; {goes_on}. Come back: {way(f'watch {name}')}")
+        if left.by_force:
+            raise click.Abort from None
         return Exit.OK
     if end is Exit.WAITING:
         now = api.get(threads(thread_id))

@@ -31,6 +31,7 @@ MARKS = {
     "failed": ("✗", "red"),
     "cancelled": ("✗", "yellow"),
     "running": ("●", "cyan"),
+    "talking": ("●", "cyan"),
     "pending": ("○", "cyan"),
     "running, pausing": ("⏸", "yellow"),
     "paused": ("⏸", "yellow"),
@@ -86,7 +87,8 @@ def table(
     empty: str = "Nothing.",
     heading: bool = True,
 ) -> None:
-    """Columns with a heading for people, bare values for programs."""
+    """Columns with a heading for people, those without any value left out; bare values for
+    programs."""
     found = [[_cell(value) for value in row] for row in rows]
     if not on_terminal():
         for row in found:
@@ -94,7 +96,9 @@ def table(
     elif not found:
         click.echo(empty)
     else:
-        _pretty(columns, found, heading)
+        full = [n for n in range(len(columns)) if any(row[n] != "-" for row in found)] or [0]
+        shown = [[row[n] for n in full] for row in found]
+        _pretty([columns[n] for n in full], shown, heading)
 
 
 def _pretty(columns: Sequence[str], rows: list[list[str]], heading: bool) -> None:

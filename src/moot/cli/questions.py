@@ -25,8 +25,12 @@ class NothingWaits(Trouble):
         super().__init__(sentence, Exit.NOT_FOUND)
 
 
-def find(api: Api, what: str, node: str | None) -> Question:
-    """The one open question that is meant. What is only digits is a number of the inbox."""
+def find(api: Api, what: str, node: str | None, decision: bool = False) -> Question:
+    """The one open question that is meant. What is only digits is a number of the inbox.
+
+    ``decision``: a yes or a no is to be said, so that what a member asks beside the conversation
+    comes before the conversation itself.
+    """
     if what.isdecimal() or what.startswith("int_"):
         item = _numbered(api, int(what)) if what.isdecimal() else _named(api, what)
         if from_the_floor(item):
@@ -35,13 +39,22 @@ def find(api: Api, what: str, node: str | None) -> Question:
     run_id = resolve(api, what)
     if node is not None:
         return _of_node(api, run_id, node)
-    found = waiting_in(api, run_id)
+    found = _beside(api, run_id) if decision else []
+    found = found or waiting_in(api, run_id)
     if not found:
         raise _nothing(api, run_id)
     if len(found) > 1:
-        ways = ", ".join(f"{one['runId']} --node {one['nodeId']}" for one in found)
+        ways = ", ".join(
+            one["id"] if from_the_floor(one) else f"{one['runId']} --node {one['nodeId']}"
+            for one in found
+        )
         raise Trouble(f"{len(found)} questions wait in {run_id}; name one: {ways}.", Exit.USAGE)
     return found[0]
+
+
+def _beside(api: Api, run_id: str) -> list[Question]:
+    items = api.get(INBOX, limit=MOST)["items"]
+    return [one for one in items if one["runId"] == run_id and from_the_floor(one)]
 
 
 def _numbered(api: Api, number: int) -> Question:
