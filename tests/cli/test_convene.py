@@ -178,7 +178,7 @@ def test_ctrl_c_leaves_politely_and_says_how_to_come_back(slow: ServerProcess) -
     line_with(watcher, " 1 Ada")
     watcher.send_signal(signal.SIGINT)
     _, said = watcher.communicate()
-    assert watcher.returncode == 0
+    assert watcher.returncode == 130
     thread_id = last(slow)
     assert said == f"You left; the council goes on. Come back: moot watch {thread_id}\n"
     assert thread(slow, thread_id)["open"]

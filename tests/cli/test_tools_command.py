@@ -122,6 +122,21 @@ def test_at_a_terminal_who_asks_can_agree_there(moot: Cli, answer: str, status: 
     assert events(moot, run_id, "agent.toolReturned")[-1]["status"] == status
 
 
+def test_what_was_used_and_who_allowed_it_stands_in_the_minutes_and_on_the_screen(
+    moot: Cli,
+) -> None:
+    run_id, item = asked(moot, "council")
+    assert moot("approve", item["number"]).code == 0
+    until(lambda: found if len(found := events(moot, run_id, "agent.toolReturned")) == 2 else None)
+    minutes = moot("thread", "export", run_id).out
+    for said in ("host:ada: used price_history(", "host:ada: asked to use set_price(",
+                 ": allowed it"):  # fmt: skip
+        assert said in minutes.replace("\\", ""), minutes
+    told = moot("run", "tail", run_id, "--no-follow").out
+    assert 'host:ada used price_history({"sku": "lamp"})' in told
+    assert "agent." not in told
+
+
 def test_a_word_that_is_more_than_yes_or_no_is_refused(moot: Cli) -> None:
     run_id, item = asked(moot, "council")
     for more in (["--comment", "well"], ["--override", "me"]):

@@ -49,9 +49,7 @@ def ask(options: Options, agent: str, text: str) -> Exit:
     return Exit.OK
 
 
-def _answer(
-    stream: Any, decide: Callable[[dict[str, Any]], None], aloud: bool
-) -> dict[str, Any]:
+def _answer(stream: Any, decide: Callable[[dict[str, Any]], None], aloud: bool) -> dict[str, Any]:
     """The turn; on a terminal its words as they come."""
     spoken = ""
     for frame in stream:

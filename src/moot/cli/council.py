@@ -225,7 +225,7 @@ class Council:
         members = [{"agentId": str(name)} for name in [*roster, said["participant"]]]
         given = json.dumps(members, separators=(",", ":"))
         again = way(f"fork {self.thread_id}@0 --set 'input.participants={given}'")
-        return f"{trouble} {again}"
+        return f"{trouble}\n{again}"
 
     def _do(self, said: typed.Typed) -> None:
         match said:

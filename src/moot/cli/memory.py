@@ -56,7 +56,9 @@ def show(options: Options, ref: str, memory_id: str) -> None:
     """Print one entry: the text on stdout, where it comes from on stderr."""
     found = to_read(options).get(MEMORY, ref=ref, id=memory_id)["entries"]
     if not found:
-        raise Trouble(f"'{ref}' has no entry '{memory_id}'. See: {way('memory list')}", Exit.NOT_FOUND)
+        raise Trouble(
+            f"'{ref}' has no entry '{memory_id}'. See: {way('memory list')}", Exit.NOT_FOUND
+        )
     if options.json:
         output.show_json(found[0])
         return

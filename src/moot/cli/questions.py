@@ -63,7 +63,9 @@ def _numbered(api: Api, number: int) -> Question:
         raise NothingWaits("the inbox is empty: nothing waits for a person.")
     if not 1 <= number <= len(items):
         counted = "1 question" if len(items) == 1 else f"{len(items)} questions"
-        raise NothingWaits(f"the inbox has {counted}, none with number {number}. See: {way('inbox')}")
+        raise NothingWaits(
+            f"the inbox has {counted}, none with number {number}. See: {way('inbox')}"
+        )
     found: Question = items[number - 1]
     return found
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import click
 
 from moot.cli import output
+from moot.cli.agent_lines import tool
 from moot.cli.quantities import counted, in_words
 from moot.cli.room import Room
 from moot.cli.way import way
@@ -200,6 +201,10 @@ class Teller:
         what = f"{said.get('toolName')}({output.brief(said.get('inputs', {}), 200)})"
         return [note(f"{self._name(said, 'agentId')} wants to use {what} · /allow or /deny")]
 
+    def _tool_used(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        return [note(f"{self._name(said, 'agentId')} used {tool(said)}")]
+
     def _tool_answered(self, event: Event) -> list[Told]:
         said = event["payload"]
         word = "allowed it" if said.get("allowed") else "did not allow it"
@@ -270,6 +275,7 @@ TELLS: dict[str, Callable[[Teller, Event], list[Told]]] = {
     "moot.participation.stopped": Teller._stopped,
     "moot.participation.continued": Teller._continued,
     "moot.vote.called": Teller._called_vote,
+    "agent.toolCalled": Teller._tool_used,
     "moot.tool.asked": Teller._tool_asked,
     "moot.tool.answered": Teller._tool_answered,
     "moot.tool.reopened": Teller._tool_reopened,
