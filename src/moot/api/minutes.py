@@ -63,8 +63,8 @@ async def gather(
         said = event.payload
         if said.get("conversationId") == talk.conversation_id:
             _take(found, event, said, people)
-        elif event.type == "agent.toolCalled" and event.node_id == talk.node_id:
-            _note(found, event, str(said.get("agentId")), f"used {tool_of(said)}")
+        if event.node_id == talk.node_id:
+            _tool(found, event, said)
     named = [member["agentId"] for member in found.participants]
     found.participants += [{"agentId": name} for name in people if name not in named]
     for member in found.participants:
@@ -98,15 +98,24 @@ def _take(found: Minutes, event: Event, said: dict[str, Any], people: People) ->
         case "moot.participant.joined":
             _introduce(people, said.get("participantId"), said.get("profile"))
             _note(found, event, str(said.get("by")), f"invited {said.get('participantId')}")
+        case "moot.participant.left":
+            _note(found, event, str(said.get("by")), f"uninvited {said.get('participantId')}")
+        case "moot.thread.control":
+            _note(found, event, str(said.get("from")), _sentence(said.get("content")))
+        case _:
+            pass
+
+
+def _tool(found: Minutes, event: Event, said: dict[str, Any]) -> None:
+    """Who used what, and by whose leave."""
+    match event.type:
+        case "agent.toolCalled":
+            _note(found, event, str(said.get("agentId")), f"used {tool_of(said)}")
         case "moot.tool.asked":
             _note(found, event, str(said.get("agentId")), f"asked to use {tool_of(said)}")
         case "moot.tool.answered":
             word = "allowed it" if said.get("allowed") else "did not allow it"
             _note(found, event, str(said.get("by")), word)
-        case "moot.participant.left":
-            _note(found, event, str(said.get("by")), f"uninvited {said.get('participantId')}")
-        case "moot.thread.control":
-            _note(found, event, str(said.get("from")), _sentence(said.get("content")))
         case _:
             pass
 

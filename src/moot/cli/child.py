@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import IO, Any
+from typing import IO
 
 STOP_SECONDS = 10
 #: tells ``serve`` to watch its standard input
@@ -17,13 +17,17 @@ FLAG = "--with-parent"
 
 
 def start(
-    arguments: list[str], env: dict[str, str] | None = None, **streams: int | IO[Any] | None
+    arguments: list[str],
+    env: dict[str, str] | None = None,
+    stdout: int | None = None,
+    stderr: IO[str] | None = None,
 ) -> "subprocess.Popen[str]":
     """``moot serve`` in a session of its own, so that Ctrl-C is for the parent alone."""
     command = [sys.executable, "-m", "moot.cli", "serve", *arguments, FLAG]
     return subprocess.Popen(
-        command, stdin=subprocess.PIPE, env=env, text=True, start_new_session=True, **streams
-    )
+        command, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, env=env, text=True,
+        start_new_session=True,
+    )  # fmt: skip
 
 
 def end(child: "subprocess.Popen[str] | None") -> None:

@@ -147,5 +147,5 @@ def _address(server: "subprocess.Popen[str]", log: Path, database: Path) -> str:
         why = log.read_text().strip().removeprefix("error: ")
         raise Trouble(f"the server did not start: {why or 'it has ended without a word'}")
     url = next(word for word in banner.split() if word.startswith("http"))
-    click.echo(f"moot {__version__} · {url} · data {database} · model: demo (offline, no key)")
+    output.parts(f"moot {__version__}", url, f"data {database}", "model: demo (offline, no key)")
     return url

@@ -50,6 +50,7 @@ def fork(
     moot fork @last@17 --set model.ada=local      another model for an agent
     moot fork @last@12 --set answer=reject        instead of the answer at #12
     moot fork @last@12 --edit                     #12 itself, in an editor
+    moot fork @last@turn5 --edit                  turn 5 of a council
 
     A turn, a decision or an answer takes the place of event N; it must be one. All else is
     changed after it. The numbers stand in: moot run tail RUN

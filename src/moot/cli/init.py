@@ -35,8 +35,8 @@ def init(options: Options, name: str | None, here: bool) -> None:
     if not NAME.fullmatch(called):
         raise Trouble(f"'{called}' is no name: use letters, digits, '.', '_' and '-'.", Exit.USAGE)
     if name is not None and folder.exists():
-        here = f"cd {folder} && {program(elsewhere=True)} init --here"
-        raise Trouble(f"{folder} is there already; for its sake: {here}")
+        way = f"cd {folder} && {program(elsewhere=True)} init --here"
+        raise Trouble(f"{folder} is there already; for its sake: {way}")
     made, kept = _written(folder, called)
     if options.json:
         output.show_json({"folder": str(folder), "made": made, "kept": kept})

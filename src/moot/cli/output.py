@@ -137,6 +137,19 @@ def _style(value: str) -> str:
     return MARKS.get(value.removeprefix("✓ ").removeprefix("✗ "), ("", ""))[1]
 
 
+def parts(*words: str) -> None:
+    """Facts with a dot between them; a terminal breaks the line only there."""
+    import shutil
+
+    room, rows = shutil.get_terminal_size().columns if on_terminal() else 0, [words[0]]
+    for word in words[1:]:
+        if room and len(rows[-1]) + len(word) + 3 > room:
+            rows.append(f"  {word}")
+        else:
+            rows[-1] += f" · {word}"
+    click.echo("\n".join(rows))
+
+
 def fitted(text: str, colour: str | None = None) -> None:
     """One line of ours that gives way at the edge of a terminal; a pipe gets all of it."""
     import shutil

@@ -118,11 +118,10 @@ def refuse_taken_port(settings: "Settings") -> None:
 def announce(settings: "Settings", url: str) -> None:
     from moot import __version__
     from moot.api.server import key_file
+    from moot.cli import output
 
-    click.echo(
-        f"moot {__version__} · {url} · database {settings.database}"
-        f" · key in {key_file(settings)} · Ctrl-C stops"
-    )
+    output.parts(f"moot {__version__}", url, f"database {settings.database}",
+                 f"key in {key_file(settings)}", "Ctrl-C stops")  # fmt: skip
     # for commands on this machine: a server on another port is found by its file
     near = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
     url_file(Path(settings.database)).write_text(near + "\n", encoding="utf-8")
