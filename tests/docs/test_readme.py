@@ -32,7 +32,8 @@ def clone(tmp_path: Path) -> Path:
     shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
     (folder / ".venv").mkdir()
     (folder / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
-    (folder / ".venv" / ".installed").touch()
+    for stamp in (".ready", ".installed"):
+        (folder / ".venv" / stamp).touch()
     return folder
 
 

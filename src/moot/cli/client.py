@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from moot.cli.options import Options, place
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import program
 from moot.place import Place
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Unreachable(Trouble):
         else:
             said = f"no server answers at {where.url} ({why})"
         file = f" {where.database}" if where.chosen else ""
-        super().__init__(f"{said}. Start one with: moot serve{file}", Exit.UNREACHABLE)
+        super().__init__(f"{said}. Start one with: {program()} serve{file}", Exit.UNREACHABLE)
 
 
 class Answer(NamedTuple):

@@ -11,6 +11,7 @@ import click
 
 from moot.cli.client import Answer, Client, Unreachable
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import program
 from moot.place import Place
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class ServerOrFile:
             if not self.place.database.is_file():
                 raise Trouble(
                     f"no server answers at {self.place.url}, and there is no file"
-                    f" {self.place.database} to read. Start one with: moot serve",
+                    f" {self.place.database} to read. Start one with: {program()} serve",
                     Exit.UNREACHABLE,
                 ) from trouble
         click.echo(f"No server runs; reading {self.place.database} itself.", err=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from moot.cli import output
+from moot.cli import agent_lines, output
 from moot.cli.lineage import descent
 
 Started = dict[str, str]
@@ -126,8 +126,10 @@ def _logged(event: dict[str, Any], _: Started) -> str:
     return f"{output.line(said.get('level', 'info'))}: {output.brief(str(said.get('message', '')))}"
 
 
-def _effect(event: dict[str, Any], _: Started) -> str:
+def _effect(event: dict[str, Any], _: Started) -> str | None:
     said = event["payload"]
+    if str(said.get("providerKey", "")).startswith(agent_lines.MODEL) and not said.get("error"):
+        return None
     word = event["type"].removeprefix("moot.effect.")
     return output.line(f"effect {said.get('providerKey', '')} {word}{_error(said)}")
 
@@ -294,5 +296,6 @@ LINES: dict[str, Said] = {
     "trigger.delivery.attempted": _delivered,
     "moot.effect.started": _effect,
     "moot.effect.finished": _effect,
+    **agent_lines.LINES,
     **dict.fromkeys(SAID_BY_OTHERS, _nothing),
 }

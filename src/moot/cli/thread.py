@@ -11,6 +11,7 @@ from moot.cli.inputs import read_bytes
 from moot.cli.options import Options, talks
 from moot.cli.runs import resolve
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 FORMATS = ("md", "html", "json", "bundle")
 THREADS = "/v1/host/moot/threads"
@@ -99,7 +100,7 @@ def close(
         output.show_json(answer)
     else:
         decided = f' with the decision "{output.brief(decision)}"' if decision is not None else ""
-        click.echo(f"{thread_id} closed{decided}. Minutes: moot thread export {thread_id}")
+        click.echo(f"{thread_id} closed{decided}. Minutes: {way(f'thread export {thread_id}')}")
 
 
 def _decision(

@@ -12,6 +12,7 @@ from moot.cli.histories import Event, Histories
 from moot.cli.options import Options, talks
 from moot.cli.places import place_of
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 #: steps that are walked unless more are asked for
 STEPS = 200
@@ -157,12 +158,13 @@ def _step(event: Event) -> str:
 
 
 def last_word(last: Event, root: Root) -> str:
+    place = f"{last['runId']}@{last['sequence']}"
     words: dict[str, str] = {
         "beginning": "",
         "delivery": f"the delivery {root.cause} began the run",
         "host": f"caused by {root.cause} on {root.host}",
         "outside": f"caused by {root.cause}, which is no event of a run here",
         "circle": f"caused by {root.cause}, which is above already",
-        "limit": f"there is more: moot why {last['runId']}@{last['sequence']}",
+        "limit": f"there is more: {way(f'why {place}')}",
     }
     return output.one_line(words[root.kind])
