@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from moot.api.schedule_view import changed, fired, next_fires, shown, times
-from moot.api.wire import Endpoint, Reply, Request
+from moot.api.wire import Endpoint, Reply, Request, refuse_deep
 from moot.core.calendars import instant_from, zone_from
 from moot.core.events import iso
 from moot.core.firing import opened
@@ -57,7 +57,7 @@ class Backfill(
 
 async def make(request: Request) -> Reply:
     schedules = request.services.triggers.schedules
-    case = await schedules.make(request.caller.tenant, await request.body(), request.caller.id)
+    case = await schedules.make(request.caller.tenant, await _body(request), request.caller.id)
     place = f"/v1/host/moot/schedules/{case.plan.spec.schedule_id}"
     return Reply(shown(case), 201, {"Location": place})
 
@@ -66,7 +66,7 @@ async def check(request: Request) -> Reply:
     """What a schedule would do, without making it."""
     services, now = request.services, request.services.clock.millis()
     spec = await services.triggers.schedules.read(
-        request.caller.tenant, await request.body(), "sch_check"
+        request.caller.tenant, await _body(request), "sch_check"
     )
     return Reply({"ok": True, **times(spec, next_fires(spec, opened(spec, now), Seen(now=now)))})
 
@@ -99,7 +99,7 @@ async def change(request: Request) -> Reply:
     case = await request.services.triggers.schedules.change(
         request.caller.tenant,
         request.params["schedule_id"],
-        await request.body() or b"{}",
+        await _body(request),
         request.caller.id,
     )
     return Reply(shown(case))
@@ -127,6 +127,13 @@ async def resume(request: Request) -> Reply:
         request.caller.tenant, request.params["schedule_id"], request.caller.id
     )
     return Reply(shown(case))
+
+
+async def _body(request: Request) -> bytes:
+    """What a schedule says is read where schedules are, with the fields they have."""
+    body = await request.body() or b"{}"
+    refuse_deep(body)
+    return body
 
 
 async def _case(request: Request) -> Case:

@@ -42,6 +42,10 @@ ASKING = ("missed", "dead")
 PUT_OFF = 60_000
 
 
+#: a tenant and the id of its schedule
+Place = tuple[str, str]
+
+
 class Done(Struct, frozen=True):
     """A fire and the run that it began."""
 
@@ -57,6 +61,9 @@ class Clockwork:
         self._firing, self.sight = firing, sight
         self.rounds = Rounds("Schedules", clock, self.next_due, self._round)
         host.endings.append(self._ended)
+        #: hints: what this host has begun and not seen end, and where something waits for an end
+        self._begun: dict[str, Place] = {}
+        self._waiting: set[Place] = set()
 
     async def next_due(self) -> int | None:
         """When (ms) the first schedule must be looked at."""
@@ -73,7 +80,7 @@ class Clockwork:
     async def _tend(self, ledger: Ledger) -> None:
         """One that cannot be decided does not hold up the others."""
         try:
-            await self.look(ledger.tenant, ledger.name)
+            await self.look(ledger.tenant, ledger.name, ledger=ledger)
         except (Unavailable, Overtaken) as refusal:
             log.warning("Schedule %s waits: %s", ledger.name, refusal)
             await self._put_off(ledger, 1000)
@@ -93,13 +100,16 @@ class Clockwork:
 
     # -- deciding ----------------------------------------------------------------------------
 
-    async def look(self, tenant: str, schedule_id: str, now: int | None = None) -> list[Done]:
-        """Decides all that is due. ``now`` is another instant than the clock's, for a trial."""
+    async def look(
+        self, tenant: str, schedule_id: str, now: int | None = None, ledger: Ledger | None = None
+    ) -> list[Done]:
+        """Decides all that is due. ``now`` is another instant than the clock's, for a trial;
+        ``ledger`` the one that was just read."""
         done: list[Done] = []
         for _ in range(MOST_RACES):
             more = True
             while more:
-                case = await self.sight.case(tenant, schedule_id, now)
+                case, ledger = await self.sight.case(tenant, schedule_id, now, ledger), None
                 if case is None:
                     return done
                 decision = decide_fires(case.plan.spec, case.book.decided, case.seen)
@@ -143,6 +153,9 @@ class Clockwork:
         placed = any(fire.act == "buffer" for fire in others)
         letters, tail = await rows.of(others, case.book.tail, bool(starts) or placed)
         writing.book = replace(writing.book, tail=None if starts else tail)
+        place = case.tenant, case.plan.spec.schedule_id
+        if decision.ledger.buffered or len(starts) > 1:
+            self._waiting.add(place)
         if not starts:
             await self._write(case, writing, letters)
             return [Done(fire) for fire in others]
@@ -182,12 +195,17 @@ class Clockwork:
             delivered=delivered,
             trigger=told(case.plan, row, fire),
         )
-        claim = Claim(
-            guards=case.guards, deliveries=[row], others=letters, ledger_of=writing.with_run
-        )
+        place = case.tenant, spec.schedule_id
+
+        def ledger_of(run: Run) -> Ledger:
+            self._begun[run.run_id] = place  # it may end with the commit that begins it
+            return writing.with_run(run)
+
+        claim = Claim(guards=case.guards, deliveries=[row], others=letters, ledger_of=ledger_of)
         try:
             run = await self._firing.start(order, claim)
         except (Overtaken, MemberOffDuty, NotInPortfolio, Unavailable):
+            self._begun.pop(writing.book.last_run or "", None)
             raise
         except MootError as refusal:
             log.warning("Schedule %s could not start its run: %s", spec.schedule_id, refusal)
@@ -212,7 +230,11 @@ class Clockwork:
 
     def _ended(self, run: Run) -> None:
         """What waits for a run of the same schedule has its turn now."""
-        if run.delivery is not None and not run.replayed:
+        if run.delivery is None or run.replayed:
+            return
+        place = self._begun.pop(run.run_id, None)
+        if place is None or place in self._waiting:
+            self._waiting.discard(place or ("", ""))
             self._host.tasks.start(self._after(run.tenant, run.delivery[1]))
 
     async def _after(self, tenant: str, delivery_id: str) -> None:

@@ -65,9 +65,11 @@ class Sight:
             )
         return case
 
-    async def case(self, tenant: str, schedule_id: str, now: int | None = None) -> Case | None:
+    async def case(
+        self, tenant: str, schedule_id: str, now: int | None = None, ledger: Ledger | None = None
+    ) -> Case | None:
         """None when there is no such schedule; then nothing is left of it."""
-        ledger = await self._store.ledger(tenant, KIND, schedule_id)
+        ledger = ledger or await self._store.ledger(tenant, KIND, schedule_id)
         found = await self._records(tenant, schedule_id)
         if found is None or ledger is None:
             return None
