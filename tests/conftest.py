@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -29,7 +30,8 @@ sys.dont_write_bytecode = False
 MEMORY = Path("/dev/shm")
 ROOM = 1 << 30
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    os.environ.setdefault("TMPDIR", str(MEMORY))
+    tempfile.tempdir = None  # so that it is looked up again
 
 
 @pytest.fixture(scope="session")
