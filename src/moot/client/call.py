@@ -93,9 +93,7 @@ class Operation(Generic[P, T]):
 
     def read(self, body: bytes) -> T:
         answer: Any
-        if self._answer is None:
-            answer = None
-        elif self.sometimes and not body:
+        if self._answer is None or (self.sometimes and not body):
             answer = None
         elif self._answer is bytes:
             answer = body
