@@ -80,7 +80,7 @@ def wait(options: Options, thread: str, name: str | None, timeout: int, after: i
         if options.json:
             output.show_json({**due, "context": context})
             return Exit.OK
-        click.echo(output.lines("\n".join(transcript(context))))
+        click.echo(output.lines("\n".join(transcript(who.thread(), context))))
         about = due["event"]["id"] if due["event"] else None
         answer = f" --reply-to {about}" if about else ""
         asked = f"{due['as'].removeprefix('host:')}: {due['reason']} (--after {due['seq']}{answer})"
