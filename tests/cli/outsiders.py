@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import forked_moot
 from cli_helpers import Cli
 
+import forked_moot
 from real_server import ServerProcess, server_environment
 
 PATIENCE = 30.0

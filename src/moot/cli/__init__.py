@@ -12,9 +12,9 @@ from moot.cli.trouble import Exit, Trouble
 
 COMMANDS = (
     "demo", "init", "serve", "dev", "convene", "ask", "say", "wait", "join", "watch", "run",
-    "fork", "replay", "diff", "tree", "why", "inbox", "approve", "reject", "answer", "thread", "search", "flow", "agent",
-    "check", "test", "memory", "models", "tools", "webhook", "key", "db", "doctor", "mcp", "api",
-    "openapi", "version",
+    "fork", "replay", "diff", "tree", "why", "inbox", "approve", "reject", "answer", "thread",
+    "search", "flow", "agent", "check", "test", "memory", "models", "tools", "webhook", "key",
+    "db", "doctor", "mcp", "api", "openapi", "version",
 )  # fmt: skip
 #: a command is in the module of its name, except
 _ELSEWHERE = {

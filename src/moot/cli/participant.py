@@ -78,6 +78,14 @@ class Participant:
     def steer(self, **content: Any) -> None:
         self.api.post(self._path("controls"), {"content": content, **self._from()})
 
+    def take_seat(self, profile: dict[str, Any]) -> None:
+        """Comes in where it does not take part yet. People need no invitation."""
+        name = str(self.name or "user")
+        known = {each.removeprefix("host:") for each in members(self.thread())}
+        if not name.startswith("user") and name.removeprefix("host:") not in known:
+            invited = {"participant_id": name, "profile": profile}
+            self.api.post(self._path("controls"), {"content": {"invite": invited}})
+
     def _from(self) -> dict[str, str]:
         return {} if self.name is None else {"from": self.name}
 
@@ -91,17 +99,8 @@ class Guest(Participant):
     def __init__(self, host: Api, thread_id: str, name: str, profile: dict[str, Any]) -> None:
         self._host, self._key_id = host, ""
         super().__init__(host, thread_id, name)
-        self._invite(profile)
+        self.take_seat(profile)
         self.api = self._joined()
-
-    def _invite(self, profile: dict[str, Any]) -> None:
-        thread = self.thread()
-        known = {each.removeprefix("host:") for each in members(thread)}
-        name = str(self.name)
-        if not name.startswith("user") and name.removeprefix("host:") not in known:
-            invited = {"participant_id": name, "profile": profile}
-            body = {"content": {"invite": invited}}
-            self._host.post(self._path("controls"), body)
 
     def _joined(self) -> Api:
         """Who holds such a key already goes on with it."""
