@@ -153,6 +153,17 @@ def client_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
+def program_environment(*more: str) -> dict[str, str]:
+    """What a program gets that takes part from outside: how to find itself and its settings, what
+    was named for it, and no key of ours."""
+    usual = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM")
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in usual or name in more or name.startswith("LC_")
+    }
+
+
 def openwop_dir(settings: Settings) -> Path | None:
     """Where the published schemas and fixtures are, if they are at hand."""
     candidates = [settings.openwop_dir, "../shared/openwop"]

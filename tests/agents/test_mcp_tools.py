@@ -1,5 +1,6 @@
 """MCP servers, spoken to for real: over pipes and over HTTP."""
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator

@@ -3,6 +3,7 @@
 import re
 
 from moot.api import (
+    addressed,
     agents,
     ancestry,
     bridge,
@@ -49,6 +50,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *speech.ENDPOINTS,
     *bridge.ENDPOINTS,
     *presence.ENDPOINTS,
+    *addressed.ENDPOINTS,
     *supervising.ENDPOINTS,
     *transfer.ENDPOINTS,
     *reading.ENDPOINTS,

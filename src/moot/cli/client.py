@@ -157,8 +157,9 @@ def refusal(answer: Answer, where: Place) -> Trouble:
     details = {}
     try:
         body = json.loads(answer.body)
-        said, details = str(body["message"]), dict(body.get("details") or {})
-    except (ValueError, KeyError, TypeError):
+        told = body["error"] if isinstance(body.get("error"), dict) else body  # as /threads has it
+        said, details = str(told["message"]), dict(body.get("details") or {})
+    except (ValueError, KeyError, TypeError, AttributeError):
         said = f"the server answered with status {answer.status}."
     if answer.status == 401:
         said += (

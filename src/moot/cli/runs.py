@@ -20,7 +20,8 @@ from moot.cli.watching import (
 from moot.cli.way import way
 
 PREFIX = "run_"
-WHOLE = len(PREFIX) + 20
+#: letters of a whole id after what it begins with
+WHOLE = 20
 PAGE = 1000
 
 
@@ -29,7 +30,7 @@ def resolve(api: Api, given: str) -> str:
     if given == "@last":
         return _newest(api)
     name = given if "_" in given else PREFIX + given
-    if len(name) >= WHOLE:
+    if len(name.partition("_")[2]) >= WHOLE:
         return name
     found = [row["runId"] for row in api.get("/v1/host/moot/runs", prefix=name, limit=3)["runs"]]
     if len(found) == 1:

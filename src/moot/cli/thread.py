@@ -1,5 +1,6 @@
 """``moot thread``: take a conversation along, bring one back, close it with a decision."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -143,10 +144,10 @@ def _path(thread_id: str) -> str:
 
 def find_thread(api: Api, given: str) -> str:
     """The thread's whole id."""
-    run, colon, rest = given.partition(":")
+    run, mark, rest = re.fullmatch(r"([^~:]*)([~:]?)(.*)", given, re.S).groups()  # type: ignore[union-attr]
     run_id = resolve(api, run)
-    if colon:
-        return f"{run_id}:{rest}"
+    if mark:
+        return f"{run_id}{mark}{rest}"
     try:
         return str(api.get(_path(run_id))["threadId"])
     except Trouble as trouble:
