@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from moot.api import tokens
+from moot.api import notices, tokens
 from moot.api.auth import is_agents, keep_open
 from moot.api.reader import seconds_left
 from moot.api.services import Services
@@ -342,7 +342,8 @@ async def inbox(request: Request) -> Reply:
             rows, revision = await store.inbox(tenant, limit)
     finally:
         hub.unsubscribe(inbox_of(tenant), reader)
-    return Reply({"items": [_item(row) for row in rows], "revision": revision})
+    found = {"items": [_item(row) for row in rows], "revision": revision}
+    return Reply({**found, **await notices.of(request)})
 
 
 def _item(row: InboxRow) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from moot.core.status import (
 from moot.core.trace import Trace
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 13
+FOLD_VERSION = 14
 
 #: more events than any log has
 EVERYTHING = sys.maxsize
@@ -107,6 +107,8 @@ class Run(Struct):
     #: the standing agent that began it; where in the log its delivery stands, by which id
     member: initiation.Member | None = None
     delivery: tuple[int, str] | None = None
+    #: what came in and began it: the world's word, for its nodes to read
+    trigger: dict[str, Any] | None = None
     pause: Pause | None = None
     paused_at: int = 0
     active_ms: int = 0

@@ -8,10 +8,14 @@ from moot.engine.host import Host
 from moot.engine.pins import Pins
 from moot.net.outbound import Outbound
 from moot.store.protocol import Store
+from moot.store.standing import DeliveryFilter
 from moot.triggers.courier import Courier
+from moot.triggers.deliveries import SOURCES, Deliveries
 from moot.triggers.firing import Firing
 from moot.triggers.outgoing import Outgoing
+from moot.triggers.queues import Queues
 from moot.triggers.rounds import Rounds
+from moot.triggers.subscriptions import Subscriptions
 from moot.triggers.webhooks import SOURCE, Webhooks
 
 
@@ -27,6 +31,15 @@ class Triggers:
         self.courier.carriers[SOURCE] = self.outgoing.carry
         self.webhooks.look = self.courier.look
         host.outbox = self.webhooks
+        self.subscriptions = Subscriptions(store, clock, host.flows, roster)
+        self.deliveries = Deliveries(
+            store, clock, self.firing, host.flows, roster, self.subscriptions
+        )
+        self.deliveries.look = self.courier.look
+        self.courier.carriers |= dict.fromkeys(SOURCES, self.deliveries.carry)
+        self.queues = Queues(clock, host.flows, self.subscriptions, self.deliveries)
+        self._tasks = host.tasks
+        roster.told.append(self._member_changed)
         #: what goes round, and what must be let go of
         self.rounds: list[Rounds] = [self.courier.rounds]
         self.closing: list[Callable[[], Awaitable[None]]] = [self.courier.aclose, net.aclose]
@@ -34,6 +47,12 @@ class Triggers:
     async def load(self) -> None:
         """What must be known before the first commit."""
         await self.webhooks.load()
+        await self.subscriptions.load()
+
+    def _member_changed(self, tenant: str, roster_id: str) -> None:
+        """What waits for a member is tried again when there is news of it."""
+        where = DeliveryFilter(member=roster_id)
+        self._tasks.start(self.deliveries.wake(tenant, where))
 
     def start(self) -> None:
         for each in self.rounds:
