@@ -19,6 +19,7 @@ from moot.client import (
     calls_runs,
     calls_threads,
     host,
+    inbound,
     runs,
     threads,
     webhooks,
@@ -31,7 +32,8 @@ from moot.client.frames import Frame, Spoken
 #: routes that are pages for a browser
 FOR_BROWSERS = {"GET /docs", "GET /docs.js", "GET /docs.css"}
 
-PARTS = ("runs", "threads", "inbox", "workflows", "agents", "memory", "webhooks", "keys")
+PARTS = ("runs", "threads", "inbox", "workflows", "agents", "memory", "webhooks", "keys",
+         "queues", "subscriptions")  # fmt: skip
 HANDLES = ((runs.Run, runs.AsyncRun), (threads.Thread, threads.AsyncThread))
 
 
@@ -53,6 +55,7 @@ GIVEN: tuple[tuple[str, Any], ...] = (
 #: what the protocol has, and this host refuses, knows by the key, or can tell by another field
 NOT_PROVIDED = {
     *(("POST /v1/runs", name) for name in ("evalSuiteRef", "mode", "residency", "tenantId")),
+    ("POST /v1/webhooks", "tenantId"),
     *(("POST /v1/agents/{agent_id}/deployments", name) for name in ("toState", "evalRunId")),
 }
 
@@ -96,7 +99,7 @@ def methods(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def test_every_operation_is_a_method_somewhere() -> None:
-    modules = (runs, threads, host, webhooks, moot.client)
+    modules = (runs, threads, host, webhooks, inbound, moot.client)
     values = [value for module in modules for value in vars(module).values()]
     classes = [value for value in values if isinstance(value, type)]
     used: set[str] = set()
@@ -104,7 +107,7 @@ def test_every_operation_is_a_method_somewhere() -> None:
         operation = getattr(method, "_operation", None)
         used |= {operation.__name__} if operation else set()
         used |= set(getattr(getattr(method, "__code__", None), "co_names", ()))
-    for module in (calls_runs, calls_threads, calls_host, calls_reading, webhooks):
+    for module in (calls_runs, calls_threads, calls_host, calls_reading, webhooks, inbound):
         made = {name for name, value in vars(module).items() if isinstance(value, Operation)}
         assert made - used == set(), module.__name__
 

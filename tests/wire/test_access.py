@@ -56,10 +56,16 @@ def things(api: Api) -> dict[str, str]:
     thread = api.post("/v1/host/moot/councils", council).json()["threadId"]
     speech = api.post(f"/v1/host/moot/threads/{thread}/speech", {"speakerId": "host:ada"}).json()
     hook = api.post("/v1/webhooks", {"url": "https://a.example/", "events": ["x"]}).json()
+    listens = {"source": "webhook", "workflowId": "access-things"}
+    subscription = api.post("/v1/trigger-subscriptions", listens).json()["subscription"]
+    item = api.post("/v1/host/moot/queues/access/items", {"body": "x"}).json()
     author = {"author": "access-agent"}
     summed_up = api.post(f"/v1/host/moot/threads/{thread}:catch-up", author).json()
     return {
         "webhook_id": hook["webhookId"],
+        "subscription_id": subscription["subscriptionId"],
+        "queue": "access",
+        "item_id": item["itemId"],
         "thread_id": thread,
         "catch_up_id": summed_up["catchUpId"],
         "speech_id": speech["speechId"],

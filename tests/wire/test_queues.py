@@ -78,9 +78,7 @@ def test_an_item_becomes_a_run_whose_cause_is_its_delivery(desk: Api) -> None:
 def test_an_item_pushed_again_and_again_is_one_run(desk: Api) -> None:
     bound(desk, "once")
     with ThreadPoolExecutor(20) as pool:
-        answers = list(
-            pool.map(lambda _: pushed(desk, "once", key="mail-8812"), range(DUPLICATES))
-        )
+        answers = list(pool.map(lambda _: pushed(desk, "once", key="mail-8812"), range(DUPLICATES)))
     assert len({(each["itemId"], each["runId"]) for each in answers}) == 1
     assert desk.get(f"{QUEUES}/once").json()["items"] == {"delivered": 1}
     runs = desk.get("/v1/host/moot/runs", params={"workflow": "takes", "limit": 200}).json()["runs"]

@@ -5,7 +5,14 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from moot.api import agent_seams, council_seams, dispatch_seams, live_seams, model_seams
+from moot.api import (
+    agent_seams,
+    bridge_seams,
+    council_seams,
+    dispatch_seams,
+    live_seams,
+    model_seams,
+)
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import SetVariables
 from moot.core.errors import BadRequest
@@ -233,6 +240,14 @@ SEAMS = (
     _seam(
         "POST", "agents/deployment-transition", live_seams.transition, "Promote an agent",
         live_seams.Transition,
+    ),
+    _seam(
+        "POST", "trigger-bridge/deliver", bridge_seams.deliver, "Deliver something",
+        bridge_seams.Deliver,
+    ),
+    _seam(
+        "POST", "trigger-bridge/ingest", bridge_seams.ingest, "Take something in",
+        bridge_seams.Ingest,
     ),
     _seam("POST", "agentloop/run", agent_seams.loop, "Run a loop", agent_seams.Loop),
     _seam("POST", "subrun/attest", agent_seams.attest, "Attest a child", agent_seams.Attested),

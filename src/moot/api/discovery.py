@@ -3,14 +3,15 @@
 from typing import Any
 
 from moot import __version__
-from moot.api import forks, options
+from moot.api import forks, ingest, options
 from moot.api.auth import TEST_PREFIX
 from moot.api.runs import MOST_CANCELS
 from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core import agent_events, deployment, escalations, notes, rosters, turn_inputs
+from moot.core import agent_events, deployment, escalations, inbound, notes, rosters, turn_inputs
 from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
 from moot.engine.nodes.registry import MOCK_PROVIDERS
+from moot.triggers.deliveries import SOURCES
 
 PROTOCOL_VERSION = "1.1"
 #: loop and handoff, confidence and memory, causes across hosts, determinism, turns with a number
@@ -49,6 +50,7 @@ def document(services: Services) -> dict[str, Any]:
         "debugBundle": {"supported": True},
         "subWorkflow": {"inputMapping": True},
         "webhooks": {"supported": True, "signatureAlgorithms": ["v1"], "durable": True},
+        "triggerBridge": _bridge(),
         "idempotency": {
             "supported": True,
             "layer1RetentionSeconds": settings.receipt_hours * 3600,
@@ -157,6 +159,24 @@ def _living() -> dict[str, Any]:
             "canary": True,
             "rollback": True,
             "states": list(deployment.STATES),
+        },
+    }
+
+
+def _bridge() -> dict[str, Any]:
+    """What comes in and becomes runs."""
+    usual = inbound.RetryPolicy()
+    return {
+        "supported": True,
+        "subscriptionStates": list(inbound.STATES),
+        "dedup": True,
+        "retryPolicy": {"maxAttempts": usual.max_attempts, "backoff": usual.backoff},
+        "sources": list(SOURCES),
+        "ingestion": {
+            "externalSources": ["webhook"],
+            "maxBodyBytes": ingest.LARGEST,
+            "verification": ["webhook-signature"],
+            "registrationEndpoint": True,
         },
     }
 

@@ -13,8 +13,8 @@ from moot.cli.trouble import Exit, Trouble
 COMMANDS = (
     "demo", "init", "serve", "dev", "convene", "ask", "watch", "run", "fork", "replay", "diff",
     "tree", "why", "inbox", "approve", "reject", "answer", "thread", "search", "flow", "agent",
-    "check", "test", "memory", "models", "tools", "webhook", "key", "db", "doctor", "api",
-    "openapi", "version",
+    "check", "test", "memory", "models", "tools", "queue", "item", "webhook", "key", "db",
+    "doctor", "api", "openapi", "version",
 )  # fmt: skip
 #: a command is in the module of its name, except
 _ELSEWHERE = {

@@ -6,7 +6,7 @@ methods of them. Nothing here imports the server.
 
 from typing import TYPE_CHECKING, Unpack
 
-from moot.client import calls_host, calls_reading, host, webhooks
+from moot.client import calls_host, calls_reading, host, inbound, webhooks
 from moot.client.answers import Question, RunRow, Snapshot
 from moot.client.bound import awaits, waits
 from moot.client.calls_runs import Edit, Options
@@ -83,6 +83,8 @@ class Client:
         self.memory = host.Memory(self.sender)
         self.keys = host.Keys(self.sender)
         self.webhooks = webhooks.Webhooks(self.sender)
+        self.queues = inbound.Queues(self.sender)
+        self.subscriptions = inbound.Subscriptions(self.sender)
 
     discovery = waits(calls_host.discovery)
     openapi = waits(calls_host.openapi)
@@ -133,6 +135,8 @@ class AsyncClient:
         self.memory = host.AsyncMemory(self.sender)
         self.keys = host.AsyncKeys(self.sender)
         self.webhooks = webhooks.AsyncWebhooks(self.sender)
+        self.queues = inbound.AsyncQueues(self.sender)
+        self.subscriptions = inbound.AsyncSubscriptions(self.sender)
 
     discovery = awaits(calls_host.discovery)
     openapi = awaits(calls_host.openapi)

@@ -23,7 +23,7 @@ class Triggers:
     def __init__(
         self, host: Host, store: Store, clock: Clock, roster: Roster, pins: Pins, net: Outbound
     ) -> None:
-        self.roster = roster
+        self.roster, self.net = roster, net
         self.firing = Firing(host, roster, pins, clock)
         self.courier = Courier(store, clock)
         self.webhooks = Webhooks(store, clock, net)
