@@ -51,6 +51,9 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="searches over a million turns")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     parser.add_argument("--source", type=Path, default=ROOT / "src", help="another source tree")
+    parser.add_argument(
+        "--beside", type=Path, help="a source tree to measure councils of, in turn with the other"
+    )
     asked = parser.parse_args()
     unknown = set(asked.names) - set(MEASURES)
     if unknown:
@@ -60,7 +63,8 @@ def main() -> None:
         machine = about(folder)
         print(", ".join(f"{name} {value}" for name, value in machine.items()), flush=True)
         rows = []
-        lab = Lab(folder, asked.quick, asked.source.resolve(), asked.full)
+        beside = asked.beside and asked.beside.resolve()
+        lab = Lab(folder, asked.quick, asked.source.resolve(), asked.full, beside)
         for name in asked.names or MEASURES:
             print(f"measuring {name} …", flush=True)
             rows += MEASURES[name](lab)

@@ -1,8 +1,11 @@
 """Councils that the host leads, with the demo model at full speed: what an agent's turn costs."""
 
+import json
 import statistics
 import time
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from bench.lab import Figures, Lab, Server, cpu_per, of
@@ -11,58 +14,96 @@ from bench.table import Row, row
 AT_ONCE = (1, 100)
 AGENTS = ("ada", "bo", "cy")
 ROUNDS = 8
-#: a model that has next to nothing to do: what a turn takes then is the host's own time
-TERSE = "terse"
+IN_A_ROW = 6
 SOON_MS = 5.0
+#: models that have next to nothing to do: what a turn takes then is the host's own time
+SCRIPTS = {
+    "terse": "Yes.",
+    "lengthy": "Onethingwedonotknow: howmuchoftheworkisdonebynowandhowmuchisleft. " * 36,
+}
 
 
 def measure(lab: Lab) -> list[Row]:
-    config = lab.path("moot.toml")
-    lines = ", ".join(['"Yes."'] * (ROUNDS + 1))
-    config.write_text(f'[models.{TERSE}]\nprovider = "demo"\nscript = [{lines}]\n')
-    moot = lab.moot(MOOT_DEMO_WPS="0", MOOT_CONFIG=str(config))
-    for name in AGENTS:
-        moot.call("POST", "/v1/host/moot/agents", {"name": name, "model": "demo"})
-        moot.call("POST", "/v1/host/moot/agents", {"name": f"{TERSE}-{name}", "model": TERSE})
+    moot = _server(lab)
+    beside = None if lab.beside is None else _server(lab, lab.beside)
+    servers = [moot] if beside is None else [moot, beside]
     try:
-        return [row for count in AT_ONCE for row in _at(lab, moot, count)]
+        for server in servers:  # what is loaded and learnt once is no part of a turn
+            _round(server, 2, _names())
+        return [row for count in AT_ONCE for row in _at(lab, servers, count)]
     finally:
-        moot.stop()
+        for server in servers:
+            server.stop()
 
 
-def _at(lab: Lab, moot: Server, count: int) -> list[Row]:
-    count = min(count, 40) if lab.quick else count
-    terse = [f"{TERSE}-{name}" for name in AGENTS]
-    found, bare = lab.in_turn(
-        lambda: _round(moot, count, list(AGENTS)), lambda: _round(moot, count, terse)
+def _server(lab: Lab, source: Path | None = None) -> Server:
+    config = lab.path("moot.toml")
+    lines = {name: ", ".join([json.dumps(says)] * (ROUNDS + 1)) for name, says in SCRIPTS.items()}
+    config.write_text(
+        "".join(
+            f'[models.{name}]\nprovider = "demo"\nscript = [{said}]\n'
+            for name, said in lines.items()
+        )
     )
+    moot = lab.moot(source=source, MOOT_DEMO_WPS="0", MOOT_CONFIG=str(config))
+    for model in ("demo", *SCRIPTS):
+        for name in _names(model):
+            moot.call("POST", "/v1/host/moot/agents", {"name": name, "model": model})
+    return moot
+
+
+def _names(model: str = "demo") -> list[str]:
+    return [name if model == "demo" else f"{model}-{name}" for name in AGENTS]
+
+
+def _at(lab: Lab, servers: list[Server], count: int) -> list[Row]:
+    """Where another tree is measured beside this one, its figures are in the place of the bare."""
+    count = min(count, 40) if lab.quick else count
+    of_demo = _compared(lab, servers, count, _names())
+    of_terse = _compared(lab, servers, count, _names("terse"))
+    of_lengthy = _compared(lab, servers, count, _names("lengthy"))
     title = f"agents' turns, {count} council{'s' if count > 1 else ''}"
     goal = SOON_MS if count == 1 else None
     return [
-        row(title, "turns/s", of(found, "rate")),
-        row("  server CPU per turn", "µs", cpu_per(found, "count"), better="less"),
-        row("  p50 from turn to turn", "ms", of(found, "apart"), better="less"),
-        row("  the same, of models that say one word", "ms", of(bare, "apart"), better="less",
-            goal=goal),
-        row("  events per turn", "events", of(found, "events"), better="less"),
+        row(title, "turns/s", *(of(each, "rate") for each in of_demo)),
+        row("  server CPU per turn", "µs", *(cpu_per(each, "count") for each in of_demo),
+            better="less"),
+        row("  p50 from turn to turn", "ms", *(of(each, "apart") for each in of_demo),
+            better="less"),
+        row("  the same, of models that say one word", "ms",
+            *(of(each, "apart") for each in of_terse), better="less", goal=goal),
+        row("  and their server CPU per turn", "µs",
+            *(cpu_per(each, "count") for each in of_terse), better="less"),
+        row("  the same, of models that say 2,400 signs", "ms",
+            *(of(each, "apart") for each in of_lengthy), better="less"),
+        row("  events per turn", "events", *(of(each, "events") for each in of_demo),
+            better="less"),
     ]  # fmt: skip
 
 
+def _compared(lab: Lab, servers: list[Server], count: int, names: list[str]) -> list[list[Figures]]:
+    return lab.in_turn(*(partial(_round, server, count, names) for server in servers))
+
+
 def _round(moot: Server, count: int, names: list[str]) -> Figures:
+    """So many councils at once; one alone is soon over, and has some more after it."""
+    runs: list[str] = []
     before, started = moot.cpu(), time.perf_counter()
-    runs = [_convened(moot, names) for _ in range(count)]
-    for run_id in runs:
-        _wait(moot, run_id)
+    for _ in range(IN_A_ROW if count == 1 else 1):
+        begun = [_convened(moot, names) for _ in range(count)]
+        for run_id in begun:
+            _wait(moot, run_id)
+        runs += begun
     took = time.perf_counter() - started
     cpu = moot.cpu() - before
-    log = _log(moot, runs[-1])
     turns = len(names) * ROUNDS
+    logs = [_log(moot, run_id) for run_id in runs[-IN_A_ROW:]]
     return {
-        "rate": turns * count / took,
-        "count": turns * count,
+        "rate": turns * len(runs) / took,
+        "count": turns * len(runs),
         "cpu": cpu,
-        "apart": _apart(log),
-        "events": len(log) / turns,
+        "apart": statistics.median(gap for log in logs for gap in _gaps(log)) * 1000,
+        "events": len(logs[-1]) / turns,
     }
 
 
@@ -92,10 +133,10 @@ def _log(moot: Server, run_id: str) -> list[dict[str, Any]]:
         found += page
 
 
-def _apart(log: list[dict[str, Any]]) -> float:
-    """The median time from one turn to the next, in ms."""
+def _gaps(log: list[dict[str, Any]]) -> list[float]:
+    """The times from one turn to the next, in seconds."""
     said = [_seconds(e["timestamp"]) for e in log if e["type"] == "conversation.exchanged"]
-    return statistics.median(later - sooner for sooner, later in pairwise(said)) * 1000
+    return [later - sooner for sooner, later in pairwise(said)]
 
 
 def _seconds(timestamp: str) -> float:

@@ -1,18 +1,27 @@
 """What the server takes by being there: memory, and time until it answers."""
 
 import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from bench.lab import Lab, Server, node, register
 from bench.table import Row, row
 
 STARTS = 7
 RUNS = 20_000
+#: the first speaker's name, as it stands before what is being said, and a word
+SPOKEN = re.compile(rb"Ada\x1b\[0m +\w")
 
 
 def measure(lab: Lab) -> list[Row]:
-    return [*_memory(lab), *_cold_start(lab)]
+    return [*_memory(lab), *_cold_start(lab), *_first_words(lab)]
 
 
 def _memory(lab: Lab) -> list[Row]:
@@ -46,6 +55,36 @@ def _cold_start(lab: Lab) -> list[Row]:
         ours.append(_time(lambda: lab.moot(file), "/healthz"))
         theirs.append(_time(lab.bare, "/"))
     return [row("cold start", "s", ours, theirs, better="less", goal=0.7)]
+
+
+def _first_words(lab: Lab) -> list[Row]:
+    """From the command ``moot demo`` on a terminal to the first words of an agent on it."""
+    took = [_words_of_a_demo(lab) for _ in range(STARTS)]
+    return [row("moot demo, first words", "s", took, better="less", goal=2.0)]
+
+
+def _words_of_a_demo(lab: Lab) -> float:
+    folder = lab.path("demo")
+    folder.mkdir()
+    screen, inside = pty.openpty()
+    command = [sys.executable, "-m", "moot.cli", "demo", "--no-prompt"]
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        command, cwd=folder, stdin=inside, stdout=inside, stderr=inside,
+        env={**os.environ, **lab.environment, "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(inside)
+    shown = b""
+    while not SPOKEN.search(shown):
+        shown += os.read(screen, 65536)
+    took = time.perf_counter() - began
+    process.send_signal(signal.SIGINT)
+    with suppress(OSError):  # what else it says is read until it ends
+        while os.read(screen, 65536):
+            continue
+    process.wait(20)
+    os.close(screen)
+    return took
 
 
 def _time(start: Callable[[], Server], path: str) -> float:

@@ -92,9 +92,16 @@ class Lab:
     """One run of the bench."""
 
     def __init__(
-        self, folder: Path, quick: bool, source: Path = ROOT / "src", full: bool = False
+        self,
+        folder: Path,
+        quick: bool,
+        source: Path = ROOT / "src",
+        full: bool = False,
+        beside: Path | None = None,
     ) -> None:
         self.folder, self.quick, self.full, self._source = folder, quick, full, source
+        #: another source tree, to compare with
+        self.beside = beside
         self.rounds = 2 if quick else 5
         self.seconds = 1.5 if quick else 4.0
         self._number = 0
@@ -107,12 +114,15 @@ class Lab:
         self._number += 1
         return self.folder / f"{self._number}-{name}"
 
-    def moot(self, database: Path | None = None, **settings: str) -> Server:
+    def moot(
+        self, database: Path | None = None, source: Path | None = None, **settings: str
+    ) -> Server:
         """The server as it is, started by its own command."""
         environment = {"MOOT_BOOTSTRAP_KEY": KEY, "MOOT_PORT": "0", **settings}
+        tree = self.environment if source is None else {"PYTHONPATH": str(source)}
         file = database or self.path("moot.db")
         command = [sys.executable, "-m", "moot.cli", "serve", str(file)]
-        return Server(command, {**environment, **self.environment})
+        return Server(command, {**environment, **tree})
 
     def bare(self, sample: Sample | None = None) -> Server:
         sample = sample or Sample(database="")

@@ -7,11 +7,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from real_server import ServerProcess, component_missing, openwop_folder, server_environment
 
 #: what an installed Moot gives pytest by itself; a tree that is not installed names it
 pytest_plugins = ["moot.testing.plugin", "pytester"]
+
+# A property holds or it does not; how long a machine takes to show it says nothing.
+settings.register_profile("moot", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("moot")
 
 BOOT_KEY = "hk_test_boot_0123456789"
 

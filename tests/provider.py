@@ -114,7 +114,7 @@ def provider(answering: Answering | None = None) -> Iterator[Provider]:
     stopping = asyncio.Event()
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     try:
         yield found
     finally:

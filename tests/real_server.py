@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -15,7 +14,10 @@ from typing import Any, NoReturn
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+import forked_moot
+from forked_moot import ROOT as ROOT
+from forked_moot import server_environment as server_environment
+
 START_SECONDS = 30
 STOP_SECONDS = 15
 
@@ -56,12 +58,12 @@ class ServerProcess:
 
     def launch(self) -> None:
         """Starts the process and waits for nothing."""
-        command = [sys.executable, "-m", "moot.cli", "serve", str(self.database)]
-        command += ["--port", str(self.port), *self._arguments]
+        words = ["serve", self.database, "--port", self.port, *self._arguments]
         with self._banner.open("w") as out, self.log.open("a") as log:
-            self.process = subprocess.Popen(
-                command, cwd=self.folder, env=self._environment, stdout=out, stderr=log
-            )
+            self.process = forked_moot.start(
+                *words, folder=self.folder, environment=self._environment,
+                files=(forked_moot.NOTHING, out.fileno(), log.fileno()),
+            )  # fmt: skip
 
     @property
     def key(self) -> str:
@@ -140,10 +142,3 @@ def _parsed(body: bytes) -> Any:
     with contextlib.suppress(ValueError):
         return json.loads(body)
     return body
-
-
-def server_environment(**more: str) -> dict[str, str]:
-    """This process' environment without its Moot settings."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("MOOT_")}
-    kept["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), kept.get("PYTHONPATH")]))
-    return {**kept, **more}

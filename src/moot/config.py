@@ -29,6 +29,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     nodes: str | None = None  #: MOOT_NODES - a Python file of @node functions
     tools: str | None = None  #: MOOT_TOOLS - a Python file of @tool functions, or a folder of them
     allow_private_targets: bool = False  #: MOOT_ALLOW_PRIVATE_TARGETS - calls may reach inside
+    trust_local: bool = False  #: MOOT_TRUST_LOCAL - /threads without a key, from this machine
     conformance: bool = False  #: MOOT_CONFORMANCE - test nodes, mock providers and seams
     openwop_dir: str | None = None  #: MOOT_OPENWOP_DIR - published fixtures for --conformance
     max_body_bytes: int = 1_048_576  #: MOOT_MAX_BODY_BYTES

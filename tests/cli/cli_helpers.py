@@ -3,11 +3,10 @@
 import json
 import os
 import pty
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import forked_moot
 from real_server import server_environment
 
 NODES = """
@@ -92,38 +91,29 @@ class Cli:
     def __call__(
         self, *words: Any, stdin: str = "", folder: Path | None = None, **environment: str
     ) -> Outcome:
-        done = subprocess.run(
-            [sys.executable, "-m", "moot.cli", *map(str, words)],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            cwd=folder or self.folder,
-            env=server_environment(**environment),
-            timeout=60,
-            check=False,
+        place = folder or self.folder
+        done = forked_moot.run(
+            *words, folder=place, environment=server_environment(**environment), stdin=stdin
         )
-        assert "Traceback" not in done.stderr or environment.get("MOOT_DEBUG"), done.stderr
-        return Outcome(done.returncode, done.stdout, done.stderr)
+        assert "Traceback" not in done.err or environment.get("MOOT_DEBUG"), done.err
+        return Outcome(*done)
 
     def on_terminal(self, *words: Any, columns: int = 120, **environment: str) -> Outcome:
         """The same with a terminal as its output."""
         master, slave = pty.openpty()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "moot.cli", *map(str, words)],
-            stdin=subprocess.DEVNULL,
-            stdout=slave,
-            stderr=subprocess.PIPE,
-            cwd=self.folder,
-            env=server_environment(TERM="xterm", COLUMNS=str(columns), **environment),
-        )
+        errors, their_errors = os.pipe()
+        process = forked_moot.start(
+            *words, folder=self.folder, files=(forked_moot.NOTHING, slave, their_errors),
+            environment=server_environment(TERM="xterm", COLUMNS=str(columns), **environment),
+        )  # fmt: skip
         os.close(slave)
+        os.close(their_errors)
         pieces = []
-        with process, os.fdopen(master, "rb", buffering=0) as screen:
+        with os.fdopen(errors) as said, os.fdopen(master, "rb", buffering=0) as screen:
             while piece := _read(screen.fileno()):
                 pieces.append(piece)
-            assert process.stderr is not None
-            errors = process.stderr.read().decode()
-        return Outcome(process.returncode, b"".join(pieces).decode(), errors)
+            complaints = said.read()
+        return Outcome(process.wait(), b"".join(pieces).decode(), complaints)
 
 
 def begun(moot: Cli, flow: str, question: str = "") -> str:

@@ -7,13 +7,12 @@ import pty
 import re
 import select
 import struct
-import subprocess
-import sys
 import termios
 import time
 from pathlib import Path
 from typing import Any
 
+import forked_moot
 from real_server import server_environment
 
 PATIENCE = 40
@@ -86,11 +85,9 @@ class Person:
         size = struct.pack("HHHH", 40, columns, 0, 0)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, size)
         self.glass = Glass(columns)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "moot.cli", *map(str, words)],
-            stdin=slave, stdout=slave, stderr=slave, cwd=folder, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-            env=server_environment(**{"TERM": "xterm", **environment}),
+        self.process = forked_moot.start(
+            *words, folder=folder, files=(slave, slave, slave), terminal=True,
+            environment=server_environment(**{"TERM": "xterm", **environment}),
         )  # fmt: skip
         os.close(slave)
 

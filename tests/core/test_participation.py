@@ -17,7 +17,9 @@ from moot.core.participation import Floor
 from moot.core.policy import Bounds
 
 MEMBERS = ("host:ada", "host:bo", "host:cy", "host:mo")
-MODES = ("declared", "round-robin", "addressed", "raise-hand", "moderated", "small", "large")
+MODES = (
+    "declared", "round-robin", "addressed", "raise-hand", "moderated", "small", "large", "auto"
+)  # fmt: skip
 
 
 def council(policy: dict[str, Any], members: int = 4, **config: Any) -> tuple[World, Life]:
@@ -328,7 +330,8 @@ moves = st.lists(
             st.sampled_from(
                 [{"mute": ["host:bo"]}, {"unmute": ["host:bo"]}, {"pause": True}, {"pause": False},
                  {"prod": ["host:cy"]}, {"continue": True}, {"continue": {"rounds": 2}},
-                 {"discussion": True}, {"participation": {"mode": "small"}}]
+                 {"discussion": True}, {"participation": {"mode": "small"}},
+                 {"ttl_seconds": 5}, {"ttl_seconds": None}, {"invited_auto": True}]
             ),
             st.none(), st.none(),
         ),

@@ -73,7 +73,7 @@ def test_it_begins_where_the_reader_left_off(hall: Hall, thread: str) -> None:
 
 def test_the_moderator_writes_it_unless_another_is_named(hall: Hall) -> None:
     hall.models.answering = answering
-    led = {"mode": "declared", "rounds": 1}
+    led = {"mode": "round-robin", "rounds": 1}
     run_id = hall.convene("ada", "mo", moderator="mo", policy=led)
     hall.until(run_id, lambda floor: floor["atRest"])
     made = hall.ask("POST", f"{path_of(run_id)}:catch-up", {})

@@ -40,7 +40,7 @@ class Listener(threading.Thread):
         self.frames: list[tuple[str, dict[str, Any]]] = []
         self.ready = threading.Event()
         self.start()
-        assert self.ready.wait(10)
+        assert self.ready.wait(60)
 
     def run(self) -> None:
         with urllib.request.urlopen(self._request, timeout=60) as stream:
@@ -52,7 +52,7 @@ class Listener(threading.Thread):
                 elif line.startswith(b"data: "):
                     self.frames.append((name, json.loads(line[6:])))
 
-    def heard(self, *names: str, most: float = 10.0) -> list[dict[str, Any]]:
+    def heard(self, *names: str, most: float = 60.0) -> list[dict[str, Any]]:
         """Frames of these names, once the turn has come."""
         deadline = time.monotonic() + most
         while time.monotonic() < deadline:
@@ -67,7 +67,7 @@ def test_words_are_heard_as_they_are_spoken_and_are_the_turn(hall: Hall, name: s
     go = threading.Event()
 
     def answer(call: Call) -> Reply:
-        go.wait(10)
+        go.wait(60)
         return Reply(words=["One ", "two ", "three."], tokens=(40, 3))
 
     hall.models.answering = answer
@@ -122,7 +122,7 @@ def test_words_of_a_broken_answer_are_taken_back(hall: Hall, name: str) -> None:
     first = [broken]
 
     def answer(call: Call) -> Reply:
-        go.wait(10)
+        go.wait(60)
         return first.pop() if first else words("This holds.")
 
     hall.models.answering = answer

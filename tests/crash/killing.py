@@ -2,11 +2,10 @@
 
 import os
 import random
-import subprocess
-import sys
 import time
 from pathlib import Path
 
+import forked_moot
 from real_server import ServerProcess, server_environment
 
 KILLS = int(os.environ.get("MOOT_CRASH_KILLS", "12"))
@@ -22,14 +21,13 @@ def kill_once(host: ServerProcess, chance: random.Random) -> None:
     host.kill()
     while chance.random() < 0.2:
         host.launch()
-        time.sleep(chance.uniform(0.1, 1.0))
+        time.sleep(chance.uniform(0.01, 0.3))
         host.kill()
     host.start()
 
 
 def verify(database: Path) -> None:
-    found = subprocess.run(
-        [sys.executable, "-m", "moot.cli", "db", "verify", str(database)],
-        env=server_environment(), capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert found.returncode == 0, found.stdout + found.stderr
+    found = forked_moot.run(
+        "db", "verify", database, folder=database.parent, environment=server_environment()
+    )
+    assert found.code == 0, found.out + found.err

@@ -67,7 +67,7 @@ async def test_a_write_that_is_given_up_may_take_as_long_as_it_likes(
 
     def at_once(self: Host, tenant: str, run_id: str) -> None:
         looked.append(run_id)
-        self._look(tenant, run_id)
+        self.recovery.look(tenant, run_id)
 
     monkeypatch.setattr(Host, "look_again", at_once)
     flow = await registered(host, CHILD, chain(sub("child"), id="parent"))

@@ -102,8 +102,8 @@ async def test_arguments_that_do_not_fit_are_told_and_nothing_is_called(
 def _as_if(use: Any, box: Any, call: Any) -> Any:
     """The model had written these arguments."""
 
-    async def used(_: Any, __: Any, agent: Any, desk: Any) -> Any:
-        return await use(box, call, agent, desk)
+    async def used(_: Any, __: Any, agent: Any, desk: Any, names: Any = ()) -> Any:
+        return await use(box, call, agent, desk, names)
 
     return used
 

@@ -14,6 +14,7 @@ from replay_peers import elsewhere, elsewhere_twice
 from replay_scenes import branches, caps, channels, effects, families, late, memories, pauses
 from replay_staff import deployed, staff
 from replay_story import Story
+from replay_threads import threaded
 from replay_votes import voted
 from replay_waits import (
     approvals,
@@ -34,7 +35,7 @@ SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
     gathering, by_itself, waiting_child, paused_wait, supervisor, branched, elsewhere,
     elsewhere_twice,
     agents, models, refusals,
-    memories, staff, deployed, led, interrupted, voted, summed_up, unheard,
+    memories, staff, deployed, led, interrupted, voted, summed_up, unheard, threaded,
 )  # fmt: skip
 
 

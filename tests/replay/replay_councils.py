@@ -66,7 +66,7 @@ async def _convened(story: Story, policy: dict[str, Any]) -> tuple[str, Members]
     return await story.begin(chain("council", gate)), members
 
 
-async def _floor(story: Story, run_id: str) -> Floor:
+async def floor_of(story: Story, run_id: str) -> Floor:
     found = (await story.host.view(TENANT, run_id)).run.conversations["convo"].floor
     assert found is not None
     return found
@@ -98,36 +98,36 @@ async def interrupted(story: Story) -> None:
     asked for, and one is allowed; who fails, refuses, passes or is silent is passed over."""
     limits = {"consecutive": 2, "silence": 60}
     run_id, members = await _convened(story, {"rounds": 9, "limits": limits})
-    await _rest(story, run_id)
+    await rest(story, run_id)
     members.slow = {"host:mo": asyncio.Event(), "host:ada": asyncio.Event()}
     await story.steer(run_id, {"continue": {"rounds": 2}}, ADA)
     for word, muted in (("admit", "host:ada"), ("drop", "host:mo")):
         await _speaking(story, run_id, muted)
         await story.steer(run_id, {"mute": [muted]})
         members.slow.pop(muted).set()
-        while not (held := (await _floor(story, run_id)).held):
+        while not (held := (await floor_of(story, run_id)).held):
             await asyncio.sleep(0.001)
         await story.steer(run_id, {"unmute": [muted], word: next(iter(held))})
     members.ways = {"host:bo": "dig", "host:mo": "dig"}
     for word in ("allow", "deny"):
-        while not (asks := (await _floor(story, run_id)).asks):
+        while not (asks := (await floor_of(story, run_id)).asks):
             await _on(story, run_id)
         ask = next(iter(asks))
         if word == "deny":  # whoever has the floor next asks for nothing
             members.ways = {"host:ada": "failed", "host:bo": "refused", "host:mo": "passed"}
         await story.steer(run_id, {word: ask})
-        while ask in (await _floor(story, run_id)).asks:
+        while ask in (await floor_of(story, run_id)).asks:
             await asyncio.sleep(0.001)
-    await _rest(story, run_id)
+    await rest(story, run_id)
     members.slow = {"host:bo": asyncio.Event()}
     await story.answer(run_id, "convo", {"content": "@bo once more"}, ADA)
     await _speaking(story, run_id, "host:bo")
     story.clock.pass_time(61_000)
     story.host.timers._fire()
-    while any(wake.agent == "host:bo" for wake in (await _floor(story, run_id)).wakes.values()):
+    while any(wake.agent == "host:bo" for wake in (await floor_of(story, run_id)).wakes.values()):
         await asyncio.sleep(0.001)
     members.slow = {}
-    await _rest(story, run_id)
+    await rest(story, run_id)
     await story.answer(run_id, "convo", {"operation": "close", "decision": "Enough."}, ADA)
 
 
@@ -138,27 +138,27 @@ async def unheard(story: Story) -> None:
     await _speaking(story, run_id, "host:bo")
     story.clock.pass_time(50_000)
     members.desks["host:bo"].stir()
-    due = next(iter((await _floor(story, run_id)).wakes.values())).due
+    due = next(iter((await floor_of(story, run_id)).wakes.values())).due
     story.clock.pass_time(15_000)
     story.host.timers._fire()
-    while next(iter((await _floor(story, run_id)).wakes.values())).due == due:
+    while next(iter((await floor_of(story, run_id)).wakes.values())).due == due:
         await asyncio.sleep(0.001)
     story.clock.pass_time(61_000)
     story.host.timers._fire()
-    while (floor := await _floor(story, run_id)).unpaid or "host:bo" not in floor.had:
+    while (floor := await floor_of(story, run_id)).unpaid or "host:bo" not in floor.had:
         await asyncio.sleep(0.001)
-    await _rest(story, run_id)
+    await rest(story, run_id)
     await story.answer(run_id, "convo", {"operation": "close", "decision": "Enough."}, ADA)
 
 
-async def _rest(story: Story, run_id: str) -> None:
-    while (await _floor(story, run_id)).wakes:
+async def rest(story: Story, run_id: str) -> None:
+    while (await floor_of(story, run_id)).wakes:
         await asyncio.sleep(0.001)
 
 
 async def _on(story: Story, run_id: str) -> None:
     """Whatever stops it, it goes on."""
-    if (await _floor(story, run_id)).stopped:
+    if (await floor_of(story, run_id)).stopped:
         await story.steer(run_id, {"continue": True})
     await asyncio.sleep(0.001)
 
@@ -167,6 +167,6 @@ async def _speaking(story: Story, run_id: str, agent: str) -> None:
     """Until this member is at work on its turn."""
     while not any(
         wake.agent == agent and INVOKED in wake.said
-        for wake in (await _floor(story, run_id)).wakes.values()
+        for wake in (await floor_of(story, run_id)).wakes.values()
     ):
         await _on(story, run_id)

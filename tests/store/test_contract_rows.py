@@ -336,3 +336,11 @@ async def test_closing_twice_is_safe(store: Store) -> None:
 async def test_every_refusal_of_a_commit_is_a_moot_error(store: Store) -> None:
     with pytest.raises(MootError):
         await store.commit(batch(append("r1", 4)))
+
+
+async def test_a_thread_is_listed_with_its_name_and_its_turns(store: Store) -> None:
+    await store.commit(listed("th1", workflow_id="talk", title="Ours", turns=3))
+    await store.commit(listed("th2", workflow_id="talk"))
+    found, _ = await store.list_runs("acme", RunFilter(workflow_id="talk"), None, 9)
+    assert [(row.title, row.turns) for row in found] == [(None, None), ("Ours", 3)]
+    assert await store.find_run("acme", "th1") == found[1]

@@ -4,14 +4,13 @@ import asyncio
 import itertools
 import json
 import re
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+import forked_moot
 from real_server import ServerProcess, server_environment
 
 from .api import definition
@@ -102,11 +101,10 @@ def shown(host: ServerProcess, run_id: str) -> list[bytes]:
 
 
 def rebuild(host: ServerProcess) -> None:
-    made = subprocess.run(
-        [sys.executable, "-m", "moot.cli", "db", "rebuild", str(host.database)],
-        env=server_environment(), capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert made.returncode == 0, made.stdout + made.stderr
+    made = forked_moot.run(
+        "db", "rebuild", host.database, folder=host.folder, environment=server_environment()
+    )
+    assert made.code == 0, made.out + made.err
 
 
 def test_ten_thousand_turns_of_fifty_lines_are_kept_once_each_in_one_order(

@@ -198,6 +198,7 @@ def test_a_mute_may_end_by_itself(api: Api) -> None:
     assert list(state(api, thread)["mutedUntil"]) == [BO]
     refused(tell(api, thread, BO), 409, "participant_muted")
     time.sleep(0.7)
+    assert state(api, thread)["muted"] == []
     answered(tell(api, thread, BO))
 
 

@@ -1,8 +1,6 @@
 """A thread leaves as one file and comes back on another host, as it is or not at all."""
 
 import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +9,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+import forked_moot
 from real_server import server_environment
 
 from .api import Api
@@ -101,13 +100,12 @@ def test_what_came_in_is_whole_and_survives_a_restart(
     answered(person(other, told))
     found = export(other, told).content
     other.server.stop()
-    command = [sys.executable, "-m", "moot.cli", "db"]
+    file = other.server.database
     for word in ("verify", "rebuild", "verify"):
-        done = subprocess.run(
-            [*command, word, str(other.server.database)],
-            env=server_environment(), capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = forked_moot.run(
+            "db", word, file, folder=file.parent, environment=server_environment()
+        )
+        assert done.code == 0, done.out + done.err
     other.server.start()
     assert export(other, told).content == found
 

@@ -13,6 +13,7 @@ from moot.api.auth import keep_to_thread, require
 from moot.api.idempotency import HEADER, Idempotency, refused
 from moot.api.routes import Router
 from moot.api.services import Services
+from moot.api.trust import LOCAL, is_local, trusted
 from moot.api.wire import SSE, Endpoint, Receive, Reply, Request, Scope, Send, Stream
 from moot.core.definition import nearest
 from moot.core.errors import BadRoot, MethodNotAllowed, MootError, NotFound
@@ -58,8 +59,7 @@ class App:
             header = request.header("authorization")
             key = self._spend(request, header)
             if _guarded(endpoint, request.path):
-                keyring = self.services.keyring
-                request.caller = keyring.good(key) if key else await keyring.caller(header)
+                request.caller = await self._caller(request, endpoint, key)
                 if endpoint is not None and endpoint.scope is not None:
                     require(request.caller, endpoint.scope)
             if endpoint is None:
@@ -90,9 +90,17 @@ class App:
     async def _call(self, request: Request, endpoint: Endpoint) -> Reply | Stream:
         """What was read, perhaps after a long wait, is told to who may still have it."""
         reply = await endpoint.call(request)
-        if isinstance(reply, Reply) and not (endpoint.public or endpoint.mutating):
+        asked = endpoint.public or endpoint.mutating or is_local(request.caller)
+        if isinstance(reply, Reply) and not asked:
             await self.services.keyring.caller(request.header("authorization"))
         return reply
+
+    async def _caller(self, request: Request, endpoint: Endpoint | None, key: Key | None) -> Key:
+        header = request.header("authorization")
+        if header is None and trusted(request, endpoint):
+            return LOCAL
+        keyring = self.services.keyring
+        return keyring.good(key) if key else await keyring.caller(header)
 
     def _spend(self, request: Request, header: str | None) -> Key | None:
         """Only a key that is known has a share of its own: made-up ones share their address'."""

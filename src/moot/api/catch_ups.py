@@ -57,7 +57,7 @@ async def ask(request: Request) -> Reply:
     asked = await request.read(CatchUp)
     told = await _told(request, run, talk, asked)
     services, owner = request.services, _room(request)
-    flow = await services.host.flows.newest(owner, CATCH_UP)
+    flow = await services.host.flows.own(owner, CATCH_UP)
     command = StartRun(
         tenant=owner,
         principal=request.caller.id,

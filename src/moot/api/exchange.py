@@ -57,7 +57,10 @@ class Exchange:
         if not self.complete and not http.lost:
             if not self._started:
                 http.transport.write(MISTAKE)
-            http.transport.close()
+            if http.flow.write_paused:  # nobody takes what is on its way
+                http.transport.abort()
+            else:
+                http.transport.close()
 
     def wake(self) -> None:
         """There is more of the body, or nothing more will come."""

@@ -151,10 +151,7 @@ async def _digest(request: Request, endpoint: Endpoint) -> str:
 
 def refused(refusal: MootError, services: Services) -> Reply:
     """The one place where a refusal becomes an answer."""
-    code, details = dialect.spoken(refusal, services.settings.council_error_codes)
-    body: dict[str, object] = {"error": code, "message": refusal.message}
-    if details:
-        body["details"] = details
+    body = dialect.body_of(refusal, services.settings.council_error_codes)
     headers = {}
     if refusal.retry_after is not None:
         headers[RETRY] = str(refusal.retry_after)

@@ -74,6 +74,26 @@ ERROR = {
 }
 
 
+#: as programs for Agent Bridge look into it
+BRIDGE_CONFLICT = {
+    "type": "object",
+    "required": ["error"],
+    "additionalProperties": False,
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "thread", "participant"],
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "thread": {"type": "string"},
+                "participant": {"type": ["string", "null"]},
+            },
+        }
+    },
+}
+
+
 def _operation(endpoint: Endpoint, bodies: dict[int, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": _name(endpoint),
@@ -119,7 +139,9 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
     responses: dict[str, Any] = {str(endpoint.status): good}
     for status in endpoint.errors:
         responses[str(status)] = {"description": SAYS[status]}
-        if status != 304:
+        if status == 409 and endpoint.local:
+            responses["409"]["content"] = {"application/json": {"schema": BRIDGE_CONFLICT}}
+        elif status != 304:
             responses[str(status)]["content"] = error
     if not endpoint.public:
         for status, says in COMMON.items():

@@ -28,6 +28,7 @@ async def index(request: Request) -> Reply:
                 "openapi": "/v1/openapi.json",
                 "docs": "/docs",
                 "runs": "/v1/host/moot/runs",
+                "threads": "/threads",
                 "workflows": "/v1/host/moot/workflows",
                 "health": "/healthz",
             },

@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 from moot.api import snapshot
+from moot.api.trust import is_local
 from moot.api.wire import SSE, Receive, Request, Send, encode
 from moot.core.errors import Unauthenticated
 from moot.core.events import TERMINAL_TYPES, decode, decode_head, iso
@@ -37,6 +38,8 @@ HEADERS = [
 
 class Reader:
     """Writes one stream; ``write`` is what the application calls."""
+
+    greeting = RETRY
 
     def __init__(
         self,
@@ -84,13 +87,15 @@ class Reader:
 
     async def _ask_again(self, reader: Subscription) -> None:
         """A key revoked before the hub knew of this reader is not one it could dismiss."""
+        if is_local(self._request.caller):
+            return
         try:
             await self._services.keyring.caller(self._request.header("authorization"))
         except Unauthenticated:
             reader.end()
 
     async def _run(self, reader: Subscription, send: Send) -> None:
-        await self._piece(send, RETRY)
+        await self._piece(send, self.greeting)
         if "values" in self._modes and not self._gone:
             host = self._services.host
             self._folded = await host.at(self._tenant, self._run_id, self._after)
@@ -143,10 +148,13 @@ class Reader:
                 await self._apart(group, send)
                 continue
             else:
-                pieces.append(group.frames(self._modes))
+                pieces.append(self._framed(group))
                 self._after, self._done = group.events[-1].sequence, group.terminal
             size += len(pieces[-1])
         await self._piece(send, b"".join(pieces))
+
+    def _framed(self, group: Group) -> bytes:
+        return group.frames(self._modes)
 
     def _fits(self, group: Group) -> bool:
         """Whether it can go out as it is framed for everybody."""

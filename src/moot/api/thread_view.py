@@ -4,27 +4,47 @@ from typing import Any
 
 import msgspec
 
-from moot.core.events import iso
+from moot.core.bridge import handle
+from moot.core.events import event_id, iso
 from moot.core.floor import step
 from moot.core.participation import Floor
 from moot.core.run import Run
-from moot.core.thread import ThreadState
-from moot.core.waiting import Conversation, thread_id
+from moot.core.thread import ThreadState, is_muted
+from moot.core.waiting import THREAD, Conversation, thread_id, title_of
 
 
-def shown(run: Run, talk: Conversation) -> dict[str, Any]:
+def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]:
+    """As it is at a time (ms), which is that of the newest event unless told."""
     body: dict[str, Any] = {
         "threadId": thread_id(run, talk),
         "runId": run.run_id,
         "nodeId": talk.node_id,
-        "title": run.inputs.get("title") or run.inputs.get("question"),
+        "title": title_of(run, talk),
         "open": talk.open,
         "turns": talk.turns,
         "lastSequence": talk.last_seq,
         "createdAt": iso(talk.opened_at * 1000),
         "updatedAt": iso(run.updated_at * 1000),
-        "state": state_of(talk.state),
+        "state": state_of(talk.state, run.updated_at if at is None else at),
     }
+    if talk.tasks:
+        body["tasks"] = [
+            {
+                "id": event_id(run.run_id, place),
+                "to": task.to,
+                "from": task.by,
+                "turn": task.turn,
+                "since": iso(task.at * 1000),
+            }
+            for place, task in talk.tasks.items()
+        ]
+    if talk.links:
+        body["links"] = [
+            {"threadId": name, "title": link.title, "open": link.open}
+            for name, link in talk.links.items()
+        ]
+    if run.workflow_id == THREAD and "sideOf" in run.inputs:
+        body["sideOf"] = run.inputs["sideOf"]
     if talk.roster is not None:
         body["participants"] = [{"agentId": name} for name in talk.roster]
     if talk.floor is not None:
@@ -37,11 +57,13 @@ def floor_of(floor: Floor) -> dict[str, Any]:
     """Who is next, how far it is, what it has cost."""
     return {
         "mode": floor.policy.mode,
+        "now": floor.mode,
         "phase": floor.phase,
         "round": min(floor.round, floor.policy.rounds),
         "rounds": floor.policy.rounds,
         "moderator": floor.policy.moderator,
         "members": {name: member.profile for name, member in floor.members.items()},
+        "outside": [name for name, member in floor.members.items() if member.outside],
         "speaking": [
             {
                 "wakeId": wake_id,
@@ -65,14 +87,38 @@ def floor_of(floor: Floor) -> dict[str, Any]:
     }
 
 
-def state_of(state: ThreadState) -> dict[str, Any]:
-    """The folded controls, as Agent Bridge writes them."""
+def bridge_state(run: Run, talk: Conversation, at: int) -> dict[str, Any]:
+    """The same in the shapes, and under the handles, that programs for Agent Bridge know."""
+    told = state_of(talk.state, at)
+    tasks: dict[str, list[dict[str, Any]]] = {}
+    for place, task in talk.tasks.items():
+        row = {"id": event_id(run.run_id, place), "from": handle(task.by)}
+        tasks.setdefault(handle(task.to), []).append({**row, "ts": iso(task.at * 1000)})
+    for member in told["participants"]["invited"]:
+        member["id"], member["invited_by"] = handle(member["id"]), handle(member["invited_by"])
+    mentions = told.pop("allow_agent_mentions")
+    until = told.pop("mutedUntil")
+    return {
+        **told,
+        "muted": sorted(map(handle, told["muted"])),
+        "muted_until": {handle(name): time for name, time in until.items()},
+        "prodded": [handle(name) for name in told["prodded"]],
+        "done": [handle(name) for name in told["done"]],
+        "discussion": {"on": told["discussion"], "allow_agent_mentions": mentions},
+        "invited_auto": {"on": told["invited_auto"]},
+        "tasks": tasks,
+        "mode": talk.floor.mode if talk.floor is not None else None,
+        "open": talk.open,
+    }
+
+
+def state_of(state: ThreadState, at: int) -> dict[str, Any]:
+    """The folded controls, as Agent Bridge writes them; a mute that is over is none."""
+    muted = {name: state.muted[name] for name in sorted(state.muted) if is_muted(state, name, at)}
     return {
         "paused": state.paused,
-        "muted": sorted(state.muted),
-        "mutedUntil": {
-            name: iso(until * 1000) for name, until in sorted(state.muted.items()) if until
-        },
+        "muted": list(muted),
+        "mutedUntil": {name: iso(until * 1000) for name, until in muted.items() if until},
         "prodded": state.prodded,
         "done": state.done,
         "ttl_until": iso(state.ttl_until * 1000) if state.ttl_until is not None else None,

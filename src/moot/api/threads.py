@@ -12,7 +12,7 @@ from moot.api import interrupts
 from moot.api.auth import LIVE_PREFIX, keep_open, new_key
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
-from moot.core import rosters, threads
+from moot.core import guests, rosters, threads
 from moot.core.commands import Command
 from moot.core.errors import (
     BadRequest,
@@ -29,7 +29,7 @@ from moot.core.run import Run
 from moot.core.starting import StartRun
 from moot.core.thread import full_name
 from moot.core.threads import Control
-from moot.core.waiting import THREAD, Conversation, thread_id
+from moot.core.waiting import THREAD, Conversation, thread_id, title_of
 from moot.engine.built_in import TALK
 
 LONGEST_TEXT = 100_000
@@ -90,7 +90,7 @@ class Join(
 
 async def convene(request: Request) -> Reply:
     asked = await request.read(Convene)
-    members = [_member(item) for item in asked.participants]
+    members = [member(each) for each in asked.participants]
     inputs: dict[str, Any] = {"question": asked.question}
     if asked.title is not None:
         inputs["title"] = asked.title
@@ -143,7 +143,7 @@ async def _led(
     moderator = _one_of(names, asked.moderator or policy.moderator, "moderator")
     summarise = _one_of(names, policy.summarise, "summarise")
     led = replace(policy, limits=limits, moderator=moderator, summarise=summarise)
-    profiles = await _profiles(request, names)
+    profiles = await profiles_of(request, names)
     return {"participation": msgspec.to_builtins(led), "profiles": profiles}
 
 
@@ -171,19 +171,28 @@ def _convened(run: Run) -> Reply:
     return Reply(body, 201, {"Location": url})
 
 
-def _member(item: str | dict[str, Any]) -> dict[str, Any]:
+def member(item: str | dict[str, Any]) -> dict[str, Any]:
     """A bare name is an agent of this host."""
     if isinstance(item, dict):
         return item
-    return {"agentId": item if ":" in item else f"host:{item}"}
+    return {"agentId": full_name(item)}
 
 
 async def place(request: Request) -> tuple[Run, Conversation]:
     """The conversation a thread id names; a conversation id is taken as well."""
-    name = request.params["thread_id"]
+    return await place_of(request, request.params["thread_id"])
+
+
+async def place_to_act(request: Request) -> tuple[Run, Conversation]:
+    """The same for who is about to add to it: what is on its way to disk is waited for then."""
+    return await place_of(request, request.params["thread_id"], settled=False)
+
+
+async def place_of(request: Request, name: str, settled: bool = True) -> tuple[Run, Conversation]:
     run_id, *rest = re.split("[~:]", name)
+    host, tenant = request.services.host, request.caller.tenant
     try:
-        run = (await request.services.host.view(request.caller.tenant, run_id)).run
+        run = (await (host.view if settled else host.runs.head)(tenant, run_id)).run
     except RunNotFound:
         raise NotFound("There is no such thread.", threadId=name) from None
     found = list(run.conversations.values())
@@ -201,7 +210,7 @@ async def place(request: Request) -> tuple[Run, Conversation]:
 
 async def read(request: Request) -> Reply:
     run, talk = await place(request)
-    return Reply(shown(run, talk))
+    return Reply(shown(run, talk, request.services.clock.millis()))
 
 
 async def steer(request: Request) -> Reply:
@@ -210,29 +219,47 @@ async def steer(request: Request) -> Reply:
     keep_open(request.caller, asked.content)
     command = Control(
         node_id=talk.node_id,
-        content=await _introduced(request, asked.content),
+        content=await introduced(request, asked.content),
         who=interrupts.speaker(request),
         at=request.services.clock.millis(),
         sender=None if asked.from_ is UNSET else asked.from_,
     )
-    return await _act(request, run, talk, command, threads.warnings(talk, asked.content))
+    return await act(request, run, talk, command, threads.warnings(talk, asked.content))
 
 
-async def _introduced(request: Request, content: dict[str, Any]) -> dict[str, Any]:
-    """Who is invited is known by name, role and model when it is an agent of this host."""
+def must_be_open(talk: Conversation, name: str) -> None:
+    if not talk.open:
+        raise ConversationClosed("The conversation is closed.", threadId=name)
+
+
+async def introduced(request: Request, content: Any) -> Any:
+    """Who is invited is known by name, role and model when it is an agent of this host; a thread
+    that is linked is one of this tenant's."""
+    if not isinstance(content, dict):
+        return content
+    if "link" in content:
+        content = {**content, "link": await _linked(request, content["link"])}
     asked = content.get("invite")
     asked = {"participant_id": asked} if isinstance(asked, str) else asked
-    if not isinstance(asked, dict) or not isinstance(asked.get("participant_id"), str):
+    if not isinstance(asked, dict) or not guests.is_guest(asked.get("participant_id")):
         return content
     name, given = full_name(asked["participant_id"]), asked.get("profile")
-    known = await _profiles(request, [name])
-    if name not in known:
-        return content
-    profile = {**known[name], **(given if isinstance(given, dict) else {})}
-    return {**content, "invite": {**asked, "profile": profile}}
+    known = await profiles_of(request, [name])
+    told = {**asked, "outside": name not in known}
+    if name in known:
+        told["profile"] = {**known[name], **(given if isinstance(given, dict) else {})}
+    return {**content, "invite": told}
 
 
-async def _profiles(request: Request, names: list[str]) -> dict[str, dict[str, Any]]:
+async def _linked(request: Request, asked: Any) -> Any:
+    name = asked.get("thread") if isinstance(asked, dict) else asked
+    if not isinstance(name, str):
+        return asked
+    run, talk = await place_of(request, name)
+    return {"thread": thread_id(run, talk), "title": title_of(run, talk)}
+
+
+async def profiles_of(request: Request, names: list[str]) -> dict[str, dict[str, Any]]:
     found = {}
     for name in names:
         agent = await request.services.agents.find(request.caller.tenant, name[5:])
@@ -245,7 +272,7 @@ async def close(request: Request) -> Reply:
     run, talk = await place(request)
     asked = await request.read(Close)
     if asked.vote:
-        return await _act(request, run, talk, _vote_first(request, talk, asked))
+        return await act(request, run, talk, _vote_first(request, talk, asked))
     value: dict[str, Any] = {"operation": "close", "outcome": asked.outcome}
     if asked.decision is not None:
         value["decision"] = asked.decision
@@ -258,7 +285,7 @@ async def close(request: Request) -> Reply:
         who=interrupts.speaker(request),
         at=request.services.clock.millis(),
     )
-    return await _act(request, run, talk, command)
+    return await act(request, run, talk, command)
 
 
 def _vote_first(request: Request, talk: Conversation, asked: Close) -> Control:
@@ -275,7 +302,7 @@ def _vote_first(request: Request, talk: Conversation, asked: Close) -> Control:
     )
 
 
-async def _act(
+async def act(
     request: Request,
     run: Run,
     talk: Conversation,

@@ -60,7 +60,7 @@ async def export(request: Request) -> Reply | Stream:
     if format_ == "bundle":
         return Stream(await _bundle(request, run, talk))
     told = await minutes.gather(run.run_id, thread_id(run, talk), talk, _log(request, run))
-    told.title = str(run.inputs.get("title") or "")
+    told.title = talk.title or str(run.inputs.get("title") or "")
     if format_ == "json":
         return Reply(told, 200, _headers("application/json", f"{name}.json"))
     # in a thread: long minutes keep nobody else waiting

@@ -194,6 +194,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     joined: bool = False
     #: the same request of somebody else is another one
     personal: bool = False
+    #: open to programs on this machine without a key, where the host trusts them
+    local: bool = False
     hidden: bool = False
 
     @property

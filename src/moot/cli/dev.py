@@ -76,6 +76,7 @@ class Watch:
                 flags += [f"--{name}", value]
         for name, url in peers_of(given).items():
             flags += ["--peer", f"{name}={url}"]
+        flags += ["--trust-local"] if given.trust_local else []
         return [*flags, "--conformance"] if given.conformance else flags
 
 

@@ -24,6 +24,12 @@ OPTIONS = (
     click.option(
         "--peer", "peers", multiple=True, metavar="NAME=URL", help="A host to hand work to."
     ),
+    click.option(
+        "--trust-local",
+        is_flag=True,
+        default=None,
+        help="Programs on this machine use /threads without a key.",
+    ),
     click.option("--conformance", is_flag=True, default=None, help="Be a host under test."),
     click.option("--log-json", is_flag=True, help="Log lines as JSON."),
 )

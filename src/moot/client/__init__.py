@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 from moot.client import calls_host, calls_reading, host, inbound, webhooks
 from moot.client.answers import Question, RunRow, Snapshot
 from moot.client.bound import awaits, waits
+from moot.client.bridge import AsyncBridge, Bridge
 from moot.client.calls_runs import Edit, Options
 from moot.client.calls_threads import Led
 from moot.client.errors import (
@@ -77,6 +78,7 @@ class Client:
         self.sender = Sender(outlook, transport)
         self.runs = Runs(self.sender)
         self.threads = Threads(self.sender)
+        self.bridge = Bridge(self.sender)
         self.inbox = host.InboxPart(self.sender)
         self.workflows = host.Workflows(self.sender)
         self.agents = host.Agents(self.sender)
@@ -129,6 +131,7 @@ class AsyncClient:
         self.sender = AsyncSender(outlook, transport)
         self.runs = AsyncRuns(self.sender)
         self.threads = AsyncThreads(self.sender)
+        self.bridge = AsyncBridge(self.sender)
         self.inbox = host.AsyncInboxPart(self.sender)
         self.workflows = host.AsyncWorkflows(self.sender)
         self.agents = host.AsyncAgents(self.sender)

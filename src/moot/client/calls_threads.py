@@ -39,6 +39,32 @@ def convene(
     return Sent(body={"question": question, **roster, **body})
 
 
+@operation("GET /v1/host/moot/threads", answers.ThreadPage)
+def list_(
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    prefix: str | None = None,
+    archived: bool | None = None,
+) -> Sent:
+    """Threads, newest first; with ``archived`` those that were put away."""
+    query = {"limit": limit, "cursor": cursor, "prefix": prefix, "archived": archived}
+    return Sent(query=query)
+
+
+@operation("POST /v1/host/moot/threads", answers.ThreadView)
+def begin(
+    title: str,
+    participants: Sequence[str | Mapping[str, Any]] = (),
+    *,
+    opening: str | None = None,
+    policy: Mapping[str, Any] | None = None,
+) -> Sent:
+    """Begin a thread; whoever is named may take part from the beginning."""
+    body = {"title": title, "participants": list(participants)}
+    return Sent(body={**body, **given(opening=opening, policy=policy)})
+
+
 @operation("GET /v1/host/moot/threads/{thread_id}", answers.ThreadView)
 def get(thread_id: str) -> Sent:
     """A thread: who takes part, and how it is steered."""
@@ -107,6 +133,55 @@ def close(
     """Close a thread, with a decision or without; ``turn`` is the last word. With ``vote`` the
     members vote on the decision first, and it is closed when they have."""
     return Sent(thread_id, body=given(decision=decision, outcome=outcome, turn=turn, vote=vote))
+
+
+@operation("GET /v1/host/moot/threads/{thread_id}/events", answers.ThreadEvents)
+def events(thread_id: str, *, after: int | None = None, limit: int | None = None) -> Sent:
+    """What was said and done, controls in sentences and how to take them back."""
+    return Sent(thread_id, query={"after": after, "limit": limit})
+
+
+@operation("POST /v1/host/moot/threads/{thread_id}:rename", answers.ThreadView)
+def rename(thread_id: str, title: str) -> Sent:
+    """Give it another name."""
+    return Sent(thread_id, body={"title": title})
+
+
+@operation("POST /v1/host/moot/threads/{thread_id}/links", answers.Linked)
+def link(thread_id: str, other: str) -> Sent:
+    """Point to another thread that is there."""
+    return Sent(thread_id, body={"thread": other})
+
+
+@operation("POST /v1/host/moot/threads/{thread_id}/links", answers.Linked)
+def side(
+    thread_id: str,
+    title: str,
+    participants: Sequence[str | Mapping[str, Any]] = (),
+    *,
+    opening: str | None = None,
+) -> Sent:
+    """Begin a side thread; when it is closed, what came of it is told here."""
+    body = {"title": title, "participants": list(participants)}
+    return Sent(thread_id, body={**body, **given(opening=opening)})
+
+
+@operation("POST /v1/host/moot/threads/{thread_id}:archive", answers.ThreadView)
+def archive(thread_id: str) -> Sent:
+    """Put it away: lists leave it out."""
+    return Sent(thread_id)
+
+
+@operation("POST /v1/host/moot/threads/{thread_id}:unarchive", answers.ThreadView)
+def unarchive(thread_id: str) -> Sent:
+    """Take it out again."""
+    return Sent(thread_id)
+
+
+@operation("POST /v1/host/moot/threads/{thread_id}:reopen", answers.ThreadView)
+def reopen(thread_id: str, *, note: str | None = None) -> Sent:
+    """Go on with a closed thread in a new one that has its history."""
+    return Sent(thread_id, body=given(note=note))
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}/join", answers.JoinToken, Again.ONCE)

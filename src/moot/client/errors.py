@@ -148,13 +148,23 @@ def refusal(status: int, body: bytes) -> ApiError:
     try:
         said = msgspec.json.decode(body, type=Said)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        said = Said("unknown", f"The server answered with status {status}.")
+        said = _nested(body) or Said("unknown", f"The server answered with status {status}.")
     # councils say the finer code in the details unless the server is set up otherwise
     codes = (said.error, said.details.get("code"))
     family = [kind for kind in _family(ApiError) if kind.of_code in codes and kind.of_code]
     family += [kind for kind in _family(ApiError) if kind.of_status == status and not kind.of_code]
     kind = family[0] if family else ApiError
     return kind(said.error, status, said.message, said.details)
+
+
+def _nested(body: bytes) -> "Said | None":
+    """A conflict as the thread API tells it."""
+    try:
+        about = msgspec.json.decode(body, type=dict[str, dict[str, str | None]])["error"]
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
+        return None
+    code, message = about.pop("code", None), about.pop("message", None)
+    return Said(code or "unknown", message or "", dict(about))
 
 
 def _family(kind: type[ApiError]) -> Iterator[type[ApiError]]:

@@ -38,6 +38,38 @@ class ThreadView(Answer, frozen=True):
         return over and not self.floor.get("speaking")
 
 
+class ThreadRow(Answer, frozen=True):
+    """A thread in a list."""
+
+    thread_id: str
+    title: str = ""
+    open: bool = True
+    archived: bool = False
+    turns: int = 0
+    last_sequence: int = -1
+    created_at: str = ""
+    updated_at: str = ""
+    forked_from: str | None = None
+
+
+class ThreadPage(Answer, frozen=True):
+    threads: list[ThreadRow] = []
+    next_cursor: str | None = None
+
+
+class ThreadEvents(Answer, frozen=True):
+    events: list[Data] = []
+    count: int = 0
+    more: bool = False
+
+
+class Linked(Answer, frozen=True):
+    thread_id: str
+    title: str = ""
+    linked_from: str = ""
+    url: str = ""
+
+
 class JoinToken(Answer, frozen=True):
     """A key for one participant in one thread."""
 

@@ -71,6 +71,12 @@ class Thread(ThreadState):
     invite = its(calls.invite)
     uninvite = its(calls.uninvite)
     close = its(calls.close)
+    events = its(calls.events)
+    rename = its(calls.rename)
+    link = its(calls.link)
+    side = its(calls.side)
+    archive = its(calls.archive)
+    unarchive = its(calls.unarchive)
     join = its(calls.join)
     export = its(calls.export)
     minutes = its(calls.minutes)
@@ -129,6 +135,12 @@ class AsyncThread(ThreadState):
     invite = async_its(calls.invite)
     uninvite = async_its(calls.uninvite)
     close = async_its(calls.close)
+    events = async_its(calls.events)
+    rename = async_its(calls.rename)
+    link = async_its(calls.link)
+    side = async_its(calls.side)
+    archive = async_its(calls.archive)
+    unarchive = async_its(calls.unarchive)
     join = async_its(calls.join)
     export = async_its(calls.export)
     minutes = async_its(calls.minutes)
@@ -176,6 +188,7 @@ class AsyncThread(ThreadState):
 class Threads(Of):
     """All threads; a council is one that was convened with a question."""
 
+    list = waits(calls.list_)
     minutes = waits(calls.minutes)
     export = waits(calls.export)
 
@@ -192,6 +205,22 @@ class Threads(Of):
         made = self.sender.send(calls.convene(question, participants, **how))
         return self.get(made.thread_id)
 
+    def begin(
+        self,
+        title: str,
+        participants: Sequence[str | Mapping[str, Any]] = (),
+        *,
+        opening: str | None = None,
+        policy: Mapping[str, Any] | None = None,
+    ) -> Thread:
+        """A thread, for as long as it takes."""
+        call = calls.begin(title, participants, opening=opening, policy=policy)
+        return Thread(self.sender, self.sender.send(call))
+
+    def reopen(self, thread_id: str, *, note: str | None = None) -> Thread:
+        """A new thread that goes on from right before the end of a closed one."""
+        return Thread(self.sender, self.sender.send(calls.reopen(thread_id, note=note)))
+
     def import_(self, bundle: bytes) -> Thread:
         """What ``export("bundle")`` gave, on this or another host."""
         return self.get(self.sender.send(calls.import_(bundle)).thread_id)
@@ -200,6 +229,7 @@ class Threads(Of):
 class AsyncThreads(AsyncOf):
     """All threads, for asyncio."""
 
+    list = awaits(calls.list_)
     minutes = awaits(calls.minutes)
     export = awaits(calls.export)
 
@@ -215,6 +245,23 @@ class AsyncThreads(AsyncOf):
         """``title``, ``moderator``, ``policy``, ``budget`` and ``open`` say how it is led."""
         made = await self.sender.send(calls.convene(question, participants, **how))
         return await self.get(made.thread_id)
+
+    async def begin(
+        self,
+        title: str,
+        participants: Sequence[str | Mapping[str, Any]] = (),
+        *,
+        opening: str | None = None,
+        policy: Mapping[str, Any] | None = None,
+    ) -> AsyncThread:
+        """A thread, for as long as it takes."""
+        call = calls.begin(title, participants, opening=opening, policy=policy)
+        return AsyncThread(self.sender, await self.sender.send(call))
+
+    async def reopen(self, thread_id: str, *, note: str | None = None) -> AsyncThread:
+        """A new thread that goes on from right before the end of a closed one."""
+        view = await self.sender.send(calls.reopen(thread_id, note=note))
+        return AsyncThread(self.sender, view)
 
     async def import_(self, bundle: bytes) -> AsyncThread:
         """What ``export("bundle")`` gave, on this or another host."""

@@ -16,6 +16,7 @@ from moot.core import (
     orchestration,
     participating,
     peering,
+    sides,
     starting,
     threads,
     waves,
@@ -32,6 +33,7 @@ from moot.core.participating import Participate, WakeEnded, WakeReport
 from moot.core.peering import PeerFound, PeerRefused, PeerStopped
 from moot.core.resolving import Answer
 from moot.core.run import Run
+from moot.core.sides import SideEnded
 from moot.core.starting import StartRun
 from moot.core.status import Status
 from moot.core.threads import Control
@@ -120,7 +122,7 @@ Command = (
     StartRun | Advance | Compute | Dispatch | FinishNode | Wake | Emit | ChildEnded | CancelRun
     | PauseRun | ResumeRun | SetVariables | Answer | ChildWaits | Control | WorkerRefused
     | Participate | WakeEnded | WakeReport
-    | PeerFound | PeerRefused | PeerStopped
+    | PeerFound | PeerRefused | PeerStopped | SideEnded
 )  # fmt: skip
 
 
@@ -257,6 +259,7 @@ DECIDED_BY: dict[type, Callable[[Run, Flow, Any], list[NewEvent]]] = {
     ResumeRun: _resume,
     SetVariables: _set_variables,
     Control: threads.control,
+    SideEnded: sides.ended,
     Participate: _participate,
     WakeEnded: participating.wake_ended,
     WakeReport: participating.report,

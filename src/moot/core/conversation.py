@@ -4,11 +4,11 @@ The server writes index, time and sender; text never decides who spoke. A refuse
 consumed: the interrupt stays open and nothing is appended.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
-from moot.core import schemas, thread, turn_shape
+from moot.core import guests, schemas, thread, turn_shape
 from moot.core.errors import (
     BadRequest,
     InterruptAlreadyResolved,
@@ -24,6 +24,7 @@ from moot.core.events import NewEvent
 from moot.core.flow import Flow, FlowNode
 from moot.core.nodework import write_events
 from moot.core.outcomes import ChannelWrite, ConversationSpec
+from moot.core.policy import THREADED
 from moot.core.run import Run
 from moot.core.waiting import Conversation
 
@@ -40,6 +41,8 @@ class Speaker(Struct, frozen=True):
     principal: str
     names: tuple[str, ...] = ()
     admin: bool = False
+    #: an agent comes into an open conversation by speaking in it, and the host speaks for it or not
+    joins: Literal["outside", "inside"] | None = None
 
     @property
     def person(self) -> str:
@@ -110,6 +113,7 @@ def joined(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
                 "profile": {key: value for key, value in member.items() if key != "agentId"},
                 "by": run.person,
                 "fromTurn": 1,
+                **_outside(spec, member),
             },
             node.id,
         )
@@ -122,7 +126,7 @@ def led(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
     if spec.participation is None:
         return []
     members = spec.participants if spec.participants is not None else spec.invited
-    payload = {
+    payload: dict[str, Any] = {
         "conversationId": conversation_id(run, node.id, run.nodes[node.id].attempt),
         "policy": spec.participation,
         "members": [
@@ -132,12 +136,19 @@ def led(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
                     **{key: value for key, value in member.items() if key != "agentId"},
                     **spec.profiles.get(member["agentId"], {}),
                 },
+                **_outside(spec, member),
             }
             for member in members
             if not thread.is_person(member["agentId"])
         ],
     }
+    if spec.opening is None and spec.participation.get("mode") in THREADED:
+        payload["called"] = False  # nobody has said anything yet
     return [NewEvent("moot.participation.set", payload, node.id)]
+
+
+def _outside(spec: ConversationSpec, member: dict[str, Any]) -> dict[str, bool]:
+    return {"outside": True} if member["agentId"] in spec.outside else {}
 
 
 def new_turn(
@@ -180,7 +191,7 @@ def floor(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> tu
     """The role and the name under which somebody speaks now. Raises when he may not."""
     role = said.get("role", "user")
     speaker = _speaker(said, role, who)
-    if role == "agent":
+    if role == "agent" and not (who.joins is not None and guests.needs_seat(talk, speaker)):
         _check_roster(talk, speaker)
     _check_floor(talk, speaker, role, at)
     return role, speaker
@@ -309,6 +320,15 @@ def echo(run: Run, flow: Flow, node: FlowNode, turn: dict[str, Any], at: int) ->
     return write_events(
         run, flow, node, (ChannelWrite(channel=name, value=message, turn=True),), at
     )
+
+
+def people(talk: Conversation) -> dict[str, dict[str, Any]]:
+    """The agents that take part, and what is known of them."""
+    found = {name: member.profile for name, member in talk.state.members.items()}
+    found |= {name: {} for name in talk.roster or ()}
+    if talk.floor is not None:
+        found |= {name: member.profile for name, member in talk.floor.members.items()}
+    return found
 
 
 def must_be_open(talk: Conversation | None, run: Run, node_id: str) -> Conversation:

@@ -88,6 +88,11 @@ def millis(timestamp: str) -> int:
     return _second(timestamp[:19]) * 1000 + int(timestamp[20:23])
 
 
+def micros(timestamp: str) -> int:
+    """Microseconds since the epoch of a timestamp written by ``iso``."""
+    return _second(timestamp[:19]) * 1_000_000 + int(timestamp[20:26])
+
+
 # Events come many a second, so the calendar is worked out once for all of a second's.
 @lru_cache(maxsize=256)
 def _written(seconds: int) -> str:
@@ -169,6 +174,9 @@ CATALOGUE = (
     EventType("conversation.exchanged", "somebody took a turn", True),
     EventType("conversation.closed", "a conversation ended; carries its outcome", True),
     EventType("moot.thread.control", "somebody steered a conversation", True),
+    EventType("moot.thread.renamed", "a thread is called otherwise from here on", True),
+    EventType("moot.thread.linked", "another thread belongs to this one, or has ended", True),
+    EventType("moot.presence.changed", "somebody does something else, and wants it kept", True),
     EventType("moot.participant.joined", "somebody may take part from a turn on", True),
     EventType("moot.participant.left", "somebody takes part no longer", True),
     EventType("moot.child.forked", "a branch has a child of its own in the place of one", True),

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.core import participation, thread
-from moot.core.participation import FAILED, NOBODY, QUIET, SYNTHESIS, Floor, Spent, Task
+from moot.core import calling, thread
+from moot.core.participation import FAILED, NOBODY, QUIET, RUNWAY, SYNTHESIS, Floor, Spent
+from moot.core.steps import Give, Step
 from moot.core.waiting import Conversation
 
 #: turns that one summary is of, at most
@@ -19,36 +20,13 @@ MOST_SUMMED = 200
 FIRST_GUESS = 1000
 
 
-class Give(Struct, frozen=True, omit_defaults=True):
-    """Wake one member for a task."""
-
-    agent: str
-    task: Task
-    why: str
-    blind: int | None = None
-    #: turns to sum up
-    of: tuple[int, int] | None = None
-
-
-class Step(Struct, frozen=True, kw_only=True):
-    """What comes next: members are woken, some are passed by, or it stops."""
-
-    wakes: tuple[Give, ...] = ()
-    #: member -> why it is not given the floor
-    skipped: dict[str, str] = {}
-    round: int = 1
-    phase: str = "talk"
-    stop: str | None = None
-    limit: float | None = None
-    observed: float | None = None
-    close: bool = False
-
-
 def step(talk: Conversation, at: int) -> Step | None:
     """None: it is at rest, until somebody says something."""
     floor = talk.floor
-    if floor is None or not talk.open or floor.wakes or talk.state.paused or floor.stopped:
+    if floor is None or not talk.open or talk.state.paused or floor.stopped:
         return None
+    if floor.wakes:
+        return calling.outside(talk, floor, at) if floor.threaded else None
     found = _in_phase(talk, floor, at)
     if found is None or not _moves(talk, floor, found):
         return None
@@ -62,7 +40,7 @@ def step(talk: Conversation, at: int) -> Step | None:
 
 def _moves(talk: Conversation, floor: Floor, found: Step) -> bool:
     """Whether anything is other than before once this is recorded; else it would be owed again."""
-    if found.wakes or found.stop or found.close:
+    if found.wakes or found.stop or found.close or found.called or found.unclear:
         return True
     if (found.round, found.phase) != (floor.round, floor.phase):
         return True
@@ -86,14 +64,18 @@ def _summary(talk: Conversation, floor: Floor, at: int) -> Step | None:
 
 
 def _in_phase(talk: Conversation, floor: Floor, at: int) -> Step | None:
+    if floor.threaded and floor.phase == "talk":
+        return calling.step(talk, floor, at)
     prodded = [name for name in talk.state.prodded if name in floor.members]
     if prodded:
         return _give(talk, floor, prodded[:1], at, "prodded", forced=True)
     if floor.asked:
-        name, (why, by) = next(iter(floor.asked.items()))
-        if by is not None and (over := _bounced(floor, name, by)):
+        name, ask = next(iter(floor.asked.items()))
+        if ask.by is not None and (over := calling.bounced(floor, name, ask.by)):
             return over
-        return _give(talk, floor, [name], at, why)
+        return _give(talk, floor, [name], at, ask.why)
+    if floor.phase == "talk" and thread.run_out(talk.state, at):
+        return Step(stop=RUNWAY)
     match floor.phase:
         case "talk":
             return MODES[floor.policy.mode](talk, floor, at) if floor.members else None
@@ -113,11 +95,6 @@ def _synthesis(floor: Floor) -> Step:
         return Step(stop=SYNTHESIS)
     give = Give(moderator, "synthesise", "all have spoken")
     return Step(wakes=(give,), round=floor.round, phase="synthesis")
-
-
-def _bounced(floor: Floor, name: str, by: str) -> Step | None:
-    seen, limit = floor.pairs.get(participation.pair(name, by), 0), floor.policy.limits.pair
-    return Step(stop="pair", limit=limit, observed=seen) if seen > limit else None
 
 
 def _breach(floor: Floor, wanted: Step, at: int) -> Step | None:
@@ -292,6 +269,4 @@ MODES: dict[str, Callable[[Conversation, Floor, int], Step | None]] = {
     "addressed": _addressed,
     "raise-hand": _raise_hand,
     "moderated": _moderated,
-    "small": _declared,
-    "large": _addressed,
 }

@@ -1,18 +1,20 @@
-"""What a person tells a led conversation: go on, take turns another way, let a held turn in."""
+"""What people tell a conversation beside their turns: its name; and of one that the host leads, to
+go on, to take turns another way, to let a held turn in."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moot.core import conversation, decisions, participating, thread
+from moot.core import conversation, decisions, participating, sides, thread
 from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, NotFound, ThreadPaused
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
 from moot.core.policy import Policy, meaningless
+from moot.core.presence import STATES
 from moot.core.run import Run
-from moot.core.waiting import Conversation
+from moot.core.waiting import LONGEST_TITLE, Conversation, title_of
 
 if TYPE_CHECKING:
     from moot.core.threads import Control
@@ -53,8 +55,8 @@ def lead(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
         raise BadRequest(problem, field="participation")
     moderator = given.content["participation"].get("moderator")
     known = talk.floor.members if talk.floor is not None else {}
-    seats = talk.roster if talk.roster is not None else talk.state.members
-    names = [name for name in seats if not thread.is_person(name)]
+    names = list(talk.roster if talk.roster is not None else talk.state.members)
+    names = [name for name in names if not thread.is_person(name)]
     if moderator is not None and moderator not in names:
         raise BadRequest(
             "The moderator must be among the participants.", field="participation.moderator",
@@ -62,12 +64,13 @@ def lead(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
         )  # fmt: skip
     members = []
     for name in names:
+        found = talk.state.members.get(name)
         if name in known:
             profile, driven = known[name].profile, known[name].driven
         else:
-            found = talk.state.members.get(name)
             profile, driven = (found.profile if found else {}), True
-        members.append({"agentId": name, "profile": profile, "driven": driven})
+        member = {"agentId": name, "profile": profile, "driven": driven}
+        members.append({**member, "outside": True} if found and found.outside else member)
     payload = {
         "policy": given.content["participation"],
         "members": members,
@@ -169,7 +172,37 @@ def agree(
     return events
 
 
+def rename(
+    run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
+) -> list[NewEvent]:
+    """``TITLE``: one line that can be read."""
+    said = given.content["rename"]
+    title = " ".join(said.split()) if isinstance(said, str) else ""
+    if not 1 <= len(title) <= LONGEST_TITLE or not title.isprintable():
+        raise BadRequest(f"A title is a line of 1 to {LONGEST_TITLE} characters.", field="rename")
+    if title == title_of(run, talk):
+        return []
+    payload = {"title": title, "by": sender, "via": given.who.principal}
+    return [_event("moot.thread.renamed", payload, given, talk)]
+
+
+def present(
+    run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
+) -> list[NewEvent]:
+    """``STATE``: written down when it is another one."""
+    state = given.content["presence"]
+    if state not in STATES:
+        raise BadRequest(f"presence is one of {', '.join(STATES)}.", field="presence")
+    if talk.state.presence.get(thread.full_name(sender)) == state:
+        return []
+    payload = {"from": sender, "state": state, "via": given.who.principal}
+    return [_event("moot.presence.changed", payload, given, talk)]
+
+
 LEADING: dict[str, Callable[..., list[NewEvent]]] = {
+    "presence": present,
+    "link": sides.link,
+    "rename": rename,
     "continue": go_on,
     "participation": lead,
     "vote": put_to_vote,

@@ -12,6 +12,7 @@ from moot.core.events import Event, NewEvent, millis
 from moot.core.floor import step
 from moot.core.flow import Flow
 from moot.core.participating import HOST, participate
+from moot.core.participation import RUNWAY
 from moot.core.run import Run
 from moot.core.status import NodeStatus
 from moot.core.waiting import Conversation
@@ -53,7 +54,9 @@ def worked_out(run: Run, flow: Flow, node_id: str, was: Event | None) -> list[Ne
     at = talk.floor.since + (talk.floor.policy.limits.minutes * 60_000 if late else 0)
     skipped = said.get("skipped", []) if was.type == DECIDED else []
     muted = {str(each.get("agentId")) for each in skipped if each.get("reason") == "muted"}
-    events = participate(without_mutes(run, talk, muted), flow, node_id, at)
+    ran_out = any(each.get("reason") == RUNWAY for each in [*skipped, said])
+    then = with_runway(without_mutes(run, talk, muted), node_id, not ran_out)
+    events = participate(then, flow, node_id, at)
     if events:
         _keep(events[0], was)
     for event in events:
@@ -73,6 +76,15 @@ def without_mutes(run: Run, talk: Conversation, but: set[str]) -> Run:
         return run
     talk = replace(talk, state=replace(talk.state, muted=muted))
     return replace(run, conversations={**run.conversations, talk.node_id: talk})
+
+
+def with_runway(run: Run, node_id: str, left: bool) -> Run:
+    """The run where agents have time left to go on by themselves, or have none."""
+    talk = run.conversations[node_id]
+    if talk.state.ttl_until is None:
+        return run
+    state = replace(talk.state, ttl_until=None if left else 0)
+    return replace(run, conversations={**run.conversations, node_id: replace(talk, state=state)})
 
 
 def _keep(new: NewEvent, was: Event) -> None:

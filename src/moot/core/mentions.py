@@ -1,4 +1,4 @@
-"""Who a text addresses: ``@name`` for a member's id, then nickname, then role."""
+"""Who a text addresses: ``@name`` for a member's id, then nickname, then role, client or model."""
 
 import re
 from typing import Any
@@ -13,10 +13,12 @@ _MENTION = re.compile(r"(?<![\w@/.])@([\w][\w.:-]{0,127})")
 
 
 class Mentions(Struct, frozen=True):
-    """Members that are meant, in the order of the text, and words that could mean several."""
+    """Members that are meant, in the order of the text; words that could mean several, with whom;
+    and words that mean everybody."""
 
     names: list[str]
-    ambiguous: list[str] = []
+    ambiguous: dict[str, list[str]] = {}
+    everybody: list[str] = []
 
 
 def mentioned(content: Any, profiles: dict[str, dict[str, Any]]) -> Mentions:
@@ -24,29 +26,38 @@ def mentioned(content: Any, profiles: dict[str, dict[str, Any]]) -> Mentions:
     if not isinstance(content, str) or "@" not in content:
         return Mentions([])
     names: dict[str, None] = {}
-    ambiguous: dict[str, None] = {}
+    ambiguous: dict[str, list[str]] = {}
+    everybody: dict[str, None] = {}
     for found in _MENTION.findall(content)[:MOST_MENTIONS]:
         word = found.rstrip(".:-").casefold()
         if word in EVERYBODY:
+            everybody[word] = None
             continue
         meant, clear = _meant(word, profiles)
         if clear:
             names.update(dict.fromkeys(meant))
         else:
-            ambiguous[found] = None
-    return Mentions(list(names), list(ambiguous))
+            ambiguous[word] = meant
+    return Mentions(list(names), ambiguous, list(everybody))
 
 
 def _meant(word: str, profiles: dict[str, dict[str, Any]]) -> tuple[list[str], bool]:
-    """By id or short id; by nickname, which must be one member's; by role, which may be many's."""
+    """By id or short id; by nickname, which must be one member's; by role, client or model, which
+    may be many's."""
     for name in profiles:
         if word in (name.casefold(), name.rpartition(":")[2].casefold()):
             return [name], True
     called = [name for name, said in profiles.items() if _is(said, word, "name", "nickname")]
     if called:
         return called, len(called) == 1
-    return [name for name, said in profiles.items() if _is(said, word, "role")], True
+    kinds = ("role", "roles", "client", "model")
+    return [name for name, said in profiles.items() if _is(said, word, *kinds)], True
 
 
 def _is(profile: dict[str, Any], word: str, *keys: str) -> bool:
-    return any(str(profile[key]).casefold() == word for key in keys if profile.get(key))
+    for key in keys:
+        said = profile.get(key)
+        words = said if isinstance(said, list) else [said] if said else []
+        if any(str(each).casefold() == word for each in words):
+            return True
+    return False

@@ -189,6 +189,8 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
     participation: dict[str, Any] | None = None
     #: what is known of those who speak: role and the like
     profiles: dict[str, dict[str, Any]] = {}
+    #: those of them that the host does not speak for
+    outside: list[str] = []
     #: what a test host says by itself: so many pairs of a user's and an agent's turn
     mock_turns: int | None = None
 

@@ -9,17 +9,18 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.core import agency, charging, conversation, thread
+from moot.core import agency, charging, conversation, giving, thread, unclear
 from moot.core.conversation import HOST as HOST
 from moot.core.conversation import Speaker
 from moot.core.errors import Conflict, MootError, ParticipantMuted, ThreadPaused
 from moot.core.events import NewEvent
-from moot.core.floor import Step, step
+from moot.core.floor import step
 from moot.core.flow import Flow, FlowNode
 from moot.core.model_errors import DailyBudgetUsedUp
-from moot.core.participation import DAY, NATURAL, NOBODY, SPOKEN, SYNTHESIS, Floor, Wake
+from moot.core.participation import DAY, NATURAL, NOBODY, RUNWAY, SPOKEN, SYNTHESIS, Floor, Wake
 from moot.core.resolving import Answer
 from moot.core.run import Run
+from moot.core.steps import Step
 from moot.core.talking import talk as take_turn
 from moot.core.waiting import Conversation
 
@@ -71,38 +72,19 @@ def participate(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
         return _stop(flow.nodes[node_id], talk, found, at)
     if found.close:
         return _close(run, flow, flow.nodes[node_id], talk, talk.floor, at)
-    return [_decided(run, node_id, talk, found)]
-
-
-def _decided(run: Run, node_id: str, talk: Conversation, found: Step) -> NewEvent:
-    payload: dict[str, Any] = {
-        "conversationId": talk.conversation_id,
-        "phase": found.phase,
-        "round": found.round,
-        "wakes": [
-            {
-                "wakeId": f"{run.next_sequence}.{index}",
-                "agentId": give.agent,
-                "task": give.task,
-                "reason": give.why,
-                "turn": talk.turns,
-                **({} if give.blind is None else {"blind": give.blind}),
-                **({} if give.of is None else {"of": list(give.of)}),
-            }
-            for index, give in enumerate(found.wakes)
-        ],
-    }
-    if found.skipped:
-        payload["skipped"] = [
-            {"agentId": name, "reason": why} for name, why in found.skipped.items()
-        ]
-    return NewEvent("moot.participation.decided", payload, node_id, cause=talk.turn_seq)
+    decided = giving.decided(run, node_id, talk, found)
+    if not found.unclear:
+        return [decided]
+    asked = said_by_host(flow.nodes[node_id], talk, unclear.question(talk, found.unclear), at)
+    asked.payload["turn"] |= {"to": talk.floor.unclear_to, "meta": {"replyTo": talk.turn_seq}}
+    return [decided, asked]
 
 
 #: stops that are no limit of a number, and how a person undoes any of them
 STOPS = {
     NOBODY: "nobody-answered, everybody who was asked failed, declined or was silent",
     SYNTHESIS: "synthesis, the moderator did not sum up",
+    RUNWAY: "ttl reached its limit",
 }
 GO_ON = "A person can let it go on: /continue."
 
@@ -203,8 +185,8 @@ def _ending(
     for key in ("to", "meta", "agent"):
         if getattr(given, key) is not None:
             said[key] = getattr(given, key)
-    if wake.of is not None:
-        said["meta"] = {**said.get("meta", {}), "summary": {"of": list(wake.of)}}
+    if more := giving.about(talk, wake):
+        said["meta"] = {**said.get("meta", {}), **more}
     who = Speaker(HOST, (wake.agent,))
     answer = Answer(node_id=node.id, value={"turn": said}, who=who, at=given.at)
     try:

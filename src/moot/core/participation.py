@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from moot.core import thread
-from moot.core.policy import Policy, read
+from moot.core.policy import SMALL, THREADED, Policy, read
 
 Task = Literal["speak", "hand", "choose", "synthesise", "vote", "summarise"]
 
@@ -21,6 +21,8 @@ SPOKEN = frozenset({"speak", "synthesise", "summarise"})
 LIFTED = frozenset({"consecutive", "pair", "nobody-answered"})
 #: a tenant has used up what it may in a day
 DAY = "budget of the day"
+#: the time that a person has given agents to go on by themselves
+RUNWAY = "ttl"
 #: stops at which a conversation is meant to end
 NATURAL = frozenset({"rounds", "consensus", "moderator"})
 #: everybody who was asked failed, declined or was silent; the moderator did when it was to sum up
@@ -43,6 +45,21 @@ class Member(Struct, omit_defaults=True):
     profile: dict[str, Any] = {}
     #: the host speaks for it when it knows the agent; otherwise it is waited for
     driven: bool = True
+    #: a program that reads by itself: in a thread it is called, and not waited for
+    outside: bool = False
+
+
+class Ask(Struct, omit_defaults=True):
+    """Somebody is to be given the floor out of turn."""
+
+    why: str
+    #: the member that asked for it
+    by: str | None = None
+    #: where the turn stands that asked, and whether it was for this member alone
+    seq: int = 0
+    direct: bool = False
+    #: it is a task, whose answer is its result
+    task: bool = False
 
 
 class Spent(Struct, omit_defaults=True):
@@ -77,6 +94,9 @@ class Wake(Struct, omit_defaults=True):
     #: what is known of its cost, and whether it waits for a model
     spent: Spent = msgspec.field(default_factory=Spent)
     asking: bool = False
+    #: where the turn stands that it answers, and whether that is a task
+    reply: int | None = None
+    result: bool = False
 
 
 class ToolAsk(Struct, omit_defaults=True):
@@ -109,8 +129,11 @@ class Floor(Struct, omit_defaults=True):
     round: int = 1
     #: who had the floor in this round, with what came of it
     had: dict[str, str] = {}
-    #: who is to be given the floor out of turn: member -> why, and the member that asked
-    asked: dict[str, tuple[str, str | None]] = {}
+    #: who is to be given the floor out of turn
+    asked: dict[str, Ask] = {}
+    #: words of a person that could mean several, with whom, or everybody; and who said them
+    unclear: dict[str, list[str]] = {}
+    unclear_to: str = ""
     wakes: dict[str, Wake] = {}
     #: of this round: member -> how much it wants to speak; 0 is not at all
     hands: dict[str, float] | None = None
@@ -127,6 +150,7 @@ class Floor(Struct, omit_defaults=True):
     closer: str | None = None
     #: a person has said something to all that has not been answered in this round
     called: bool = False
+    called_seq: int = 0
     #: turns of members since a person spoke; wakes of one member by another since then
     streak: int = 0
     pairs: dict[str, int] = {}
@@ -144,6 +168,17 @@ class Floor(Struct, omit_defaults=True):
     asks: dict[str, ToolAsk] = {}
     #: turns that were finished while their speaker might not speak: name -> turn
     held: dict[str, dict[str, Any]] = {}
+
+    @property
+    def mode(self) -> str:
+        """How turns are taken just now."""
+        if self.policy.mode != "auto":
+            return self.policy.mode
+        return "small" if len(self.members) <= SMALL else "large"
+
+    @property
+    def threaded(self) -> bool:
+        return self.policy.mode in THREADED
 
     @property
     def speakers(self) -> list[str]:
@@ -166,13 +201,17 @@ def was_set(floor: Floor | None, said: dict[str, Any], turn: int, at: int) -> Fl
         return floor
     members = {
         str(item.get("agentId", "")): Member(
-            profile=item.get("profile", {}), driven=item.get("driven") is not False
+            profile=item.get("profile", {}),
+            driven=item.get("driven") is not False,
+            outside=item.get("outside") is True,
         )
         for item in said.get("members", [])
         if not thread.is_person(str(item.get("agentId", "")))
     }
     if floor is None:
-        return Floor(policy=policy, members=members, since=at, called=True, opened_turn=turn)
+        floor = Floor(policy=policy, members=members, since=at, opened_turn=turn)
+        floor.called = said.get("called") is not False and floor.mode != "large"
+        return floor
     anew = policy.mode != floor.policy.mode and floor.phase != "vote"
     floor.policy, floor.members = policy, members
     if anew:  # another way of taking turns begins with its first round
@@ -190,14 +229,20 @@ def decided(floor: Floor, said: dict[str, Any], sequence: int, at: int) -> None:
     if said.get("phase", floor.phase) != floor.phase:
         floor.phase = said["phase"]
     for item in said.get("skipped", []):
-        floor.had[item["agentId"]] = item["reason"]
-        _settled(floor, item["agentId"])
+        floor.had[str(item["agentId"])] = str(item["reason"])
+        _settled(floor, str(item["agentId"]))
+    for item in said.get("called", []):
+        floor.had[str(item["agentId"])] = "called"
+        _settled(floor, str(item["agentId"]))
+    if "unclear" in said:
+        floor.unclear = {}
     limit = floor.policy.limits.silence * 1000
     for item in said.get("wakes", []):
         name, task = item["agentId"], item["task"]
         floor.wakes[item["wakeId"]] = Wake(
             agent=name, task=task, turn=item.get("turn", 0), seq=sequence, since=at,
             due=at + limit, blind=item.get("blind"), of=_span(item.get("of")),
+            reply=item.get("replyTo"), result=item.get("result") is True,
         )  # fmt: skip
         if task != "summarise":
             _settled(floor, name)
@@ -232,7 +277,8 @@ def answered(floor: Floor, said: dict[str, Any]) -> None:
             floor.had[wake.agent] = outcome
             if outcome == "superseded":
                 floor.had.pop(wake.agent, None)
-                floor.asked.setdefault(wake.agent, ("was interrupted", None))
+                again = Ask("was interrupted", seq=wake.reply or 0, task=wake.result)
+                floor.asked.setdefault(wake.agent, again)
         case "hand":
             _hand(floor, wake.agent, answer, outcome)
         case "choose":
@@ -306,47 +352,14 @@ def stopped(floor: Floor, said: dict[str, Any]) -> None:
         floor.stopped = reason
 
 
-def continued(floor: Floor, said: dict[str, Any], at: int) -> None:
-    """``moot.participation.continued``: a person lets it go on; what is spent counts anew."""
-    once_more(floor)
-    floor.stopped, floor.streak, floor.pairs, floor.since = None, 0, {}, at
-    floor.spent, floor.by_agent = Spent(), {}
-    floor.called = True
-    floor.unsummed = False  # the moderator is asked once more
-    more = said.get("rounds")
-    if floor.phase == "over" or (isinstance(more, int) and more > 0):
-        rounds = floor.policy.rounds + (more if isinstance(more, int) and more > 0 else 1)
-        floor.policy = msgspec.structs.replace(floor.policy, rounds=min(rounds, 1000))
-        floor.phase, floor.votes, floor.proposal, floor.closer = "talk", {}, None, None
-        if floor.round < floor.policy.rounds:
-            floor.round, floor.had, floor.hands = floor.round + 1, {}, None
-
-
-def once_more(floor: Floor) -> None:
-    """Who could not answer in this round is asked again."""
-    failed = {name for name, came in floor.had.items() if came in FAILED}
-    floor.had = {name: came for name, came in floor.had.items() if name not in failed}
-    if floor.hands is not None:
-        floor.hands = {name: want for name, want in floor.hands.items() if name not in failed}
-    if floor.stopped == NOBODY:
-        floor.choices = 0
-
-
-def put_to_vote(floor: Floor, said: dict[str, Any], at: int) -> None:
-    """``moot.vote.called``: a person's word, so what is spent counts anew; nobody else speaks."""
-    decision = str(said.get("decision", ""))
-    if decision != floor.proposal:
-        floor.proposal, floor.proposed_in = decision, 0
-    floor.phase, floor.votes, floor.asked = "vote", {}, {}
-    floor.closer = str(said.get("by", "")) if said.get("close") is True else None
-    floor.stopped, floor.streak, floor.pairs, floor.since = None, 0, {}, at
-    floor.spent, floor.by_agent, floor.unsummed = Spent(), {}, False
-
-
-def joined(floor: Floor, name: str, profile: dict[str, Any]) -> None:
-    """Somebody new is given the floor like the others; people take it when they like."""
-    if not thread.is_person(name):
-        floor.members[name] = Member(profile=profile)
+def joined(floor: Floor, name: str, profile: dict[str, Any], outside: bool) -> None:
+    """Somebody new is given the floor like the others; people take it when they like. In a thread
+    he is not meant by what was said before."""
+    if thread.is_person(name):
+        return
+    if floor.threaded and name not in floor.members:
+        floor.had[name] = "joined"
+    floor.members[name] = Member(profile=profile, outside=outside)
 
 
 def left(floor: Floor, name: str) -> None:

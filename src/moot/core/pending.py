@@ -30,12 +30,14 @@ class Owed(Struct):
     speakers: list[tuple[str, str]] = []
     #: (name, what is to be done) of child runs on other hosts
     abroad: list[tuple[str, str]] = []
+    #: (gate, thread) of side threads whose end is to be told
+    sides: list[tuple[str, str]] = []
 
     @property
     def now(self) -> bool:
         """Whether something can be done at once."""
         here = self.instant or self.dispatches or self.activities or self.children
-        return bool(here) or bool(self.talks or self.speakers or self.abroad)
+        return bool(here) or bool(self.talks or self.speakers or self.abroad or self.sides)
 
     @property
     def anything(self) -> bool:
@@ -76,6 +78,8 @@ def pending(run: Run, flow: Flow) -> Owed:
 
 def _floor(owed: Owed, run: Run, node_id: str) -> None:
     talk = run.conversations[node_id]
+    if talk.open and not run.replayed:
+        owed.sides += [(node_id, name) for name, link in talk.links.items() if link.open]
     if talk.floor is None or not talk.open or run.replayed:
         return
     for wake_id, wake in talk.floor.wakes.items():

@@ -5,7 +5,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-Mode = Literal["declared", "round-robin", "addressed", "raise-hand", "moderated", "small", "large"]
+Mode = Literal[
+    "declared", "round-robin", "addressed", "raise-hand", "moderated", "small", "large", "auto"
+]  # fmt: skip
+
+#: ways of taking turns as it is done in threads: nobody's turn comes round, somebody is meant
+THREADED = frozenset({"small", "large", "auto"})
+#: members up to which a thread is small
+SMALL = 4
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 
@@ -52,7 +59,13 @@ class Policy(
     summarise: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
     #: who ends it when all is said
     close: Literal["person", "moderator"] = "person"
+    #: what is spent counts anew with every turn of a person
+    renews: bool = False
     limits: Bounds = Bounds()
+
+
+#: of a thread, unless it is begun with another one
+OF_THREADS: dict[str, Any] = {"mode": "auto", "renews": True, "limits": {"consecutive": 12}}
 
 
 def read(said: Any) -> Policy | None:

@@ -11,6 +11,9 @@ from moot.core.turn_shape import LONGEST_NAME
 
 MOST_PARTICIPANTS = 32
 
+#: the host's own names, and words that mean everybody
+RESERVED = frozenset({"moot", "system", "all", "everyone", "here"})
+
 
 def check_roster(participants: Any, most: int = MOST_PARTICIPANTS) -> None:
     """Raises when a closed roster is not one: two or more members, each once, not too many."""
@@ -56,4 +59,5 @@ def _member(item: Any) -> bool:
     except msgspec.ValidationError:
         return False
     name = found.agent_id
-    return not thread.is_person(name) and thread.is_name(name)
+    own = name.removeprefix("host:").casefold() in RESERVED
+    return not thread.is_person(name) and thread.is_name(name) and not own

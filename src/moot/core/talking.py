@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import conversation, decisions, schemas
+from moot.core import conversation, decisions, guests, schemas, tasks, thread
 from moot.core.errors import BadRequest, Forbidden, MootError, NotFound
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
@@ -41,7 +41,17 @@ def talk(run: Run, flow: Flow, node: FlowNode, given: Answer) -> list[NewEvent]:
         closed = conversation.closed(found, node, final, said.outcome)
         return closing(run, flow, node, found, closed, given)
     turn = conversation.turn_of(found, said.turn, given.who, given.at)
-    return taken(run, flow, node, found, turn, given)
+    turn = tasks.check(found.tasks, conversation.people(found), turn)
+    return [*_comes_in(found, turn, given), *taken(run, flow, node, found, turn, given)]
+
+
+def _comes_in(found: Conversation, turn: dict[str, Any], given: Answer) -> list[NewEvent]:
+    """Who may speak without having been invited takes part from here on."""
+    name = turn["from"]
+    if turn["role"] != "agent" or not guests.needs_seat(found, thread.full_name(name)):
+        return []
+    outside = given.who.joins == "outside"
+    return [guests.welcome(found, guests.named(name, "from"), {}, name, outside)]
 
 
 def taken(

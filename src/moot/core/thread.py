@@ -21,6 +21,8 @@ class Member(Struct, omit_defaults=True):
     invited_at: int = 0
     #: the first turn this member may answer
     from_turn: int = 0
+    #: a program that the host does not speak for
+    outside: bool = False
 
 
 class ThreadState(Struct, omit_defaults=True):
@@ -34,6 +36,8 @@ class ThreadState(Struct, omit_defaults=True):
     allow_agent_mentions: bool = False
     invited_auto: bool = False
     members: dict[str, Member] = {}
+    #: what somebody is doing, where that was to be written down
+    presence: dict[str, str] = {}
     #: somebody was invited once; from then on only members speak, were there none left
     by_invitation: bool = False
 
@@ -62,6 +66,11 @@ def is_muted(state: ThreadState, name: str, at: int) -> bool:
     return until is not None and (until == 0 or at < until)
 
 
+def run_out(state: ThreadState, at: int) -> bool:
+    """Whether the time is over in which agents go on by themselves."""
+    return state.ttl_until is not None and at >= state.ttl_until
+
+
 def heard(state: ThreadState, speaker: str) -> None:
     """Who speaks has answered the prod and is not done."""
     speaker = full_name(speaker)
@@ -80,7 +89,14 @@ def joined(state: ThreadState, said: dict[str, Any], at: int) -> None:
         invited_by=str(said.get("by", "")),
         invited_at=before.invited_at if before else at,
         from_turn=before.from_turn if before else int(said.get("fromTurn", 0)),
+        outside=said.get("outside") is True,
     )
+
+
+def present(state: ThreadState, said: dict[str, Any]) -> None:
+    name = full_name(str(said.get("from", "")))
+    if len(state.presence) < MOST_NAMES or name in state.presence:
+        state.presence[name] = str(said.get("state", ""))
 
 
 def left(state: ThreadState, said: dict[str, Any]) -> None:
@@ -103,6 +119,8 @@ def control(state: ThreadState, said: dict[str, Any], at: int) -> None:
 
 
 def _mute(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
+    if isinstance(value, dict) and value.get("mode", "hard") != "hard":
+        return
     timed = isinstance(value, dict) and "seconds" in value
     wait = _milliseconds(value["seconds"]) if timed else None
     if timed and wait is None:
@@ -135,9 +153,10 @@ def _done(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None
 
 
 def _ttl(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
+    """None: for as long as they like."""
     wait = _milliseconds(value)
-    if wait is not None:
-        state.ttl_until = at + wait
+    if wait is not None or value is None:
+        state.ttl_until = None if wait is None else at + wait
 
 
 def _discussion(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
@@ -173,6 +192,14 @@ def _milliseconds(seconds: Any) -> int | None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return None
     return int(seconds * 1000) if 0 < seconds <= LONGEST_S else None
+
+
+def is_switch(value: Any) -> bool:
+    return _on(value) is not None
+
+
+def is_time(value: Any) -> bool:
+    return _milliseconds(value) is not None
 
 
 def _object(value: Any) -> dict[str, Any]:

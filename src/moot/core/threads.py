@@ -4,22 +4,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import conversation, interrupts, thread
+from moot.core import controls, conversation, guests, interrupts, thread
 from moot.core.conversation import Speaker
-from moot.core.errors import (
-    BadRequest,
-    Forbidden,
-    NotYourName,
-    ParticipantNotInvited,
-    RosterClosed,
-    RosterFull,
-)
+from moot.core.errors import BadRequest, Forbidden, NotYourName, ParticipantNotInvited
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
 from moot.core.leading import LEADING
-from moot.core.rosters import MOST_PARTICIPANTS
 from moot.core.run import Run
-from moot.core.turn_shape import LONGEST_NAME
 from moot.core.waiting import Conversation
 
 #: controls that only a person may use; the others are open to every participant
@@ -27,7 +18,9 @@ HUMAN_ONLY = frozenset(
     {"mute", "unmute", "pause", "prod", "ttl_seconds", "discussion", "invited_auto"}
     | {"continue", "admit", "drop", "allow", "deny", "participation", "vote"}
 )
-KNOWN = HUMAN_ONLY | {"done", "invite", "uninvite"}
+KNOWN = HUMAN_ONLY | {
+    "done", "invite", "uninvite", "rename", "link", "presence"
+}  # fmt: skip
 
 
 def warnings(talk: Conversation, content: dict[str, Any]) -> list[str]:
@@ -47,42 +40,70 @@ class Control(Struct, frozen=True, kw_only=True):
     """Somebody steers a conversation. ``sender`` is checked against the key."""
 
     node_id: str
-    content: dict[str, Any]
+    content: Any
     who: Speaker
     at: int
     sender: str | None = None
+    #: what is not said correctly is kept and changes nothing; else it is refused
+    lenient: bool = False
 
 
 def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
     talk = conversation.must_be_open(run.conversations.get(given.node_id), run, given.node_id)
     interrupts.refuse_paused(run)
     sender = _sender(given)
-    words = [word for word in given.content if word in KNOWN]
-    if not words:
+    content = given.content if isinstance(given.content, dict) else {}
+    words = [word for word in content if word in KNOWN]
+    if not words and not given.lenient:
         raise BadRequest(f"A control is one of {', '.join(sorted(KNOWN))}.", field="content")
+    _check_may(talk, given, sender, words)
+    _check_targets(content)
+    idle = controls.problems(given.content, KNOWN) if given.lenient else {}
+    events = _comes_in(talk, given, sender, content)
+    if "invite" in content and "invite" not in idle:
+        events.append(_join(talk, given, sender))
+    if "uninvite" in content and "uninvite" not in idle:
+        left = _leave(talk, given, sender)
+        events += left
+        idle |= {} if left or not given.lenient else {"uninvite": "nobody leaves"}
+    for lead in dict.fromkeys(LEADING[word] for word in LEADING if word in content):
+        events += lead(run, flow, talk, given, sender)
+    return [*events, *_kept(talk, given, sender, idle)]
+
+
+def _comes_in(
+    talk: Conversation, given: Control, sender: str, content: dict[str, Any]
+) -> list[NewEvent]:
+    """Who may come in by speaking may do so by steering; who invites another may stay outside."""
+    joins, agent = given.who.joins, not thread.is_person(sender)
+    if joins is None or not agent or "invite" in content or not guests.needs_seat(talk, sender):
+        return []
+    return [guests.welcome(talk, guests.named(sender, "from"), {}, sender, joins == "outside")]
+
+
+def _kept(talk: Conversation, given: Control, sender: str, idle: dict[str, str]) -> list[NewEvent]:
+    """What the fold is told, and what nobody understands; of what is no object, all of it."""
+    rest = given.content
+    if isinstance(rest, dict):
+        apart = [word for word in ("invite", "uninvite", *LEADING) if word not in idle]
+        rest = {key: value for key, value in rest.items() if key not in apart}
+        if not rest and (given.content or not given.lenient):
+            return []
+    payload = {"conversationId": talk.conversation_id, "from": sender, "content": rest}
+    payload["via"] = given.who.principal
+    return [_event("moot.thread.control", payload, given, talk)]
+
+
+def _check_may(talk: Conversation, given: Control, sender: str, words: list[str]) -> None:
     if HUMAN_ONLY.intersection(words) and not thread.is_person(sender):
         raise Forbidden("Only a person may do that here.", participant=sender)
-    if not (given.who.admin or thread.is_person(sender) or _takes_part(talk, sender)):
+    welcome = given.who.joins is not None and talk.roster is None
+    if not (given.who.admin or thread.is_person(sender) or welcome or _takes_part(talk, sender)):
         raise ParticipantNotInvited(
             "Who does not take part steers nothing here.",
             speakerId=sender,
             conversationId=talk.conversation_id,
         )
-    _check_targets(given.content)
-    events: list[NewEvent] = []
-    if "invite" in given.content:
-        events.append(_join(talk, given, sender))
-    if "uninvite" in given.content:
-        events += _leave(talk, given, sender)
-    for lead in dict.fromkeys(LEADING[word] for word in LEADING if word in given.content):
-        events += lead(run, flow, talk, given, sender)
-    apart = ("invite", "uninvite", *LEADING)
-    rest = {key: value for key, value in given.content.items() if key not in apart}
-    if rest:
-        payload = {"conversationId": talk.conversation_id, "from": sender, "content": rest}
-        payload["via"] = given.who.principal
-        events.append(_event("moot.thread.control", payload, given, talk))
-    return events
 
 
 def _check_targets(content: dict[str, Any]) -> None:
@@ -107,32 +128,14 @@ def _sender(given: Control) -> str:
 
 def _join(talk: Conversation, given: Control, sender: str) -> NewEvent:
     asked = given.content["invite"]
-    name = _participant(asked, "invite")
-    closed = talk.roster is not None and name not in map(thread.full_name, talk.roster)
-    if closed and not thread.is_person(name):
-        raise RosterClosed(
-            "The roster of this conversation is closed; fork it with the new member instead.",
-            participant=name,
-            roster=talk.roster,
-        )
-    if name not in talk.state.members and len(talk.state.members) >= MOST_PARTICIPANTS:
-        raise RosterFull(
-            f"At most {MOST_PARTICIPANTS} participants can be invited.",
-            maxParticipants=MOST_PARTICIPANTS,
-        )
-    profile = asked.get("profile", {}) if isinstance(asked, dict) else {}
-    payload = {
-        "conversationId": talk.conversation_id,
-        "participantId": name,
-        "profile": profile if isinstance(profile, dict) else {},
-        "by": sender,
-        "fromTurn": talk.turns + 1,
-    }
-    return _event("moot.participant.joined", payload, given, talk)
+    name = guests.named(asked, "invite")
+    said = asked if isinstance(asked, dict) else {}
+    outside = said.get("outside") is True
+    return guests.welcome(talk, name, said.get("profile", {}), sender, outside)
 
 
 def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
-    name = _participant(given.content["uninvite"], "uninvite")
+    name = guests.named(given.content["uninvite"], "uninvite")
     if name != sender and not given.who.admin and not thread.is_person(sender):
         raise Forbidden("An agent takes its own leave, nobody else's.", participant=sender)
     if name not in talk.state.members:
@@ -144,15 +147,6 @@ def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
         "afterTurn": talk.turns,
     }
     return [_event("moot.participant.left", payload, given, talk)]
-
-
-def _participant(asked: Any, word: str) -> str:
-    """``{"participant_id": "id"}`` or a bare id."""
-    name = asked.get("participant_id") if isinstance(asked, dict) else asked
-    fits = isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME
-    if not isinstance(name, str) or not fits or not thread.is_name(name):
-        raise BadRequest(f"{word} needs a participant_id.", field=f"{word}.participant_id")
-    return thread.full_name(name)
 
 
 def _event(type_: str, payload: dict[str, Any], given: Control, talk: Conversation) -> NewEvent:

@@ -3,6 +3,7 @@
 A word that somebody said is a fact; who may say it, and what it leads to, is not.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from moot.core import (
@@ -24,13 +25,13 @@ from moot.core.leading import LEADING
 from moot.core.participating import HOST, WakeEnded
 from moot.core.participation import Wake
 from moot.core.run import HANDLERS, Run
+from moot.core.sides import LINKED, SideEnded
 from moot.core.threads import Control
 from moot.core.told import Impossible, Seen
 from moot.core.waiting import Conversation
 
 ANSWERED, HELD = "moot.participation.answered", "moot.turn.held"
-SPOKEN = "conversation.exchanged"
-CONTROL, VOTE = "moot.thread.control", "moot.vote.called"
+SPOKEN, CONTROL, VOTE = "conversation.exchanged", "moot.thread.control", "moot.vote.called"
 
 ORDER = ("invite", "uninvite", *LEADING)
 
@@ -83,20 +84,41 @@ def closed(seen: Seen) -> list[NewEvent]:
     return talking.closing(seen.run, seen.flow, seen.its, talk, end, given)
 
 
+def linked(seen: Seen) -> list[NewEvent]:
+    """Somebody has linked a thread, or one that was linked has ended."""
+    said = seen.event.payload
+    if said.get("closed") is not True:
+        return steered(seen)
+    talk_of(seen)
+    given = SideEnded(
+        node_id=seen.its.id, thread=said["threadId"], summary=said["summary"], at=seen.at
+    )
+    found = decide(seen.run, seen.flow, given)
+    spoken = next((event for event in seen.rest if event.type == SPOKEN), None)
+    if len(found) > 1 and spoken is not None:  # the time it was told at is its own
+        found[1].payload["turn"]["ts"] = spoken.payload["turn"]["ts"]
+    return found
+
+
 # -- controls --------------------------------------------------------------------------------------
 
 
 def steered(seen: Seen) -> list[NewEvent]:
     """Everything that one person said at once, as the control it was."""
     talk_of(seen)
-    content: dict[str, Any] = {}
+    content: Any = {}
     sender = via = ""
     for event in _at_once(seen):
-        content |= _words(event) or {}
+        if event.type == CONTROL and not isinstance(event.payload["content"], dict):
+            content = event.payload["content"]
+        else:
+            content |= _words(event) or {}
         sender = str(event.payload.get("from", event.payload.get("by")))
         via = str(event.payload.get("via", via))
     who = Speaker(via, admin=True)
-    given = Control(node_id=seen.its.id, content=content, who=who, at=seen.at, sender=sender)
+    given = Control(
+        node_id=seen.its.id, content=content, who=who, at=seen.at, sender=sender, lenient=True
+    )
     return decide(seen.run, seen.flow, given)
 
 
@@ -106,6 +128,8 @@ def _at_once(seen: Seen) -> list[Event]:
     found: list[Event] = []
     until, last, admits = 1, -1, False
     for event in seen.rest:
+        if event.type == CONTROL and not isinstance(event.payload["content"], dict):
+            return found[:until] or [event]  # nothing is said with what is no control
         words = _words(event)
         if event.type == ANSWERED and not found:
             continue  # a vote takes away what was asked before
@@ -131,29 +155,31 @@ def _rank(event: Event, words: dict[str, Any]) -> int:
 
 def _words(event: Event) -> dict[str, Any] | None:
     """The words of a control that an event tells of."""
-    said = event.payload
-    match event.type:
-        case "moot.participant.joined":
-            asked = {"participant_id": said["participantId"], "profile": said["profile"]}
-            return {"invite": asked}
-        case "moot.participant.left":
-            return {"uninvite": said["participantId"]}
-        case "moot.participation.continued":
-            return {"continue": {"rounds": said["rounds"]} if "rounds" in said else True}
-        case "moot.vote.called":
-            return {"vote": {"decision": said["decision"], "close": said["close"]}}
-        case "moot.participation.set":
-            return {"participation": said["policy"]}
-        case "moot.turn.admitted":
-            return {"admit": said["held"]}
-        case "moot.turn.dropped":
-            return {"drop": said["held"]}
-        case "moot.tool.answered":
-            return {"allow" if said["allowed"] else "deny": said["askId"]}
-        case "moot.thread.control":
-            return dict(said["content"])
-        case _:
-            return None
+    words = WORDS.get(event.type)
+    return None if words is None else words(event.payload)
+
+
+def _invited(said: dict[str, Any]) -> dict[str, Any]:
+    asked = {"participant_id": said["participantId"], "profile": said["profile"]}
+    return {"invite": {**asked, "outside": said.get("outside") is True}}
+
+
+WORDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "moot.participant.joined": _invited,
+    "moot.participant.left": lambda said: {"uninvite": said["participantId"]},
+    "moot.thread.renamed": lambda said: {"rename": said["title"]},
+    LINKED: lambda said: {"link": {"thread": said["threadId"], "title": said["title"]}},
+    "moot.presence.changed": lambda said: {"presence": said["state"]},
+    "moot.participation.continued": lambda said: {
+        "continue": {"rounds": said["rounds"]} if "rounds" in said else True
+    },
+    VOTE: lambda said: {"vote": {"decision": said["decision"], "close": said["close"]}},
+    "moot.participation.set": lambda said: {"participation": said["policy"]},
+    "moot.turn.admitted": lambda said: {"admit": said["held"]},
+    "moot.turn.dropped": lambda said: {"drop": said["held"]},
+    "moot.tool.answered": lambda said: {"allow" if said["allowed"] else "deny": said["askId"]},
+    CONTROL: lambda said: dict(said["content"]),
+}
 
 
 def reopened(seen: Seen) -> list[NewEvent]:
@@ -361,6 +387,9 @@ TALKS = {
     CONTROL: steered,
     "moot.participant.joined": steered,
     "moot.participant.left": steered,
+    "moot.thread.renamed": steered,
+    "moot.presence.changed": steered,
+    LINKED: linked,
     "moot.participation.continued": steered,
     "moot.participation.set": steered,
     VOTE: steered,

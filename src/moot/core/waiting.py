@@ -11,14 +11,17 @@ from msgspec import UNSET, Struct, field
 from moot.core import (
     agency,
     charging,
-    hearkening,
+    going_on,
+    hailing,
     lineage,
     participation,
     supervision,
+    tasks,
     thread,
     tool_asks,
 )
 from moot.core.events import Event, millis
+from moot.core.tasks import Task
 
 if TYPE_CHECKING:
     from moot.core.run import Run
@@ -60,6 +63,13 @@ class Answered(Struct, omit_defaults=True):
     kind: str = ""
 
 
+class Link(Struct, omit_defaults=True):
+    """Another thread that this one points to; open until its summary has been told."""
+
+    title: str = ""
+    open: bool = True
+
+
 class Conversation(Struct, omit_defaults=True):
     """One suspension that carries many turns."""
 
@@ -80,6 +90,12 @@ class Conversation(Struct, omit_defaults=True):
     group_id: str | None = None
     #: people a turn was addressed to who have not spoken since: person -> index and time of it
     asked: dict[str, tuple[int, int]] = {}
+    #: as it was renamed; None while it is called as at first
+    title: str | None = None
+    #: place of a task that is open -> what it is
+    tasks: dict[int, Task] = {}
+    #: thread -> how it is linked
+    links: dict[str, Link] = {}
     state: thread.ThreadState = field(default_factory=thread.ThreadState)
     #: of a conversation that the host leads
     floor: participation.Floor | None = None
@@ -90,6 +106,21 @@ def thread_id(run: "Run", talk: Conversation) -> str:
     if run.workflow_id == THREAD:
         return run.run_id
     return f"{run.run_id}~{talk.node_id}~{talk.conversation_id.rpartition(':')[2]}"
+
+
+#: of a title in a list
+LONGEST_TITLE = 256
+
+
+def first_title(run: "Run", talk: Conversation) -> str:
+    """What the conversation was called when it began: by a name, or by its question."""
+    given = run.inputs.get("title") or run.inputs.get("question")
+    text = " ".join(given[: 4 * LONGEST_TITLE].split()) if isinstance(given, str) else ""
+    return (text or f"{run.workflow_id}/{talk.node_id}")[:LONGEST_TITLE]
+
+
+def title_of(run: "Run", talk: Conversation) -> str:
+    return first_title(run, talk) if talk.title is None else talk.title
 
 
 def _requested(run: "Run", event: Event, at: int) -> None:
@@ -190,8 +221,9 @@ def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int, at: 
     if to is not None and thread.is_person(to) and len(conversation.asked) < MOST_ASKED:
         conversation.asked.setdefault(to, (conversation.turns, at))
     thread.heard(conversation.state, speaker)
+    tasks.heard(conversation.tasks, turn, sequence, at)
     if conversation.floor is not None:
-        hearkening.heard(conversation.floor, turn, conversation.state.allow_agent_mentions)
+        hailing.heard(conversation.floor, turn, conversation.state, sequence, at)
 
 
 def _closed(run: "Run", event: Event, at: int) -> None:
@@ -200,7 +232,7 @@ def _closed(run: "Run", event: Event, at: int) -> None:
         found.turns = event.payload.get("turnIndex", found.turns)
         found.last_seq = event.sequence
         found.open = False
-        found.asked = {}
+        found.asked, found.tasks = {}, {}
         if found.floor is not None:
             found.floor.wakes, found.floor.held, found.floor.asks = {}, {}, {}
             found.floor.unpaid = {}
@@ -211,6 +243,31 @@ def _controlled(run: "Run", event: Event, at: int) -> None:
     if found is not None:
         thread.control(found.state, event.payload, at)
         found.last_seq = event.sequence
+        if found.floor is not None and not thread.run_out(found.state, at):
+            going_on.time_given(found.floor)
+
+
+def _renamed(run: "Run", event: Event, at: int) -> None:
+    found = run.conversations.get(_node(event))
+    if found is not None:
+        found.title = str(event.payload.get("title", ""))[:LONGEST_TITLE]
+        found.last_seq = event.sequence
+
+
+def _linked(run: "Run", event: Event, at: int) -> None:
+    found = run.conversations.get(_node(event))
+    if found is not None:
+        said = event.payload
+        going_on = said.get("closed") is not True
+        found.links[str(said.get("threadId", ""))] = Link(str(said.get("title", "")), going_on)
+        found.last_seq = event.sequence
+
+
+def _presence(run: "Run", event: Event, at: int) -> None:
+    found = run.conversations.get(_node(event))
+    if found is not None:
+        thread.present(found.state, event.payload)
+        found.last_seq = event.sequence
 
 
 def _joined(run: "Run", event: Event, at: int) -> None:
@@ -220,7 +277,8 @@ def _joined(run: "Run", event: Event, at: int) -> None:
         found.last_seq = event.sequence
         name = thread.full_name(str(event.payload.get("participantId", "")))
         if found.floor is not None:
-            participation.joined(found.floor, name, found.state.members[name].profile)
+            member = found.state.members[name]
+            participation.joined(found.floor, name, member.profile, member.outside)
 
 
 def _left(run: "Run", event: Event, at: int) -> None:
@@ -246,10 +304,13 @@ def _led(run: "Run", event: Event, at: int) -> None:
         found.floor = participation.was_set(floor, said, found.turns, at)
     elif floor is not None and event.type == "moot.participation.decided":
         participation.decided(floor, said, event.sequence, at)
-        given = [item["agentId"] for item in [*said.get("wakes", []), *said.get("skipped", [])]]
+        told = [item for word in ("wakes", "skipped", "called") for item in said.get(word, [])]
+        given = [item["agentId"] for item in told]
         found.state.prodded = [name for name in found.state.prodded if name not in given]
     elif floor is not None:
         LED[event.type](floor, event, at)
+        if event.type == "moot.participation.continued" and thread.run_out(found.state, at):
+            found.state.ttl_until = None  # a person's word is more than the time he has set
 
 
 LED: dict[str, Callable[[participation.Floor, Event, int], None]] = {
@@ -257,12 +318,10 @@ LED: dict[str, Callable[[participation.Floor, Event, int], None]] = {
     "moot.participation.stopped": lambda floor, event, at: participation.stopped(
         floor, event.payload
     ),
-    "moot.participation.continued": lambda floor, event, at: participation.continued(
+    "moot.participation.continued": lambda floor, event, at: going_on.continued(
         floor, event.payload, at
     ),
-    "moot.vote.called": lambda floor, event, at: participation.put_to_vote(
-        floor, event.payload, at
-    ),
+    "moot.vote.called": lambda floor, event, at: going_on.put_to_vote(floor, event.payload, at),
     "moot.turn.held": lambda floor, event, at: participation.held(
         floor, event.payload, event.sequence
     ),
@@ -291,6 +350,9 @@ HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
     "conversation.exchanged": _exchanged,
     "conversation.closed": _closed,
     "moot.thread.control": _controlled,
+    "moot.thread.renamed": _renamed,
+    "moot.thread.linked": _linked,
+    "moot.presence.changed": _presence,
     "moot.participant.joined": _joined,
     "moot.participant.left": _left,
     **dict.fromkeys(["moot.participation.set", "moot.participation.decided", *LED], _led),

@@ -6,6 +6,8 @@ has two parents.
 """
 
 import asyncio
+from collections import Counter
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -274,7 +276,7 @@ class Branch(Turn):
                 event = replace(event, hints={**hints, "dueAt": due})
             self._now = self._stamps[event.timestamp]
             self._record(head, retold(event, plan.source.run.run_id, places))
-        self._now = self._clock.micros()
+        self._now = max(self._clock.micros(), head.earliest)
         self._copying = False
         self._hold(head, plan.secrets.sealed)
 
@@ -317,7 +319,12 @@ def _mark(source: str, from_seq: int) -> dict[str, Any]:
 
 
 def stamps(clock: Clock, plan: Plan) -> dict[str, int]:
-    """Times of now for the times of then, in the same order over the whole family."""
-    times = sorted({event.timestamp for each in plan.family() for event in each.given})
-    first = clock.micros() - len(times)
-    return {time: first + number for number, time in enumerate(times)}
+    """Times of now for the times of then, in the same order over the whole family, and as far
+    from one another as there are events of one time."""
+    room: Counter[str] = Counter()
+    for each in plan.family():
+        room |= Counter(event.timestamp for event in each.given)
+    times = sorted(room)
+    ends = accumulate(room[time] for time in times)
+    first = clock.micros() - room.total()
+    return {time: first + end - room[time] for time, end in zip(times, ends, strict=True)}

@@ -25,6 +25,7 @@ class Head:
         "asks",
         "broken",
         "cached",
+        "earliest",
         "flow",
         "inflight",
         "kept",
@@ -51,6 +52,9 @@ class Head:
         #: taken before this head was read from the log
         self.unfinished = run.next_sequence > 0
         self.broken = False
+        #: the time (µs) that the next decision has at the earliest: each event of the last one has
+        #: room for a time of its own
+        self.earliest = 0
         self.snapshot_at = run.next_sequence
         #: the encoded snapshot of the run and the sequence it was made at
         self.cached: tuple[int, bytes] | None = None

@@ -25,10 +25,12 @@ from moot.engine.head import Ground, Head
 from moot.engine.hub import Hub, inbox_of
 from moot.engine.metrics import Metrics
 from moot.engine.peers import Peers
+from moot.engine.presence import Presence
 from moot.engine.recollections import Recollections, Revisions
 from moot.engine.recovery import Recovery
 from moot.engine.runs import Runs, complete, refuse_newer
 from moot.engine.scopes import Scopes
+from moot.engine.sides import Sides
 from moot.engine.speakers import Speakers
 from moot.engine.speech import Speeches
 from moot.engine.tasks import Tasks
@@ -58,12 +60,14 @@ class Host:
         self.limits = limits or Limits()
         self.hub = Hub()
         self.speeches = Speeches(self.hub, clock)
+        self.presence = Presence(self.hub, self.speeches, clock)
         self.faults = Faults()
         self.metrics = Metrics()
         self.tasks = Tasks()
         self.activities = Activities(self, activities)
         self.speakers = Speakers(self, speaks or nobody, activities)
         self.peers = Peers(self)
+        self.sides = Sides(self)
         self.timers = Timers(clock, self._ring)
         self.runs = Runs(store, flows, heads)
         self.revisions = Revisions(store)
@@ -263,12 +267,14 @@ class Host:
         if run.terminal:
             if not head.inflight:  # else its end is on its way, and may yet fail
                 self._finished(run)
+                self.sides.ended(run)
                 self.peers.tend(head, owed.abroad)
             return
         if run.parent_run is not None and head.told != run.status.value:
             head.told = run.status.value
             self.tasks.start(self._mirror(run))
         self.timers.set(run.tenant, run.run_id, owed.due)
+        self.sides.watch(run, owed.sides)
         self.activities.keep(run.run_id, owed.activities)
         for node_id, attempt in owed.activities:
             self.activities.start(head, node_id, attempt)
@@ -371,6 +377,10 @@ class Host:
 
     # -- limits ------------------------------------------------------------------------------
 
+    @property
+    def stopping(self) -> bool:
+        return self._stopping
+
     def refuse_when_stopping(self) -> None:
         if self._stopping:
             raise Unavailable("The server is stopping; send this again in a moment.", 2)
@@ -378,7 +388,6 @@ class Host:
     async def aclose(self) -> None:
         """Stop effects and streams; what was accepted is on disk and goes on at the next start."""
         self._stopping = True
-        self.recovery.stop()
         self.timers.close()
         self.hub.close()
         await self.activities.aclose()

@@ -5,7 +5,7 @@ A group of events is framed once; every subscriber in the same mode gets the sam
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 
 from msgspec import Struct
 
@@ -38,13 +38,17 @@ class Group:
         self.first = events[0].sequence
         self.terminal = events[-1].terminal
         self.weight = sum(len(event.body) for event in events)
-        self._frames: dict[frozenset[str], bytes] = {}
+        self._frames: dict[Hashable, bytes] = {}
 
     def frames(self, modes: frozenset[str]) -> bytes:
         """All frames of the group for these modes in one piece, made once."""
-        made = self._frames.get(modes)
+        return self.made(modes, lambda events: (frame(event, modes) for event in events))
+
+    def made(self, form: Hashable, make: Callable[[list[Published]], Iterable[bytes]]) -> bytes:
+        """The same in any other form, which is made once as well."""
+        made = self._frames.get(form)
         if made is None:
-            made = self._frames[modes] = b"".join(frame(e, modes) for e in self.events)
+            made = self._frames[form] = b"".join(make(self.events))
         return made
 
 

@@ -23,10 +23,6 @@ class Recovery:
     def __init__(self, host: "Host") -> None:
         self._host = host
         self.waiting: set[tuple[str, str]] = set()
-        self._stopped = False
-
-    def stop(self) -> None:
-        self._stopped = True
 
     async def all(self) -> int:
         """What a host before this one has left in the store's queue comes first."""
@@ -44,14 +40,14 @@ class Recovery:
 
     def later(self, tenant: str, run_id: str) -> None:
         """When what failed may work again; once, however many ask for it."""
-        if (tenant, run_id) not in self.waiting and not self._stopped:
+        if (tenant, run_id) not in self.waiting and not self._host.stopping:
             self.waiting.add((tenant, run_id))
             loop = asyncio.get_running_loop()
-            loop.call_later(self.pause_s, self._look, tenant, run_id)
+            loop.call_later(self.pause_s, self.look, tenant, run_id)
 
-    def _look(self, tenant: str, run_id: str) -> None:
+    def look(self, tenant: str, run_id: str) -> None:
         self.waiting.discard((tenant, run_id))
-        if not self._stopped:
+        if not self._host.stopping:
             self._host.tasks.start(self._take_up([WorkRow(tenant, run_id, 0)]))
 
     async def _take_up(self, rows: list[WorkRow]) -> None:

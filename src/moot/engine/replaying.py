@@ -140,7 +140,7 @@ class Replay(Turn):
 
     def _think(self, head: Head) -> bool:
         events = self._next_decision(head)
-        self._now += 1
+        self._now = max(self._now + 1, head.earliest)
         for event in events:
             self._work_out(head, event)
         return bool(events)
@@ -178,7 +178,7 @@ class Replay(Turn):
             events = [record.missing(run, lost[0])]
         elif gates:
             events = decide(run, flow, Compute(gates[0], self._moment()))
-        self._now += 1
+        self._now = max(self._now + 1, head.earliest)
         for event in events:
             self._work_out(head, event)
         return bool(events)
@@ -186,7 +186,7 @@ class Replay(Turn):
     def _say_again(self, head: Head, event: Event) -> None:
         self._next += 1
         if event.timestamp != self._said:
-            self._now, self._said = self._now + 1, event.timestamp
+            self._now, self._said = max(self._now + 1, head.earliest), event.timestamp
         self._scan = self._scan or event.type == "run.resumed"
         new = record.retold(event, self._source_run, self._places)
         self._places[event.sequence] = head.run.next_sequence

@@ -10,6 +10,7 @@ from moot.core.pending import Owed
 from moot.core.rooms import is_room
 from moot.core.run import Run
 from moot.core.texts import FOUND
+from moot.core.waiting import THREAD, title_of
 from moot.engine.purse import DAY_MS, PARTS
 from moot.store.protocol import EffectRow, InboxRow, RunRow
 from moot.store.reading import TextRow
@@ -21,6 +22,7 @@ SPOKEN = {"conversation.exchanged": "turn", "conversation.closed": "finalTurn"}
 
 def row_of(run: Run) -> RunRow:
     fork = origin(run.forked_from)
+    talk = next(iter(run.conversations.values()), None) if run.workflow_id == THREAD else None
     return RunRow(
         tenant=run.tenant,
         run_id=run.run_id,
@@ -38,6 +40,8 @@ def row_of(run: Run) -> RunRow:
         fork_mode=fork.mode if fork else None,
         fork_note=fork.note if fork else None,
         member=run.member.roster_id if run.member else None,
+        title=title_of(run, talk) if talk is not None else None,
+        turns=talk.turns if talk is not None else None,
     )
 
 

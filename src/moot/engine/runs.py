@@ -14,6 +14,8 @@ from moot.engine.rows import inbox_rows
 from moot.store.protocol import Store
 
 PAGE = 2000
+#: more events than one decision causes
+MOST_AT_ONCE = 1000
 #: what every row of a message has somewhere
 MESSAGE = b'"reducer":"message"'
 
@@ -216,9 +218,12 @@ class Runs:
         """The last cached fold and the tail of the log."""
         cached = await self._store.snapshot(tenant, run_id, FOLD_VERSION)
         run = _state.decode(cached.state) if cached else Run(run_id, tenant=tenant)
+        earliest = 0
         while rows := await self._store.read(tenant, run_id, run.next_sequence - 1, PAGE):
             for row in rows:
-                apply(run, events.decode(row))
+                event = events.decode(row)
+                apply(run, event)
+                earliest = max(earliest, events.micros(event.timestamp)) + 1
             if len(rows) < PAGE:
                 break
         if not run.next_sequence:
@@ -230,6 +235,7 @@ class Runs:
             sealed = {name: msgspec.json.decode(value) for name, value in rows_sealed.items()}
         head = Head(run, flow, sealed)
         head.snapshot_at = cached.next_sequence if cached else 0
+        head.earliest = earliest or (run.updated_at + 1) * 1000 + MOST_AT_ONCE
         head.asks = inbox_rows(run)
         return head
 

@@ -129,6 +129,7 @@ class Speakers:
         """A task that knows no agent stays here as long as the wake does: it is not asked twice."""
         head, run = ground.head, ground.head.run
         try:
+            await self._manners(head, node_id, wake_id)
             async with self._slots.slot(run.run_id, wake_id) as slot:
                 ending = await self._outcome(head, node_id, wake_id, slot)
             if ending is not None:
@@ -144,6 +145,16 @@ class Speakers:
             self._host.look_again(run.tenant, run.run_id)
         finally:
             self._forget(run.run_id, (node_id, wake_id))
+
+    async def _manners(self, head: Head, node_id: str, wake_id: str) -> None:
+        """Where all are asked, nobody cuts in on who is just about to answer."""
+        talk = self._host.runs.current(head).run.conversations[node_id]
+        wake = talk.floor.wakes.get(wake_id) if talk.floor is not None else None
+        if talk.floor is None or wake is None or not talk.floor.threaded:
+            return
+        if wake.reply is not None and wake.reply == talk.floor.called_seq:
+            place = (head.run.run_id, talk.conversation_id)
+            await self._host.presence.quiet(place, wake.agent)
 
     def _forget(self, run_id: str, key: tuple[str, str]) -> None:
         mine = self._running.get(run_id)

@@ -79,6 +79,16 @@ class Speeches:
         with suppress(NotFound):
             self.end(run_id, speech_id, principal, void)
 
+    def speaking(self, run_id: str, conversation_id: str) -> list[str]:
+        """Who is speaking there just now."""
+        place = (run_id, conversation_id)
+        speeches = self._under_way.values()
+        return [
+            str(each.who.get("from"))
+            for each in speeches
+            if (each.run_id, each.conversation_id) == place
+        ]
+
     def mine(self, run_id: str, speech_id: str, principal: str) -> Speech:
         """The speech, which nobody else goes on with. Raises NotFound."""
         speech = self._under_way.get(speech_id)

@@ -156,8 +156,10 @@ class Turn:
         if isinstance(command, ENDING):
             command = replace(command, seen=children_of(head.run, self._family))
         events = decide(head.run, head.flow, command)
-        for event in events:
-            self._record(head, event)
+        if events:
+            self._now = max(self._now, head.earliest)
+            for event in events:
+                self._record(head, event)
         return events
 
     def _follow(self, head: Head, scan: bool = False) -> None:
@@ -170,7 +172,7 @@ class Turn:
         #: dispatch nodes whose workers must be looked for first
         waiting: set[str] = set()
         while self._size < MOST_EVENTS and not run.terminal:
-            self._now = max(self._clock.micros(), self._now + 1)
+            self._now = max(self._clock.micros(), self._now + 1, head.earliest)
             at = self._now // 1000
             if look or scan or run_id in self._ended:
                 after = None if scan else tuple(self._ended.pop(run_id, ()))
@@ -234,6 +236,7 @@ class Turn:
         run_id, type_, now = run.run_id, new.type, self._now
         if type_ in BEGINNINGS and self._revisions is not None:
             marked(new, head.flow, self._revisions.now(run.tenant))
+        head.earliest = max(now, head.earliest) + 1
         event = _stamped(run, new, now)
         body = encode(event)
         append = self._appends.get(run_id) or self._begin(head)
@@ -333,8 +336,10 @@ class Turn:
     def _cancel(self, parent: Head, child_run: str, reason: str) -> None:
         child = self._family.get(child_run)
         if child is not None and not detached(parent, child):
-            at = self._now // 1000
-            self._decide(child, CancelRun(at, reason=reason, parent_run=parent.run.run_id))
+            now = self._now
+            command = CancelRun(now // 1000, reason=reason, parent_run=parent.run.run_id)
+            self._decide(child, command)
+            self._now = now
 
     def _ask(self, head: Head, append: Append) -> None:
         """The run's rows of the inbox, when they are not the ones it has."""

@@ -41,6 +41,9 @@ class RunRow(Struct, frozen=True, kw_only=True):
     fork_note: str | None = None
     #: the standing agent whose work it is
     member: str | None = None
+    #: of a thread
+    title: str | None = None
+    turns: int | None = None
 
 
 class InboxRow(Struct, frozen=True, kw_only=True):

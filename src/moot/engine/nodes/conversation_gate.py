@@ -36,6 +36,7 @@ def _asks(call: Call, mock_turns: int | None) -> GateSpec:
         group_id=config.get("groupId"),
         participation=_policy(call),
         profiles=_profiles(call),
+        outside=_outside(call),
         mock_turns=mock_turns,
     )
     data: dict[str, Any] = {
@@ -74,6 +75,11 @@ def _profiles(call: Call) -> dict[str, dict[str, Any]]:
         }
     except msgspec.ValidationError as error:
         raise BadRequest(f"profiles does not fit: {error}", field="profiles") from None
+
+
+def _outside(call: Call) -> list[str]:
+    found = call.run_inputs.get("outside", [])
+    return [str(name) for name in found] if isinstance(found, list) else []
 
 
 def _given(call: Call, name: str, in_config: str | None = None) -> Any:

@@ -14,7 +14,7 @@ from moot.store.sqlite.queries import run_row
 _COLUMNS = """
 SELECT r.n, r.tenant, r.run_id, r.workflow_id, r.status, r.created_at, r.updated_at, r.ended_at,
        r.parent_run, r.scope_id, r.agent_id, r.error_code, r.next_sequence,
-       r.fork_of, r.fork_seq, r.fork_mode, r.fork_note, r.member
+       r.fork_of, r.fork_seq, r.fork_mode, r.fork_note, r.member, r.title, r.turns
 """
 _REST = """
   AND r.tenant = :tenant AND (r.created_at, r.n) < (:created_at, :n)

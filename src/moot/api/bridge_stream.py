@@ -1,0 +1,69 @@
+"""A thread as it happens, as Agent Bridge streams it: bare data, and now and then a comment."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+
+from moot.api.bridge_view import Thread, moment_of, teller
+from moot.api.reader import KEEPALIVE, Reader
+from moot.api.wire import Request, Send, encode
+from moot.core.bridge import Told
+from moot.core.events import decode, micros
+from moot.core.waiting import Conversation
+from moot.engine.head import Head
+from moot.engine.hub import Group, Published
+
+NOTHING: frozenset[str] = frozenset()
+#: how long a piece may wait for its reader; who takes longer is let go, and may come back with the
+#: time or the sequence it has come to
+PATIENCE_S = 60.0
+
+
+class ThreadReader(Reader):
+    """Events of one conversation from a place on. Each group is framed once for all readers."""
+
+    greeting = KEEPALIVE
+
+    def __init__(self, request: Request, head: Head, talk: Conversation, after: int) -> None:
+        super().__init__(request, head, NOTHING, 0, after)
+        self._its, self._talk = head.run, talk
+        self._teller = teller(head.run, talk)
+        self._form = ("thread", talk.conversation_id)
+        self._seen, self._moment = self._after, 0
+
+    async def begin(self, since: str | None) -> "ThreadReader":
+        """Who tells begins with a whole decision, though not all of it is to be told."""
+        thread = Thread(self._services.store, self._its, self._talk)
+        if since is not None:
+            self._moment = moment_of(since)
+            self._after = self._seen = await thread.place_of(since)
+        self._after = await thread.decision_after(self._after) - 1
+        return self
+
+    @property
+    def at_end(self) -> bool:
+        return self._seen >= self._its.next_sequence - 1
+
+    def _framed(self, group: Group) -> bytes:
+        return group.made(self._form, self._fresh)
+
+    def _fresh(self, events: list[Published]) -> Iterator[bytes]:
+        """A group holds whole decisions: whoever tells it needs to know nothing before it."""
+        told = teller(self._its, self._talk)
+        return _frames(each for event in events for each in told.tell(decode(event.body)))
+
+    def _frames(self, events: list[Published]) -> Iterator[bytes]:
+        told = (each for event in events for each in self._teller.tell(decode(event.body)))
+        return _frames(
+            each for each in told if each["seq"] > self._seen and micros(each["ts"]) > self._moment
+        )
+
+    async def _piece(self, send: Send, piece: bytes) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await super()._piece(send, piece)
+        except TimeoutError:
+            raise ConnectionAbortedError("the reader has stopped reading") from None
+
+
+def _frames(told: Iterable[Told]) -> Iterator[bytes]:
+    return (b"data: %b\n\n" % encode(each) for each in told)

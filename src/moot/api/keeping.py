@@ -1,0 +1,344 @@
+"""Threads as they are kept: begun, listed, named, linked, put away, taken up again."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from moot.api import interrupts, posts, threads
+from moot.api.bridge_view import MOST_EVENTS, Page, Thread
+from moot.api.thread_view import shown
+from moot.api.wire import Endpoint, Reply, Request, encode
+from moot.core import rosters
+from moot.core.errors import BadRequest, Conflict
+from moot.core.events import Event, decode, iso
+from moot.core.policy import OF_THREADS, Policy
+from moot.core.run import Run
+from moot.core.sentences import says, undo
+from moot.core.starting import StartRun
+from moot.core.threads import Control
+from moot.core.waiting import THREAD, Conversation, thread_id, title_of
+from moot.engine.branching import Wanted, branch
+from moot.store.protocol import Record, RunFilter, RunRow
+
+#: under which the store keeps what was put away
+ARCHIVED = "archived-thread"
+MOST_LISTED = 500
+#: of the list of runs that are looked through for one page
+MOST_PAGES = 20
+
+Name = Annotated[str, Meta(min_length=1, max_length=256)]
+Title = Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+class Begin(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A thread; whoever is invited may take part from the beginning."""
+
+    title: Title
+    opening: threads.Text | None = None
+    participants: list[Name | dict[str, Any]] = []
+    policy: Policy | UnsetType = UNSET
+
+
+class Rename(Struct, frozen=True, forbid_unknown_fields=True):
+    title: Title
+
+
+class LinkTo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A thread that is there, by its id; or the beginning of a new one."""
+
+    thread: Annotated[str, Meta(min_length=1, max_length=512)] | None = None
+    title: Title | None = None
+    opening: threads.Text | None = None
+    participants: list[Name | dict[str, Any]] = []
+
+
+class Reopen(Struct, frozen=True, forbid_unknown_fields=True):
+    note: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
+
+
+# -- beginning -----------------------------------------------------------------------------------
+
+
+async def begin(request: Request) -> Reply:
+    asked = await request.read(Begin)
+    inputs = await _inputs(request, asked.title, asked.opening, asked.participants)
+    if asked.policy is not UNSET:
+        inputs["participation"] = msgspec.to_builtins(asked.policy)
+    await _create(request, inputs, begun)
+    return request.made
+
+
+async def _inputs(
+    request: Request, title: str, opening: str | None, invited: list[str | dict[str, Any]]
+) -> dict[str, Any]:
+    members = [threads.member(item) for item in invited]
+    rosters.check_invited(members)
+    names = [str(each["agentId"]) for each in members]
+    known = await threads.profiles_of(request, names)
+    inputs: dict[str, Any] = {
+        "title": posts.line(title),
+        "invited": members,
+        "participation": OF_THREADS,
+        "profiles": known,
+        "outside": [name for name in names if name not in known],
+    }
+    return inputs if opening is None else {**inputs, "question": opening}
+
+
+async def _create(request: Request, inputs: dict[str, Any], answer: Callable[[Run], Reply]) -> Run:
+    host, tenant, who = request.services.host, request.caller.tenant, interrupts.speaker(request)
+    command = StartRun(
+        tenant=tenant,
+        principal=who.principal,
+        person=who.person,
+        at=request.services.clock.millis(),
+        limits=host.limits,
+        inputs=inputs,
+    )
+    flow = await host.flows.newest(tenant, THREAD)
+    return await host.create(flow, command, request.recording(answer))
+
+
+def begun(run: Run) -> Reply:
+    [talk] = run.conversations.values()
+    url = f"/v1/host/moot/threads/{run.run_id}"
+    return Reply({**shown(run, talk), "url": url}, 201, {"Location": url})
+
+
+# -- the list ------------------------------------------------------------------------------------
+
+
+async def listed(request: Request) -> Reply:
+    """Newest first; those that were put away only when they are asked for."""
+    tenant, store = request.caller.tenant, request.services.store
+    limit = request.integer("limit", 50, 1, MOST_LISTED)
+    away = await archived(request)
+    if request.query.get("archived") == "true":
+        return Reply({"threads": await _put_away(request, away, limit)})
+    where = RunFilter(workflow_id=THREAD, prefix=request.query.get("prefix") or None)
+    found: list[RunRow] = []
+    cursor: str | None = request.query.get("cursor")
+    for _ in range(MOST_PAGES):  # a page may be short when much was put away
+        rows, cursor = await store.list_runs(tenant, where, cursor, limit - len(found))
+        found += [row for row in rows if row.run_id not in away]
+        if cursor is None or len(found) >= limit:
+            break
+    body: dict[str, Any] = {"threads": [_row(row, False) for row in found]}
+    if cursor is not None:
+        body["nextCursor"] = cursor
+    return Reply(body, 200, {"Cache-Control": "no-store"})
+
+
+async def archived(request: Request) -> dict[str, int]:
+    """What was put away, and when."""
+    found = await request.services.store.records(request.caller.tenant, ARCHIVED)
+    return {record.name: record.created_at for record in found}
+
+
+async def _put_away(request: Request, away: dict[str, int], limit: int) -> list[dict[str, Any]]:
+    """The newest of it first."""
+    prefix = request.query.get("prefix") or ""
+    names = sorted((name for name in away if name.startswith(prefix)), key=away.__getitem__)
+    store, tenant = request.services.store, request.caller.tenant
+    rows = [await store.find_run(tenant, name) for name in reversed(names[-limit:])]
+    return [_row(row, True) for row in rows if row is not None]
+
+
+def _row(row: RunRow, put_away: bool) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "threadId": row.run_id,
+        "runId": row.run_id,
+        "title": row.title or "",
+        "open": row.ended_at is None,
+        "archived": put_away,
+        "turns": row.turns or 0,
+        "lastSequence": row.next_sequence - 1,
+        "createdAt": iso(row.created_at * 1000),
+        "updatedAt": iso(row.updated_at * 1000),
+    }
+    return told if row.fork_of is None else {**told, "forkedFrom": row.fork_of}
+
+
+async def put_away(request: Request) -> Reply:
+    return await _mark(request, gone=False)
+
+
+async def take_out(request: Request) -> Reply:
+    return await _mark(request, gone=True)
+
+
+async def _mark(request: Request, gone: bool) -> Reply:
+    """A mark of the list: nothing is said in the thread, which stays as it is."""
+    run, talk = await threads.place(request)
+    now = request.services.clock.millis()
+    record = Record(
+        tenant=run.tenant, kind=ARCHIVED, name=thread_id(run, talk), version=str(now), body=b"{}",
+        created_at=now, by=request.caller.id, gone=gone,
+    )  # fmt: skip
+    await request.services.store.put_record(record)
+    return Reply({**shown(run, talk), "archived": not gone})
+
+
+# -- names and links -----------------------------------------------------------------------------
+
+
+async def rename(request: Request) -> Reply:
+    run, talk = await threads.place(request)
+    asked = await request.read(Rename)
+    return await threads.act(request, run, talk, _control(request, talk, {"rename": asked.title}))
+
+
+async def link(request: Request) -> Reply:
+    """A side thread is begun and linked, or one that is there is."""
+    run, talk = await threads.place(request)
+    asked = await request.read(LinkTo)
+    threads.must_be_open(talk, request.params["thread_id"])
+    own = thread_id(run, talk)
+    if asked.thread is None:
+        if asked.title is None:
+            raise BadRequest("Name a thread, or give the title of a new one.", field="title")
+        inputs = await _inputs(request, asked.title, asked.opening, asked.participants)
+        made = await _create_silently(request, {**inputs, "sideOf": own})
+        name, title = made.run_id, posts.line(asked.title)
+    else:
+        other, its = await threads.place_of(request, asked.thread)
+        name, title = thread_id(other, its), title_of(other, its)
+        if name == own:
+            raise BadRequest("A thread is not linked to itself.", field="thread")
+    command = _control(request, talk, {"link": {"thread": name, "title": title}})
+    reply = await threads.act(request, run, talk, command)
+    url = f"/v1/host/moot/threads/{name}"
+    body = {"threadId": name, "title": title, "linkedFrom": own, "url": url}
+    return Reply(body, 201 if asked.thread is None else reply.status, {"Location": url})
+
+
+async def _create_silently(request: Request, inputs: dict[str, Any]) -> Run:
+    """What is answered, and kept under the caller's key, is the link."""
+    receipts, request.receipts = request.receipts, None
+    try:
+        return await _create(request, inputs, begun)
+    finally:
+        request.receipts = receipts
+
+
+def _control(request: Request, talk: Conversation, content: dict[str, Any]) -> Control:
+    return Control(
+        node_id=talk.node_id,
+        content=content,
+        who=interrupts.speaker(request),
+        at=request.services.clock.millis(),
+    )
+
+
+# -- taken up again ------------------------------------------------------------------------------
+
+
+async def reopen(request: Request) -> Reply:
+    """A closed thread stays closed: a new one goes on from right before its end."""
+    run, talk = await threads.place(request)
+    asked = await request.read(Reopen)
+    if talk.open:
+        raise Conflict("The thread is open; there is nothing to take up again.")
+    first = await _last_decision(request, run, talk)
+    wanted = Wanted(from_seq=first, by=interrupts.speaker(request), note=asked.note or "reopened")
+
+    def answer(made: Run) -> Reply:
+        again = made.conversations[talk.node_id]
+        url = f"/v1/host/moot/threads/{thread_id(made, again)}"
+        body = {**shown(made, again), "reopenedFrom": thread_id(run, talk), "url": url}
+        return Reply(body, 201, {"Location": url})
+
+    host = request.services.host
+    await branch(host, run.tenant, run.run_id, wanted, request.recording(answer))
+    return request.made
+
+
+async def _last_decision(request: Request, run: Run, talk: Conversation) -> int:
+    """Where the decision begins that closed the conversation, or ended its run."""
+    thread = Thread(request.services.store, run, talk)
+    closing = await _event(request, run, talk.last_seq)
+    if closing.type == "conversation.closed":
+        return await thread.decision_after(talk.last_seq - 1)
+    return await thread.decision_after(run.next_sequence - 2)
+
+
+async def _event(request: Request, run: Run, sequence: int) -> Event:
+    [row] = await request.services.store.read(run.tenant, run.run_id, sequence - 1, 1)
+    return decode(row)
+
+
+# -- read by people ------------------------------------------------------------------------------
+
+
+async def events(request: Request) -> Reply:
+    """The events of the thread API, with sentences, and how what still holds is taken back."""
+    run, talk = await threads.place(request)
+    thread = Thread(request.services.store, run, talk)
+    limit = request.integer("limit", 1000, 1, MOST_EVENTS)
+    page: Page = await thread.after(request.integer("after", -1, -1, 2**53), limit)
+    told = [_worded(msgspec.json.decode(row), talk) for row in page.events]
+    body = {"events": told, "count": len(told), "more": page.more}
+    return Reply(encode(body), 200, {"Cache-Control": "no-store"})
+
+
+def _worded(told: dict[str, Any], talk: Conversation) -> dict[str, Any]:
+    sentence, back = says(told), undo(told, talk)
+    if sentence is not None:
+        told["says"] = sentence
+    if back is not None:
+        told["undo"] = back
+    return told
+
+
+THREADS = "/v1/host/moot/threads"
+TEXT = {"type": "string"}
+ENDPOINTS = (
+    Endpoint(
+        method="GET", path=THREADS, call=listed, scope="runs:read",
+        summary="List the threads, newest first",
+        query={
+            "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_LISTED}, "rows at most"),
+            "cursor": (TEXT, "nextCursor of the page before"),
+            "prefix": (TEXT, "how the id begins"),
+            "archived": ({"type": "boolean"}, "those that were put away, instead of the others"),
+        },
+    ),
+    Endpoint(
+        method="POST", path=THREADS, call=begin, scope="runs:create", body=Begin, status=201,
+        summary="Begin a thread",
+    ),
+    Endpoint(
+        method="GET", path=f"{THREADS}/{{thread_id}}/events", call=events, scope="runs:read",
+        joined=True, errors=(404,),
+        summary="Read the events of a thread, controls in sentences and how to take them back",
+        query={
+            "after": ({"type": "integer", "minimum": -1}, "highest sequence already seen"),
+            "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_EVENTS}, "events at most"),
+        },
+    ),
+    Endpoint(
+        method="POST", path=f"{THREADS}/{{thread_id}}:rename", call=rename,
+        scope="approvals:respond", body=Rename, summary="Give a thread another name",
+        errors=(404, 409),
+    ),
+    Endpoint(
+        method="POST", path=f"{THREADS}/{{thread_id}}/links", call=link, scope="runs:create",
+        body=LinkTo, status=201, summary="Begin a side thread, or link one that is there",
+        errors=(404, 409),
+    ),
+    Endpoint(
+        method="POST", path=f"{THREADS}/{{thread_id}}:archive", call=put_away,
+        scope="approvals:respond", summary="Put a thread away: lists leave it out", errors=(404,),
+    ),
+    Endpoint(
+        method="POST", path=f"{THREADS}/{{thread_id}}:unarchive", call=take_out,
+        scope="approvals:respond", summary="Take a thread out again", errors=(404,),
+    ),
+    Endpoint(
+        method="POST", path=f"{THREADS}/{{thread_id}}:reopen", call=reopen, scope="runs:create",
+        body=Reopen, status=201, errors=(404, 409, 422),
+        summary="Go on with a closed thread in a new one that has its history",
+    ),
+)  # fmt: skip

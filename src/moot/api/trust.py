@@ -1,0 +1,65 @@
+"""Programs on this machine that send no key: with ``--trust-local`` they use the thread API.
+
+They are believed who they are, so whoever could speak through them is kept out: callers from
+elsewhere, what a proxy passes on, and pages of other sites in a browser of this machine.
+"""
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from moot.api.auth import DEFAULT_TENANT
+from moot.api.wire import Endpoint, Request
+from moot.store.protocol import Key
+
+#: headers that a proxy adds to what it passes on
+RELAYED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+
+LOCAL = Key(
+    id="local",
+    hash="",
+    tenant=DEFAULT_TENANT,
+    name="local",
+    scopes=["runs:create", "runs:read", "approvals:respond"],
+    speaks_as=[],
+    created_at=0,
+)
+
+
+def is_local(key: Key) -> bool:
+    return key is LOCAL
+
+
+def trusted(request: Request, endpoint: Endpoint | None) -> bool:
+    """Whether this caller needs no key here."""
+    settings = request.services.settings
+    if endpoint is None or not endpoint.local or not settings.trust_local:
+        return False
+    client = request.scope.get("client") or ("", 0)
+    relayed = any(request.header(name) is not None for name in RELAYED)
+    return _is_loopback(str(client[0])) and not relayed and _is_own_site(request)
+
+
+def _is_own_site(request: Request) -> bool:
+    """A page of another site, or one that goes by a name of its own for this machine, is none of
+    the programs that are meant."""
+    host = request.header("host") or ""
+    origin = request.header("origin")
+    try:
+        named = urlsplit(f"//{host}").hostname or ""
+        asks = host if origin is None else urlsplit(origin).netloc
+    except ValueError:
+        return False
+    if named != "localhost" and not _is_loopback(named):
+        return False
+    if request.header("sec-fetch-site") in ("cross-site", "same-site"):
+        return False
+    return asks == host
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None)
+    return bool((mapped or found).is_loopback)

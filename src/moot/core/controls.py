@@ -1,0 +1,72 @@
+"""What is wrong with a control, in words. It is kept as it came, and changes nothing."""
+
+from collections.abc import Callable
+from typing import Any
+
+from moot.core import guests, thread
+
+#: words that the fold of a thread knows, and who comes and goes
+PLAIN = frozenset({*thread.ACTS, "invite", "uninvite"})
+
+
+def problems(content: Any, known: frozenset[str] = PLAIN) -> dict[str, str]:
+    """Word -> what is wrong with what it says; ``""`` is the whole of it."""
+    if not isinstance(content, dict) or not content:
+        return {"": 'A control is an object, such as {"mute": ["codex"]}.'}
+    found = {}
+    for word, value in content.items():
+        check = CHECKS.get(word)
+        if check is not None and (wrong := check(value)):
+            found[word] = f"{word} {wrong}"
+        elif word not in known:
+            found[word] = f"'{word[:64]}' is no control."
+    return found
+
+
+def warning(content: Any, known: frozenset[str] = PLAIN) -> str | None:
+    wrong = problems(content, known)
+    return " ".join([*wrong.values(), "It is kept, and changes nothing."]) if wrong else None
+
+
+def _names(value: Any) -> str | None:
+    return None if thread.targets(value) else 'names nobody: ["codex"] or {"targets": ["codex"]}.'
+
+
+def _mute(value: Any) -> str | None:
+    if isinstance(value, dict):
+        if value.get("mode", "hard") != "hard":
+            return "knows the mode hard only."
+        if "seconds" in value and not thread.is_time(value["seconds"]):
+            return "takes a number of seconds, or none at all."
+    return _names(value)
+
+
+def _switch(value: Any) -> str | None:
+    return None if thread.is_switch(value) else 'is {"on": true} or {"on": false}.'
+
+
+def _true(value: Any) -> str | None:
+    return None if value is True else "is true."
+
+
+def _ttl(value: Any) -> str | None:
+    return None if value is None or thread.is_time(value) else "is a number of seconds."
+
+
+def _who(value: Any) -> str | None:
+    name = value.get("participant_id") if isinstance(value, dict) else value
+    return None if guests.is_guest(name) else "needs a participant_id that somebody may go by."
+
+
+CHECKS: dict[str, Callable[[Any], str | None]] = {
+    "mute": _mute,
+    "unmute": _names,
+    "pause": _switch,
+    "prod": _names,
+    "done": _true,
+    "ttl_seconds": _ttl,
+    "discussion": _switch,
+    "invited_auto": _switch,
+    "invite": _who,
+    "uninvite": _who,
+}

@@ -1,0 +1,61 @@
+"""Who comes in: invited by somebody who takes part, or by speaking where the host trusts that."""
+
+from typing import Any
+
+from moot.core import thread
+from moot.core.errors import BadRequest, RosterClosed, RosterFull
+from moot.core.events import NewEvent
+from moot.core.rosters import MOST_PARTICIPANTS, RESERVED
+from moot.core.turn_shape import LONGEST_NAME
+from moot.core.waiting import Conversation
+
+
+def named(asked: Any, word: str) -> str:
+    """``{"participant_id": "id"}`` or a bare id."""
+    name = asked.get("participant_id") if isinstance(asked, dict) else asked
+    if not is_guest(name):
+        raise BadRequest(
+            f"{word} needs a participant_id: a name without blanks that is nobody else's.",
+            field=f"{word}.participant_id",
+        )
+    return thread.full_name(str(name))
+
+
+def is_guest(name: Any) -> bool:
+    """Whether somebody may go by it."""
+    fits = isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME and thread.is_name(name)
+    return fits and name.removeprefix("host:").casefold() not in RESERVED
+
+
+def needs_seat(talk: Conversation, name: str) -> bool:
+    """Whether an agent must come in first: the roster is open, and it is not there."""
+    return talk.roster is None and talk.state.by_invitation and name not in talk.state.members
+
+
+def welcome(
+    talk: Conversation, name: str, profile: Any, by: str, outside: bool = False
+) -> NewEvent:
+    """The event of somebody's coming in, from the next turn on. ``outside``: the host does not
+    speak for him."""
+    closed = talk.roster is not None and name not in map(thread.full_name, talk.roster)
+    if closed and not thread.is_person(name):
+        raise RosterClosed(
+            "The roster of this conversation is closed; fork it with the new member instead.",
+            participant=name,
+            roster=talk.roster,
+        )
+    if name not in talk.state.members and len(talk.state.members) >= MOST_PARTICIPANTS:
+        raise RosterFull(
+            f"At most {MOST_PARTICIPANTS} participants can be invited.",
+            maxParticipants=MOST_PARTICIPANTS,
+        )
+    payload = {
+        "conversationId": talk.conversation_id,
+        "participantId": name,
+        "profile": profile if isinstance(profile, dict) else {},
+        "by": by,
+        "fromTurn": talk.turns + 1,
+    }
+    if outside:
+        payload["outside"] = True
+    return NewEvent("moot.participant.joined", payload, talk.node_id, cause=talk.last_seq)

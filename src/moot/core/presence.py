@@ -1,0 +1,43 @@
+"""Who is here: what somebody says of himself, for as long as it counts. It is in no log."""
+
+from typing import Any, Literal, cast, get_args
+
+from msgspec import Struct
+
+State = Literal["listening", "thinking", "typing", "idle", "online", "offline"]
+STATES: tuple[str, ...] = get_args(State)
+
+#: after so long without a word somebody is gone
+TTL_MS = 120_000
+
+
+class Here(Struct, frozen=True, kw_only=True):
+    """What was last heard of somebody. Details stay until there are others."""
+
+    state: State
+    #: µs
+    at: int
+    details: dict[str, Any] | None = None
+
+    def stale(self, now: int) -> bool:
+        return now - self.at > TTL_MS * 1000
+
+    def shown(self, now: int) -> State:
+        return "offline" if self.stale(now) else self.state
+
+
+def begun(said: Any) -> State | None:
+    """``thinking``, ``thinking.start``, ``thinking.end`` or ``{"state": "thinking"}``. Who ends
+    something listens again."""
+    text = said.get("state") if isinstance(said, dict) else said
+    if not isinstance(text, str):
+        return None
+    word, _, edge = text.partition(".")
+    if edge not in ("", "start", "end") or word not in STATES:
+        return None
+    return "listening" if edge == "end" else cast(State, word)
+
+
+def heard(before: Here | None, state: State, details: dict[str, Any] | None, at: int) -> Here:
+    kept = before.details if details is None and before is not None else details
+    return Here(state=state, at=at, details=kept)

@@ -1,0 +1,21 @@
+"""Refusals of threads.
+
+Conflict                        409
+├── TaskNotOpen                      task_not_open
+├── TooManyTasks                     too_many_tasks
+└── TooManyLinks                     too_many_links
+"""
+
+from moot.core.errors import Conflict
+
+
+class TaskNotOpen(Conflict):
+    code = "task_not_open"
+
+
+class TooManyTasks(Conflict):
+    code, passing = "too_many_tasks", True
+
+
+class TooManyLinks(Conflict):
+    code = "too_many_links"

@@ -1,0 +1,106 @@
+"""What is wrong with what is sent to a thread: one clear answer each, and nothing changes."""
+
+from typing import Any
+
+import pytest
+
+from .api import Api
+from .asking import refused, unchanged
+from .bridging import conflict, events, new, post, posted
+from .councils import ADA, convened, key_as
+
+
+@pytest.fixture(scope="module")
+def codex(api: Api) -> Api:
+    return key_as(api, "host:codex")
+
+
+@pytest.fixture
+def thread(api: Api) -> str:
+    """With codex in it."""
+    found = new(api)
+    posted(api, found, {"invite": "codex"}, type="control")
+    return found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {}, {"content": 5}, {"content": None}, {"content": {}}, {"content": "x", "type": "shout"},
+        {"content": "x", "more": 1}, {"content": "x", "to": ""}, {"content": "x", "to": 5},
+        {"content": "x", "meta": []}, {"content": "x", "meta": {"reply_to": 5}},
+        {"content": "x", "meta": {"tags": "one"}}, {"content": "x", "id": ""},
+        {"content": "x", "from": ""}, {"type": "thread.renamed"}, {"type": "task", "content": "x"},
+        {"type": "thread.renamed", "content": "x" * 257}, {"type": "presence", "content": "here"},
+    ],
+)  # fmt: skip
+def test_what_is_no_event_changes_nothing(api: Api, thread: str, body: dict[str, Any]) -> None:
+    with unchanged(api, thread):
+        refused(api.post(f"/threads/{thread}/events", body), 400, "validation_error")
+
+
+def test_too_much_is_too_large(api: Api, thread: str) -> None:
+    with unchanged(api, thread):
+        assert refused(post(api, thread, "x" * 100_001), 413, "payload_too_large")
+        refused(post(api, thread, "x" * 1_100_000), 413, "payload_too_large")
+    assert posted(api, thread, "x" * 100_000)["content"] == "x" * 100_000
+
+
+@pytest.mark.parametrize("raw", [b'{"content": "\xff"}', b'{"content": "\\ud800"}', b"{", b"[]"])
+def test_broken_text_is_refused(api: Api, thread: str, raw: bytes) -> None:
+    with unchanged(api, thread):
+        refused(api.post(f"/threads/{thread}/events", raw), 400, "validation_error")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"mute": 5}, {"mute": {"targets": ["codex"], "mode": "soft"}}, {"pause": "yes"},
+        {"ttl_seconds": -1}, {"done": "no"}, {"invite": {"participant_id": ""}}, {"invite": 5},
+        {"uninvite": ["x"]}, {"fly": True}, {}, "not JSON", [1, 2], 7, None, "[1]",
+        {"mute": {"targets": ["codex"], "seconds": "long"}}, {"discussion": {"on": "x"}},
+    ],
+)  # fmt: skip
+def test_a_malformed_control_is_kept_and_changes_nothing(
+    api: Api, thread: str, content: Any
+) -> None:
+    before = api.get(f"/threads/{thread}/state").json()
+    answer = post(api, thread, content, type="control")
+    assert answer.status_code == 200 and "changes nothing" in answer.json()["warning"]
+    kept = events(api, thread)[-1]
+    assert (kept["type"], kept["content"]) == ("control", content)
+    assert answer.json()["event"] == kept
+    assert api.get(f"/threads/{thread}/state").json() == before
+    assert api.post(f"/v1/host/moot/runs/{thread}:verify").json()["identical"] is True
+
+
+def test_the_hosts_own_route_warns_as_well(api: Api, thread: str) -> None:
+    answer = api.post(f"/v1/host/moot/threads/{thread}/controls", {"content": {"mute": 5}})
+    assert answer.status_code == 200 and "names nobody" in answer.json()["warning"]
+
+
+def test_half_a_control_counts_as_far_as_it_is_one(api: Api, thread: str) -> None:
+    answer = post(api, thread, {"pause": True, "mute": 5}, type="control").json()
+    assert "mute" in answer["warning"] and "pause" not in answer["warning"]
+    state = api.get(f"/threads/{thread}/state").json()["state"]
+    assert (state["paused"], state["muted"]) == (True, [])
+
+
+def test_agents_may_not_steer_as_people_do(api: Api, codex: Api, thread: str) -> None:
+    with unchanged(api, thread):
+        for content in ({"mute": ["user"]}, {"pause": True}, {"prod": ["codex"]},
+                        {"ttl_seconds": 5}, {"uninvite": "claude"}):  # fmt: skip
+            refused(post(codex, thread, content, type="control"), 403, "forbidden")
+    posted(codex, thread, {"done": True}, type="control")
+    posted(codex, thread, {"invite": "claude"}, type="control")
+    invited = api.get(f"/threads/{thread}/state").json()["state"]["participants"]["invited"]
+    assert [each["id"] for each in invited] == ["codex", "claude"]
+    assert invited[1]["invited_by"] == "codex"
+
+
+def test_a_closed_roster_stays_closed(api: Api) -> None:
+    thread = convened(api)
+    about = conflict(post(api, thread, {"invite": "cy"}, type="control"), "roster_closed")
+    assert about["participant"] == "cy"
+    assert posted(key_as(api, ADA), thread)["from"] == "ada"
+    refused(post(key_as(api, "host:cy"), thread), 422, "validation_error")
