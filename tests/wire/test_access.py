@@ -19,8 +19,10 @@ ROUTES = (*ENDPOINTS, *SEAMS)
 GUARDED = [row for row in ROUTES if not row.public]
 PUBLIC = [row for row in ROUTES if row.public]
 PAGES = [row for row in PUBLIC if "{" not in row.path]
-LINKS = [row for row in PUBLIC if "{" in row.path]
-WITH_ID = [row for row in GUARDED if "{" in row.path]
+LINKS = [row for row in PUBLIC if "{token}" in row.path]
+#: who names a queue first has it: each tenant its own
+NAMING = ("PUT /v1/host/moot/queues/{queue}", "POST /v1/host/moot/queues/{queue}/items")
+WITH_ID = [row for row in GUARDED if "{" in row.path and row.operation not in NAMING]
 PATHS = sorted({row.path for row in ROUTES})
 
 
