@@ -77,11 +77,14 @@ class Deliveries:
 
     # -- in ----------------------------------------------------------------------------------
 
-    async def take(self, seen: Seen, arrival: Arrival, key: str, subject: str = "") -> Handed:
+    async def take(
+        self, seen: Seen, arrival: Arrival, key: str, subject: str = "", named: bool = True
+    ) -> Handed:
         """Once for a key: a repeat, however close, is given what became of the first.
 
         A webhook is refused while its subscription or member takes nothing (SubscriptionNotActive,
-        MemberOffDuty); an item of a queue is kept, as long as there is room (QueueFull).
+        MemberOffDuty); an item of a queue is kept, as long as there is room (QueueFull). Without
+        ``named`` the key was made up for it, and nobody can have come before.
         """
         place = (seen.tenant, seen.it.subscription_id, key)
         if (going := self._under_way.get(place)) is not None:
@@ -89,7 +92,7 @@ class Deliveries:
         done = self._under_way[place] = asyncio.get_running_loop().create_future()
         done.add_done_callback(_retrieved)
         try:
-            known = await self._store.delivery(*place)
+            known = await self._store.delivery(*place) if named else None
             found = known or await self._attempt(seen, self._row(seen, arrival, key, subject))
         except BaseException as error:
             broken = Unavailable("This was broken off; send it again.")
@@ -251,6 +254,7 @@ class Deliveries:
             batch.guards = [seen.guard]
             batch.records = [self._subscriptions.record(row.tenant, changed, "moot", state)]
         await self._store.commit(batch)
+        self._subscriptions.forget(seen)
         self.look()
         return after
 

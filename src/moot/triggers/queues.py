@@ -55,7 +55,8 @@ class Queues:
         """From now on its items become runs of this workflow, also those that wait."""
         await self._flows.newest(tenant, consumer.workflow_id)
         await self._subscriptions.check_member(tenant, consumer.roster_id, consumer.workflow_id)
-        seen = await self._made(tenant, queue, by)
+        await self._made(tenant, queue, by)
+        seen = await self.must_find(tenant, queue)
         bound = await self._subscriptions.change(
             seen,
             by,
@@ -97,7 +98,8 @@ class Queues:
         seen = await self._made(tenant, queue, by)
         name = f"key:{key}" if key is not None else self._clock.new_id("item:")
         dedup = dedup_key(seen.it.subscription_id, name)
-        handed = await self._deliveries.take(seen, Arrival(content=item), dedup, subject)
+        arrival = Arrival(content=item)
+        handed = await self._deliveries.take(seen, arrival, dedup, subject, key is not None)
         return handed, seen
 
     async def item(self, tenant: str, queue: str, name: str) -> tuple[Seen, Delivery]:
@@ -105,7 +107,8 @@ class Queues:
         return seen, await self._deliveries.must_find(tenant, seen.it.subscription_id, name)
 
     async def _made(self, tenant: str, queue: str, by: str) -> Seen:
-        found = await self.find(tenant, queue)
+        name = queue_subscription(tenant, queue)
+        found = await self._subscriptions.recalled(tenant, name)
         if found is not None:
             return found
         if not NAME.fullmatch(queue):

@@ -28,6 +28,7 @@ from moot.store.standing import Record
 KIND = "subscription"
 MOST_SUBSCRIPTIONS = 1000
 MOST_RACES = 20
+MOST_KNOWN = 10_000
 
 _decode = msgspec.json.Decoder(Subscription).decode
 
@@ -62,6 +63,7 @@ class Subscriptions:
         self._store, self._clock, self._flows, self._roster = store, clock, flows, roster
         #: where requests of strangers may go: subscription -> whose it is
         self._owners: dict[str, str] = {}
+        self._known: dict[tuple[str, str], Seen] = {}
 
     async def load(self) -> None:
         for tenant in await self._store.record_tenants(KIND):
@@ -75,7 +77,23 @@ class Subscriptions:
 
     async def find(self, tenant: str, name: str) -> Seen | None:
         record = await self._store.record(tenant, KIND, name)
-        return None if record is None else _seen(record)
+        if record is None:
+            self._known.pop((tenant, name), None)
+            return None
+        return self._keep(_seen(record))
+
+    async def recalled(self, tenant: str, name: str) -> Seen | None:
+        """As it was when it was last looked at here: only for a batch that guards it."""
+        return self._known.get((tenant, name)) or await self.find(tenant, name)
+
+    def forget(self, seen: Seen) -> None:
+        self._known.pop((seen.tenant, seen.it.subscription_id), None)
+
+    def _keep(self, seen: Seen) -> Seen:
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[seen.tenant, seen.it.subscription_id] = seen
+        return seen
 
     async def must_find(self, tenant: str, name: str) -> Seen:
         found = await self.find(tenant, name)
@@ -212,9 +230,12 @@ class Subscriptions:
         self, seen: Seen, it: Subscription, by: str, did: str, gone: bool = False
     ) -> Seen:
         record = self.record(seen.tenant, it, by, did, gone)
+        self.forget(seen)
         await self._store.commit(Batch(guards=[seen.guard], records=[record]))
-        written = (await self.history(seen.tenant, it.subscription_id))[0]
-        return Seen(seen.tenant, it, written.revision)
+        history = await self.history(seen.tenant, it.subscription_id)
+        revision = next(each.revision for each in history if each.body == record.body)
+        fresh = Seen(seen.tenant, it, revision)
+        return fresh if gone else self._keep(fresh)
 
     def record(
         self, tenant: str, it: Subscription, by: str, did: str, gone: bool = False
