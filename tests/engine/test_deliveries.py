@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from hosting import TENANT, Place, chain, ended, node, registered, soon
 
+from moot import NodeContext
+from moot import node as user_node
 from moot.agents.deployments import Deployments
 from moot.agents.registry import Agents
 from moot.agents.roster import AgentRef, Entry, Hired, Owner, Pause, Roster, nobody
@@ -181,6 +183,62 @@ async def test_a_full_queue_takes_no_more(memory: Place, monkeypatch: pytest.Mon
     await triggers.deliveries.drop(kept, "me")
     await triggers.queues.push(TENANT, "q", {}, None, "me")
     assert module.MOST_WAITING == 10_000
+    await triggers.aclose()
+
+
+async def test_what_a_member_that_is_gone_listened_to_rests(memory: Place) -> None:
+    _, triggers = await opened(memory)
+    await hire(triggers)
+    await triggers.queues.bind(TENANT, "q", Consumer(workflow_id=FLOW, roster_id=SALLY), "me")
+    seat = await triggers.roster.find(TENANT, SALLY)
+    assert seat is not None
+    await triggers.roster.put(TENANT, seat.hired, "me", seat.guard, gone=True)
+    async with asyncio.timeout(10):
+        while (seen := await triggers.queues.must_find(TENANT, "q")).it.state == "active":
+            await asyncio.sleep(0.005)
+    assert (seen.it.state, seen.it.reason) == ("paused", "source-removed")
+    handed, _ = await triggers.queues.push(TENANT, "q", {}, None, "me")
+    assert handed.delivery.state == "waiting"
+    await triggers.aclose()
+
+
+async def test_what_was_to_be_tried_again_is_dropped_with_its_subscription(memory: Place) -> None:
+    _, triggers = await opened(memory)
+    made = Subscription(
+        subscription_id="sub_x", source="webhook", workflow_id="nothing", owner="me"
+    )
+    seen = await triggers.subscriptions.ensure(TENANT, made, "me")
+    handed = await triggers.deliveries.take(seen, Arrival(content={}), "k")
+    assert handed.delivery.state == "retrying"
+    await triggers.subscriptions.remove(seen, "me")
+    memory.clock.ahead_ms = 60_000
+    triggers.look()
+    async with asyncio.timeout(10):
+        while (row := await memory.store.delivery(TENANT, "sub_x", "k")) is None or row.due_at:
+            await asyncio.sleep(0.005)
+    assert row.state == "dropped" and row.body == b""
+    await triggers.aclose()
+
+
+async def test_nodes_and_expressions_see_what_came_in(memory: Place) -> None:
+    seen: list[Any] = []
+
+    @user_node("acme.sees")
+    async def sees(ctx: NodeContext) -> dict[str, Any]:
+        seen.append(ctx.trigger)
+        return {"subject": ctx.inputs["subject"]}
+
+    memory.knows(sees)
+    host, triggers = await opened(memory)
+    subject = {"type": "expression", "expression": "trigger.queue.subject"}
+    flow = chain(node("n", "acme.sees", inputs={"subject": subject}))
+    await registered(host, flow)
+    await triggers.queues.bind(TENANT, "q", Consumer(workflow_id=FLOW), "me")
+    handed, _ = await triggers.queues.push(TENANT, "q", {"subject": "ACME"}, None, "me")
+    run = await ended(host, handed.delivery.run_id or "")
+    assert run.nodes["n"].outputs == {"subject": "ACME"}, run.error
+    assert seen[0]["queue"] == {"subject": "ACME"} and seen[0]["contentTrust"] == "untrusted"
+    assert run.trigger == seen[0]
     await triggers.aclose()
 
 

@@ -31,11 +31,16 @@ def inbox(options: Options, watch: bool) -> None:
     if watch:
         _watch(options)
         return
-    found = list(enumerate(to_read(options).get(INBOX, limit=MOST)["items"], 1))
+    page = to_read(options).get(INBOX, limit=MOST)
+    found = list(enumerate(page["items"], 1))
     if options.json:
         output.show_json([{"number": number, **item} for number, item in found])
-    else:
-        _show(found, heading=True)
+        return
+    _show(found, heading=True)
+    for notice in page.get("notices", []):
+        where = f"queue {notice['queue']}" if "queue" in notice else notice["subscriptionId"]
+        said = f"Not delivered: {notice['id']} of {where}: {notice['reason']}"
+        click.echo(output.line(said, err=True), err=True)
 
 
 def _show(found: list[Numbered], heading: bool) -> None:

@@ -225,6 +225,8 @@ class Item(Answer, frozen=True):
 class Inbox(Answer, frozen=True):
     items: list[Item]
     revision: int = 0
+    #: what nobody is asked about but somebody should see, such as dead letters
+    notices: list[Data] = []
 
 
 class Question(Answer, frozen=True):

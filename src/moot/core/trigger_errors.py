@@ -13,7 +13,7 @@ class Overtaken(Conflict):
 
 
 class MemberOffDuty(Conflict):
-    code = "roster_entry_disabled"
+    code, passing = "roster_entry_disabled", True
 
     def __init__(self, roster_id: str, reason: str) -> None:
         super().__init__(

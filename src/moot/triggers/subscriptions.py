@@ -202,6 +202,12 @@ class Subscriptions:
         if workflow_id is not None and workflow_id not in seat.entry.workflows:
             raise NotInPortfolio(roster_id, workflow_id)
 
+    async def leave_behind(self, tenant: str, roster_id: str) -> None:
+        """Its member is gone: what it listened to is kept, and starts nothing."""
+        for seen in await self.all(tenant):
+            if seen.it.roster_id == roster_id and seen.it.source != "schedule":
+                await self.turned(seen, "paused", "source-removed", "moot")
+
     async def rotate(self, seen: Seen, by: str) -> Subscription:
         """Another secret; the one before stays good for a day."""
         if seen.it.secret is None:

@@ -50,9 +50,14 @@ class Triggers:
         await self.subscriptions.load()
 
     def _member_changed(self, tenant: str, roster_id: str) -> None:
-        """What waits for a member is tried again when there is news of it."""
-        where = DeliveryFilter(member=roster_id)
-        self._tasks.start(self.deliveries.wake(tenant, where))
+        """What waits for a member is tried again when there is news of it; what was handed to one
+        that is gone rests."""
+        self._tasks.start(self._member_news(tenant, roster_id))
+
+    async def _member_news(self, tenant: str, roster_id: str) -> None:
+        if await self.roster.find(tenant, roster_id) is None:
+            await self.subscriptions.leave_behind(tenant, roster_id)
+        await self.deliveries.wake(tenant, DeliveryFilter(member=roster_id))
 
     def start(self) -> None:
         for each in self.rounds:
