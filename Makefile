@@ -63,7 +63,7 @@ bench: $(STAMP)
 	$(BIN)/python -m bench
 
 crash: $(STAMP)
-	MOOT_CRASH_KILLS=200 MOOT_CRASH_COUNCIL_KILLS=100 MOOT_CRASH_SCHEDULE_KILLS=100 $(BIN)/python -m pytest tests/crash --timeout 3600
+	MOOT_CRASH_KILLS=200 MOOT_CRASH_COUNCIL_KILLS=100 MOOT_CRASH_SCHEDULE_KILLS=100 MOOT_CRASH_DELIVERY_KILLS=100 $(BIN)/python -m pytest tests/crash --timeout 3600
 
 simulate: $(STAMP)
 	MOOT_LONG=1 $(BIN)/python -m pytest -n 2 tests/simulation

@@ -19,6 +19,7 @@ from bench import (
     councils,
     footprint,
     handoffs,
+    items,
     reads,
     replays,
     runs,
@@ -32,6 +33,7 @@ from bench.lab import ROOT, Lab, fsync_ms
 
 MEASURES: dict[str, Callable[[Lab], list[table.Row]]] = {
     "runs": runs.measure,
+    "items": items.measure,
     "turns": turns.measure,
     "handoffs": handoffs.measure,
     "councils": councils.measure,

@@ -19,6 +19,7 @@ from moot.client import (
     calls_runs,
     calls_threads,
     host,
+    inbound,
     roster,
     runs,
     schedules,
@@ -43,6 +44,8 @@ PARTS = (
     "webhooks",
     "schedules",
     "roster",
+    "queues",
+    "subscriptions",
     "keys",
 )
 HANDLES = ((runs.Run, runs.AsyncRun), (threads.Thread, threads.AsyncThread))
@@ -112,7 +115,7 @@ def methods(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def test_every_operation_is_a_method_somewhere() -> None:
-    modules = (runs, threads, host, webhooks, schedules, roster, moot.client)
+    modules = (runs, threads, host, webhooks, schedules, roster, inbound, moot.client)
     values = [value for module in modules for value in vars(module).values()]
     classes = [value for value in values if isinstance(value, type)]
     used: set[str] = set()
@@ -120,7 +123,7 @@ def test_every_operation_is_a_method_somewhere() -> None:
         operation = getattr(method, "_operation", None)
         used |= {operation.__name__} if operation else set()
         used |= set(getattr(getattr(method, "__code__", None), "co_names", ()))
-    parts = (webhooks, schedules, roster)
+    parts = (webhooks, schedules, roster, inbound)
     for module in (calls_runs, calls_threads, calls_host, calls_reading, *parts):
         made = {name for name, value in vars(module).items() if isinstance(value, Operation)}
         assert made - used == set(), module.__name__

@@ -9,6 +9,8 @@ import jsonschema_rs
 
 #: route -> what its answer is; the first that matches
 ANSWERS: tuple[tuple[str, str], ...] = (
+    (r"/v1/trigger-subscriptions", "subscriptions"),
+    (r"/v1/trigger-subscriptions/[^/]+", "subscription"),
     (r"/\.well-known/openwop", "discovery"),
     (r"/v1/workflows/[^/]+", "workflow"),
     (r"/v1/runs/[^/:]+", "snapshot"),
@@ -106,6 +108,26 @@ class Published:
 
     def ancestry(self, document: Any) -> None:
         self._fits("run-ancestry-response", document)
+
+    def trigger_event(self, document: Any) -> None:
+        self._fits("trigger-event", document)
+
+    def subscriptions(self, document: Any) -> None:
+        for each in document["subscriptions"]:
+            self._fits("trigger-subscription", each)
+
+    def subscription(self, document: Any) -> None:
+        """Also what it tells of deliveries and states, which stands in no run's log."""
+        self._fits("trigger-subscription", document["subscription"])
+        for row in document["deliveries"]:
+            for each in row["attempts"]:
+                if "payload" in each:
+                    self._payload("trigger.delivery.attempted", each["payload"])
+        for change in document["stateChanges"]:
+            self._payload("trigger.subscription.state.changed", change["payload"])
+
+    def _payload(self, type_: str, document: Any) -> None:
+        self._fits_reference(self._payload_refs[type_], document, type_)
 
     def _fits(self, name: str, document: Any) -> None:
         found = self._documents[f"{name}.schema.json"]

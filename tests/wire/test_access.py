@@ -19,8 +19,10 @@ ROUTES = (*ENDPOINTS, *SEAMS)
 GUARDED = [row for row in ROUTES if not row.public]
 PUBLIC = [row for row in ROUTES if row.public]
 PAGES = [row for row in PUBLIC if "{" not in row.path]
-LINKS = [row for row in PUBLIC if "{" in row.path]
-WITH_ID = [row for row in GUARDED if "{" in row.path]
+LINKS = [row for row in PUBLIC if "{token}" in row.path]
+#: who names a queue first has it: each tenant its own
+NAMING = ("PUT /v1/host/moot/queues/{queue}", "POST /v1/host/moot/queues/{queue}/items")
+WITH_ID = [row for row in GUARDED if "{" in row.path and row.operation not in NAMING]
 PATHS = sorted({row.path for row in ROUTES})
 
 
@@ -61,6 +63,9 @@ def things(api: Api) -> dict[str, str]:
     thread = api.post("/v1/host/moot/councils", council).json()["threadId"]
     speech = api.post(f"/v1/host/moot/threads/{thread}/speech", {"speakerId": "host:ada"}).json()
     hook = api.post("/v1/webhooks", {"url": "https://a.example/", "events": ["x"]}).json()
+    listens = {"source": "webhook", "workflowId": "access-things"}
+    subscription = api.post("/v1/trigger-subscriptions", listens).json()["subscription"]
+    item = api.post("/v1/host/moot/queues/access/items", {"body": "x"}).json()
     author = {"author": "access-agent"}
     summed_up = api.post(f"/v1/host/moot/threads/{thread}:catch-up", author).json()
     times = {"workflowId": "access-sleep", "kind": "interval", "intervalSeconds": 86_400}
@@ -68,6 +73,9 @@ def things(api: Api) -> dict[str, str]:
     return {
         "schedule_id": schedule["scheduleId"],
         "webhook_id": hook["webhookId"],
+        "subscription_id": subscription["subscriptionId"],
+        "queue": "access",
+        "item_id": item["itemId"],
         "thread_id": thread,
         "catch_up_id": summed_up["catchUpId"],
         "speech_id": speech["speechId"],
@@ -92,11 +100,13 @@ def test_every_guarded_route_names_a_scope_that_exists() -> None:
 
 
 def test_few_routes_are_public() -> None:
-    """Decision 7: discovery, openapi, health, signed links; and the pages that explain them."""
+    """Discovery, openapi, health, signed links, what comes in with its own signature; and the
+    pages that explain them."""
     assert {row.operation for row in PUBLIC} == {
         "GET /", "GET /.well-known/openwop", "GET /docs", "GET /docs.css", "GET /docs.js",
         "GET /healthz", "GET /ping", "GET /readyz", "GET /v1/openapi.json",
         "GET /v1/interrupts/{token}", "POST /v1/interrupts/{token}",
+        "POST /v1/host/moot/ingest/{subscription_id}",
     }  # fmt: skip
 
 

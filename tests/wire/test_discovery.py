@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from . import live_claims, roster_claims, schedule_claims, supervisor_claims
+from . import bridge_claims, live_claims, roster_claims, schedule_claims, supervisor_claims
 from . import test_model_calls as models
 from .api import Api, definition
 from .asking import answered, asked, begun, council, gate, of, resolve, say, talk
@@ -312,6 +312,9 @@ def _webhooks(api: Api, value: Any) -> None:
     path = f"/v1/host/moot/webhooks/{made.json()['webhookId']}"
     assert api.get(f"{path}/dead-letters").json() == {"deadLetters": []}
     assert api.delete(f"/v1/webhooks/{made.json()['webhookId']}").status_code == 204
+
+
+claims("triggerBridge.*")(bridge_claims.bridge)
 
 
 @claims("debugBundle.supported")

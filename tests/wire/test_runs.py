@@ -986,7 +986,6 @@ ABSENT = [
     ("POST", "/v1/prompts:render"),
     ("GET", "/v1/content/pages"),
     ("PUT", "/v1/content/settings"),
-    ("POST", "/v1/trigger-subscriptions"),
     ("GET", "/v1/host/workspace/files"),
     ("PUT", "/v1/host/workspace/files/a"),
 ]

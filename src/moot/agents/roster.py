@@ -3,6 +3,7 @@
 An entry names an agent and copies nothing of it. It gives no right that the agent has not.
 """
 
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
@@ -105,6 +106,8 @@ class Roster:
 
     def __init__(self, store: Store, clock: Clock, kept: bool = True) -> None:
         self._store, self._clock, self._kept = store, clock, kept
+        #: who is told (tenant, member) that a member was changed
+        self.told: list[Callable[[str, str], None]] = []
 
     async def find(self, tenant: str, roster_id: str) -> Seat | None:
         """Nobody on a host that keeps no roster."""
@@ -145,6 +148,8 @@ class Roster:
             gone=gone,
         )
         await self._store.commit(Batch(guards=[guard], records=[record]))
+        for tell in self.told:
+            tell(tenant, hired.entry.roster_id)
 
 
 def decoded(record: Record) -> Hired:

@@ -12,7 +12,6 @@ FAMILIES = {
     r"/v1/runs/[^/]+/annotations": "feedback",
     r"/v1/prompts([/:].*)?": "prompts",
     r"/v1/content(/.*)?": "content",
-    r"/v1/trigger-subscriptions(/.*)?": "triggerBridge",
     r"/v1/host/workspace/files(/.*)?": "workspaceFiles",
 }
 

@@ -7,6 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from moot.api import (
     agent_seams,
+    bridge_seams,
     clock_seams,
     council_seams,
     dispatch_seams,
@@ -250,6 +251,14 @@ SEAMS = (
     _seam("POST", "heartbeat/tick", clock_seams.beat, "Look for a change", clock_seams.Beat),
     _seam("POST", "roster/fire", roster_seams.fire, "Fire a portfolio", roster_seams.Fire),
     *roster_seams.ALIASES,
+    _seam(
+        "POST", "trigger-bridge/deliver", bridge_seams.deliver, "Deliver something",
+        bridge_seams.Deliver,
+    ),
+    _seam(
+        "POST", "trigger-bridge/ingest", bridge_seams.ingest, "Take something in",
+        bridge_seams.Ingest,
+    ),
     _seam("POST", "agentloop/run", agent_seams.loop, "Run a loop", agent_seams.Loop),
     _seam("POST", "subrun/attest", agent_seams.attest, "Attest a child", agent_seams.Attested),
 )  # fmt: skip

@@ -3,15 +3,16 @@
 from typing import Any
 
 from moot import __version__
-from moot.api import forks, options
+from moot.api import forks, ingest, options
 from moot.api.auth import TEST_PREFIX
 from moot.api.runs import MOST_CANCELS
 from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core import agent_events, deployment, escalations, notes, rosters, turn_inputs
+from moot.core import agent_events, deployment, escalations, inbound, notes, rosters, turn_inputs
 from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
 from moot.core.schedule import HORIZON
 from moot.engine.nodes.registry import MOCK_PROVIDERS
+from moot.triggers.deliveries import SOURCES
 
 PROTOCOL_VERSION = "1.1"
 #: loop and handoff, confidence and memory, causes across hosts, determinism, turns with a number
@@ -51,6 +52,7 @@ def document(services: Services) -> dict[str, Any]:
         "subWorkflow": {"inputMapping": True},
         "scheduling": _scheduling(),
         "webhooks": {"supported": True, "signatureAlgorithms": ["v1"], "durable": True},
+        "triggerBridge": _bridge(),
         "idempotency": {
             "supported": True,
             "layer1RetentionSeconds": settings.receipt_hours * 3600,
@@ -179,6 +181,24 @@ def _standing(services: Services) -> dict[str, Any]:
             "installScope": "tenant",
             "portfolioTriggerSources": sources,
         }
+    }
+
+
+def _bridge() -> dict[str, Any]:
+    """What comes in and becomes runs."""
+    usual = inbound.RetryPolicy()
+    return {
+        "supported": True,
+        "subscriptionStates": list(inbound.STATES),
+        "dedup": True,
+        "retryPolicy": {"maxAttempts": usual.max_attempts, "backoff": usual.backoff},
+        "sources": list(SOURCES),
+        "ingestion": {
+            "externalSources": ["webhook"],
+            "maxBodyBytes": ingest.LARGEST,
+            "verification": ["webhook-signature"],
+            "registrationEndpoint": True,
+        },
     }
 
 

@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from moot.api import tokens
+from moot.api import notices, tokens
 from moot.api.auth import is_agents, keep_open
-from moot.api.notices import notices
 from moot.api.reader import seconds_left
 from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
@@ -343,8 +342,8 @@ async def inbox(request: Request) -> Reply:
             rows, revision = await store.inbox(tenant, limit)
     finally:
         hub.unsubscribe(inbox_of(tenant), reader)
-    items, told = [_item(row) for row in rows], await notices(store, tenant)
-    return Reply({"items": items, "revision": revision, **({"notices": told} if told else {})})
+    found = {"items": [_item(row) for row in rows], "revision": revision}
+    return Reply({**found, **await notices.of(request)})
 
 
 def _item(row: InboxRow) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from moot.api.wire import Request
 from moot.core.events import iso
-from moot.store.protocol import Delivery, Store
+from moot.store.protocol import Delivery
 from moot.store.standing import DeliveryFilter
 from moot.triggers.fires import fire_of, schedule_of
 
@@ -12,8 +13,9 @@ from moot.triggers.fires import fire_of, schedule_of
 MOST_NOTICES = 100
 
 
-async def notices(store: Store, tenant: str) -> list[dict[str, Any]]:
-    """The newest first."""
+async def of(request: Request) -> dict[str, Any]:
+    """The newest first. They are no part of the inbox's revision, which is about what waits."""
+    store, tenant = request.services.store, request.caller.tenant
     found: list[Delivery] = []
     for state in NOTICES:
         rows, _ = await store.deliveries(
@@ -21,7 +23,18 @@ async def notices(store: Store, tenant: str) -> list[dict[str, Any]]:
         )
         found += [row for row in rows if row.source in NOTICES[state]]
     found.sort(key=lambda row: row.updated_at, reverse=True)
-    return [NOTICES[row.state][row.source](row) for row in found]
+    shown = [NOTICES[row.state][row.source](row) for row in found]
+    for notice in shown:
+        if notice.get("source") == "queue":
+            await _name_queue(request, notice)
+    return {"notices": shown} if shown else {}
+
+
+async def _name_queue(request: Request, notice: dict[str, Any]) -> None:
+    subscriptions = request.services.triggers.subscriptions
+    seen = await subscriptions.find(request.caller.tenant, notice["subscriptionId"])
+    if seen is not None and seen.it.queue:
+        notice["queue"] = seen.it.queue
 
 
 def _missed(row: Delivery) -> dict[str, Any]:
@@ -54,8 +67,26 @@ def _of_schedule(row: Delivery) -> dict[str, Any]:
     }
 
 
+def _undelivered(row: Delivery) -> dict[str, Any]:
+    member = {} if row.member is None else {"rosterId": row.member}
+    return {
+        "id": row.delivery_id,
+        "kind": "dead-letter",
+        "text": f"Not delivered: {row.delivery_id}: {row.reason}",
+        "source": row.source,
+        "subscriptionId": row.subscription,
+        "reason": row.reason,
+        "actions": ["redeliver", "drop"],
+        "since": iso(row.updated_at * 1000),
+        **member,
+    }
+
+
 #: state of a delivery -> source -> what a person is told
 NOTICES: dict[str, dict[str, Callable[[Delivery], dict[str, Any]]]] = {
     "missed": {"schedule": _missed},
-    "dead": {"schedule": _unbegun},
+    "dead": {
+        "schedule": _unbegun,
+        **dict.fromkeys(("queue", "webhook", "outbound"), _undelivered),
+    },
 }

@@ -15,6 +15,8 @@ from moot.net.outbound import Outbound
 from moot.store.protocol import Store
 from moot.triggers.triggers import Triggers
 
+INGEST_RATE = 100
+
 
 class Services:
     def __init__(
@@ -35,6 +37,8 @@ class Services:
         self.triggers = Triggers(host, store, clock, self.roster, self.pins, net)
         self.keyring = Keyring(store, clock)
         self.rate = RateLimit(settings.rate_limit, clock)
+        #: requests a second that one subscription takes of strangers
+        self.ingest_rate = RateLimit(INGEST_RATE, clock)
         self.turns = Turns()
         #: what agents can be given to use
         self.tools = Shelf()

@@ -25,7 +25,7 @@ def snapshot(head: Head) -> dict[str, Any]:
         "nodeStates": {key: _node(run, state) for key, state in run.nodes.items()},
         "engineVersion": run.engine_version,
         "eventLogSchemaVersion": LOG_SCHEMA_VERSION,
-        "metrics": _metrics(run),
+        "metrics": metrics(run),
     }
     optional = {
         "completedAt": iso(run.ended_at * 1000) if run.ended_at else None,
@@ -51,7 +51,7 @@ def snapshot(head: Head) -> dict[str, Any]:
     return shown
 
 
-def _metrics(run: Run) -> dict[str, Any]:
+def metrics(run: Run) -> dict[str, Any]:
     found: dict[str, Any] = {"eventCount": run.next_sequence, "nodeExecutions": run.executions}
     used = run.used
     if used is None:

@@ -44,9 +44,9 @@ def inbox(options: Options, watch: bool) -> None:
 
 def _told(notice: dict[str, Any]) -> str:
     """What nobody waits for, and what can be done about it."""
-    about, name = notice.get("workflowId", ""), notice.get("scheduleId")
+    about, name = notice.get("workflowId") or notice.get("queue", ""), notice.get("scheduleId")
     ways = f" · moot schedule run {name} --missed / skip {name} --missed" if name else ""
-    return f"{about}: {notice['text']}{ways}"
+    return f"{about}: {notice['text']}{ways}" if about else f"{notice['text']}{ways}"
 
 
 def _show(found: list[Numbered], heading: bool) -> None:

@@ -6,7 +6,7 @@ methods of them. Nothing here imports the server.
 
 from typing import TYPE_CHECKING, Unpack
 
-from moot.client import calls_host, calls_reading, host, roster, schedules, webhooks
+from moot.client import calls_host, calls_reading, host, inbound, roster, schedules, webhooks
 from moot.client.answers import Question, RunRow, Snapshot
 from moot.client.bound import awaits, waits
 from moot.client.bridge import AsyncBridge, Bridge
@@ -87,6 +87,8 @@ class Client:
         self.webhooks = webhooks.Webhooks(self.sender)
         self.schedules = schedules.Schedules(self.sender)
         self.roster = roster.Roster(self.sender)
+        self.queues = inbound.Queues(self.sender)
+        self.subscriptions = inbound.Subscriptions(self.sender)
 
     discovery = waits(calls_host.discovery)
     openapi = waits(calls_host.openapi)
@@ -140,6 +142,8 @@ class AsyncClient:
         self.webhooks = webhooks.AsyncWebhooks(self.sender)
         self.schedules = schedules.AsyncSchedules(self.sender)
         self.roster = roster.AsyncRoster(self.sender)
+        self.queues = inbound.AsyncQueues(self.sender)
+        self.subscriptions = inbound.AsyncSubscriptions(self.sender)
 
     discovery = awaits(calls_host.discovery)
     openapi = awaits(calls_host.openapi)

@@ -235,11 +235,17 @@ class Notice(Answer, frozen=True):
     roster_id: str | None = None
     at: str | None = None
     count: int = 1
+    #: of what could not be delivered: by which way it came, and why
+    source: str | None = None
+    subscription_id: str | None = None
+    queue: str | None = None
+    reason: str | None = None
 
 
 class Inbox(Answer, frozen=True):
     items: list[Item]
     revision: int = 0
+    #: what nobody is asked about but somebody should see, such as dead letters
     notices: list[Notice] = []
 
 

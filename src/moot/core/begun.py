@@ -36,6 +36,7 @@ def started(run: "Run", event: Event, at: int) -> None:
     run.parent_run = said.get("parentRunId")
     run.parent_node = said.get("parentNodeId")
     run.rights = said.get("rights")
+    run.trigger = said.get("trigger")
     run.depth = said.get("depth", 0)
     run.forked_from = said.get("forkedFrom")
     run.memory = remembering.begun(run, said["memory"]) if "memory" in said else None

@@ -139,6 +139,7 @@ def _holds(run: Run, edge: EdgeDef, outputs: dict[str, Any]) -> bool:
         "variables": run.variables,
         "inputs": run.inputs,
         "channels": run.channels,
+        "trigger": run.trigger or {},
     }
     return holds(edge.condition, names)
 
@@ -234,6 +235,7 @@ def call_of(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], attempt: 
         answer=run.nodes[node.id].answer if node.id in run.nodes else [],
         agent_id=_pinned(node),
         earlier=run.attempts.get(node.id, 0),
+        trigger=run.trigger,
     )
 
 
@@ -287,6 +289,7 @@ def _evaluated(
         "channels": _readable(run, node),
         "nodes": {key: state.outputs or {} for key, state in run.nodes.items()},
         "configurable": run.configurable,
+        "trigger": run.trigger or {},
     }
     try:
         return expressions.evaluate(value.expression, names)

@@ -139,6 +139,8 @@ class Call(Struct, frozen=True):
     agent_id: str | None = None
     #: attempts in earlier rounds of the loop it is in
     earlier: int = 0
+    #: what came in and began the run
+    trigger: dict[str, Any] | None = None
 
 
 #: where a node's config asks for it

@@ -108,6 +108,8 @@ class Run(Struct):
     members: dict[str, initiation.Member] = {}
     member: initiation.Member | None = None
     delivery: tuple[int, str] | None = None
+    #: what came in and began it: the world's word, for its nodes to read
+    trigger: dict[str, Any] | None = None
     pause: Pause | None = None
     paused_at: int = 0
     active_ms: int = 0

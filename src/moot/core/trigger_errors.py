@@ -1,6 +1,6 @@
 """Refusals of what wakes standing agents: rosters, schedules, subscriptions, deliveries."""
 
-from moot.core.errors import BadRequest, Conflict, Forbidden, NotFound
+from moot.core.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthenticated
 
 
 class Overtaken(Conflict):
@@ -13,7 +13,7 @@ class Overtaken(Conflict):
 
 
 class MemberOffDuty(Conflict):
-    code = "roster_entry_disabled"
+    code, passing = "roster_entry_disabled", True
 
     def __init__(self, roster_id: str, reason: str) -> None:
         super().__init__(
@@ -61,3 +61,28 @@ class TenantMembershipRequired(Forbidden):
 
     def __init__(self, tenant: str) -> None:
         super().__init__("This key is of another tenant.", tenantId=tenant[:128])
+
+
+class SubscriptionNotActive(Conflict):
+    code, passing = "subscription_not_active", True
+
+    def __init__(self, name: str, state: str) -> None:
+        super().__init__(
+            f"The subscription is {state} and takes nothing; resume it first.",
+            subscriptionId=name,
+            state=state,
+        )
+
+
+class SignatureInvalid(Unauthenticated):
+    code = "signature_invalid"
+
+
+class QueueFull(Conflict):
+    code, passing = "queue_full", True
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"{most} items wait already; resume or bind whoever takes them, or drop some.",
+            limit=most,
+        )

@@ -287,6 +287,10 @@ class Context:
         return copied(self._call.configurable)
 
     @cached_property
+    def trigger(self) -> dict[str, Any] | None:
+        return copied(self._call.trigger)
+
+    @cached_property
     def agent(self) -> AgentVoice:
         return AgentVoice(self, self._call.agent_id or f"host:agent:{self.node_id}")
 

@@ -8,14 +8,18 @@ from moot.engine.host import Host
 from moot.engine.pins import Pins
 from moot.net.outbound import Outbound
 from moot.store.protocol import Store
+from moot.store.standing import DeliveryFilter
 from moot.triggers.clockwork import Clockwork
 from moot.triggers.courier import Courier
 from moot.triggers.declared import Declared
+from moot.triggers.deliveries import SOURCES, Deliveries
 from moot.triggers.firing import Firing
 from moot.triggers.outgoing import Outgoing
+from moot.triggers.queues import Queues
 from moot.triggers.rounds import Rounds
 from moot.triggers.schedules import Schedules
 from moot.triggers.sight import Sight
+from moot.triggers.subscriptions import Subscriptions
 from moot.triggers.webhooks import SOURCE, Webhooks
 
 
@@ -23,7 +27,7 @@ class Triggers:
     def __init__(
         self, host: Host, store: Store, clock: Clock, roster: Roster, pins: Pins, net: Outbound
     ) -> None:
-        self.roster = roster
+        self.roster, self.net = roster, net
         self.firing = Firing(host, roster, pins, clock)
         self.courier = Courier(store, clock)
         self.webhooks = Webhooks(store, clock, net)
@@ -35,7 +39,16 @@ class Triggers:
         self.schedules = Schedules(store, clock, host.flows, roster, self.clockwork)
         self.declared = Declared(store, clock, host.flows, self.schedules)
         #: what fires portfolios here: each part that brings such a source adds its name
-        self.sources: set[str] = {"schedule"}
+        self.sources: set[str] = {"schedule", *SOURCES}
+        self.subscriptions = Subscriptions(store, clock, host.flows, roster)
+        self.deliveries = Deliveries(
+            store, clock, self.firing, host.flows, roster, self.subscriptions
+        )
+        self.deliveries.look = self.courier.look
+        self.courier.carriers |= dict.fromkeys(SOURCES, self.deliveries.carry)
+        self.queues = Queues(clock, host.flows, self.subscriptions, self.deliveries)
+        self._tasks = host.tasks
+        roster.told.append(self._member_changed)
         #: what goes round, and what must be let go of
         self.rounds: list[Rounds] = [self.courier.rounds, self.clockwork.rounds]
         self.closing: list[Callable[[], Awaitable[None]]] = [
@@ -47,6 +60,17 @@ class Triggers:
     async def load(self) -> None:
         """What must be known before the first commit."""
         await self.webhooks.load()
+        await self.subscriptions.load()
+
+    def _member_changed(self, tenant: str, roster_id: str) -> None:
+        """What waits for a member is tried again when there is news of it; what was handed to one
+        that is gone rests."""
+        self._tasks.start(self._member_news(tenant, roster_id))
+
+    async def _member_news(self, tenant: str, roster_id: str) -> None:
+        if await self.roster.find(tenant, roster_id) is None:
+            await self.subscriptions.leave_behind(tenant, roster_id)
+        await self.deliveries.wake(tenant, DeliveryFilter(member=roster_id))
 
     def start(self) -> None:
         for each in self.rounds:

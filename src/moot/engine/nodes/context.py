@@ -168,6 +168,11 @@ class NodeContext(Protocol):
     def configurable(self) -> dict[str, Any]: ...
 
     @property
+    def trigger(self) -> dict[str, Any] | None:
+        """What came in and began the run, if that was a trigger. It is a stranger's word: to be
+        read, never to be obeyed."""
+
+    @property
     def agent(self) -> Agent: ...
 
     @property

@@ -1,0 +1,139 @@
+"""Seams for what comes in, of a host under trial: thin callers of the deliveries themselves."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from moot.api.subscriptions import payload
+from moot.api.wire import Reply, Request, encode
+from moot.core.errors import BadRequest
+from moot.core.events import decode
+from moot.core.inbound import (
+    Arrival,
+    Mode,
+    RetryPolicy,
+    Source,
+    Subscription,
+    dedup_key,
+    seen_headers,
+)
+from moot.net.outbound import CallFailed, TargetRefused
+from moot.store.protocol import Delivery
+from moot.triggers.deliveries import SOURCES
+from moot.triggers.subscriptions import Seen
+
+WORKFLOW = "conformance-seam-trigger"
+#: nobody registers one of this name
+MISSING = "conformance-seam-missing"
+FLOW: dict[str, Any] = {
+    "id": WORKFLOW, "name": WORKFLOW, "version": "1.0", "edges": [], "triggers": [],
+    "nodes": [{"id": "a", "typeId": "core.noop", "name": "a", "position": {"x": 0, "y": 0},
+               "config": {}, "inputs": {}}],
+    "variables": [], "metadata": {}, "settings": {},
+}  # fmt: skip
+
+
+class Deliver(Struct, frozen=True, rename="camel"):
+    scenario: Literal["deliver", "dedup", "exhaust"]
+    dedup_key: str | None = None
+    source: str = "webhook"
+
+
+class Verification(Struct, frozen=True):
+    mode: Mode = "required"
+
+
+class Webhook(Struct, frozen=True):
+    method: Literal["POST", "PUT", "PATCH"] = "POST"
+    headers: dict[str, str] = {}
+    body: Any = None
+
+
+class Ingest(Struct, frozen=True, rename="camel"):
+    source: str = "webhook"
+    verification: Verification = Verification()
+    attachment_url: str | None = None
+    webhook: Webhook = Webhook()
+
+
+async def deliver(request: Request) -> Reply:
+    """``exhaust`` is a delivery to a workflow that is not there, tried once."""
+    asked = await request.read(Deliver)
+    exhaust = asked.scenario == "exhaust"
+    seen = await _subscribed(request, asked.source, MISSING if exhaust else WORKFLOW)
+    key = dedup_key(seen.it.subscription_id, asked.dedup_key or request.services.clock.new_id(""))
+    rows = []
+    for _ in range(2 if asked.scenario == "dedup" else 1):
+        arrival = Arrival(content=_content(asked.source, Webhook()), verified=True)
+        handed = await request.services.triggers.deliveries.take(seen, arrival, key)
+        rows.append(handed.delivery)
+    told: dict[str, Any] = {"outcome": rows[0].attempts[-1].outcome}
+    if rows[0].run_id is not None:
+        told["runId"] = rows[0].run_id
+    counts = await request.services.store.delivery_counts(seen.tenant, seen.it.subscription_id)
+    return Reply({**told, "deliveredCount": counts.get("delivered", 0)})
+
+
+async def ingest(request: Request) -> Reply:
+    """Nobody signs here: with ``required`` it is a dead letter, else a run that is told so."""
+    asked = await request.read(Ingest)
+    services = request.services
+    if asked.attachment_url is not None and await _refused(request, asked.attachment_url):
+        return Reply({"triggerEvent": None, "deliveryEvent": None, "ssrfRefused": True})
+    seen = await _subscribed(request, asked.source, WORKFLOW)
+    if asked.verification.mode == "required":
+        row = await services.triggers.deliveries.refuse(seen, "It is not signed.")
+        return Reply({"triggerEvent": None, "deliveryEvent": _event(row) if row else None})
+    content = _content(asked.source, asked.webhook)
+    key = dedup_key(seen.it.subscription_id, services.clock.new_id(""))
+    arrival = Arrival(content=content, verified=False)
+    row = (await services.triggers.deliveries.take(seen, arrival, key)).delivery
+    log = await services.store.read(seen.tenant, row.run_id or "", -1, 1)
+    return Reply({"triggerEvent": decode(log[0]).payload["trigger"], "deliveryEvent": _event(row)})
+
+
+def _event(row: Delivery) -> dict[str, Any]:
+    last = len(row.attempts) - 1
+    return {
+        "type": "trigger.delivery.attempted",
+        "eventId": row.attempts[last].event_id,
+        "payload": payload(row, row.attempts[last], last),
+    }
+
+
+def _content(source: str, given: Webhook) -> dict[str, Any]:
+    if source == "queue":
+        return {"body": given.body}
+    headers = seen_headers(given.headers.items())
+    return {"method": given.method, "headers": headers, "body": given.body}
+
+
+async def _subscribed(request: Request, source: str, workflow_id: str) -> Seen:
+    """A subscription of its own for each call."""
+    services, tenant = request.services, request.caller.tenant
+    if source not in SOURCES:
+        raise BadRequest(f"{source[:32]} is none of {', '.join(SOURCES)}.", field="source")
+    kind: Source = "queue" if source == "queue" else "webhook"
+    await services.host.flows.register(tenant, encode(FLOW))
+    name = services.clock.new_id("sub_")
+    made = Subscription(
+        subscription_id=name,
+        source=kind,
+        workflow_id=workflow_id,
+        owner=request.caller.id,
+        created_at=services.clock.millis(),
+        retry_policy=RetryPolicy(max_attempts=1, backoff="none"),
+    )
+    return await services.triggers.subscriptions.ensure(tenant, made, request.caller.id)
+
+
+async def _refused(request: Request, url: str) -> bool:
+    """Whether the guard of every call outside lets nobody go there."""
+    net = request.services.triggers.net
+    try:
+        await net.addresses(net.judged(url))
+    except TargetRefused:
+        return True
+    except CallFailed:
+        return False
+    return False

@@ -1,0 +1,95 @@
+"""``moot queue``: queues of work, and who takes from them."""
+
+import json
+from typing import Any
+
+import click
+
+from moot.cli import output
+from moot.cli.client import path_of, to_read, to_write
+from moot.cli.options import Options, talks
+
+QUEUES = "/v1/host/moot/queues"
+SUBSCRIPTIONS = "/v1/trigger-subscriptions"
+
+
+@click.group()
+def queue() -> None:
+    """Queues: what comes in becomes runs of a workflow."""
+
+
+@queue.command("list")
+@talks
+def list_(options: Options) -> None:
+    """List queues and how many items are in which state."""
+    rows = to_read(options).get(QUEUES)["queues"]
+    if options.json:
+        output.show_json(rows)
+        return
+    output.table(
+        ("QUEUE", "STATE", "WORKFLOW", "MEMBER", "ITEMS"),
+        ([r["name"], r["state"], r.get("workflowId"), r.get("rosterId"), counts(r["items"])]
+         for r in rows),
+    )  # fmt: skip
+
+
+def counts(items: dict[str, int]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in sorted(items.items()))
+
+
+@queue.command()
+@click.argument("name", metavar="QUEUE")
+@click.option("--flow", required=True, help="The workflow that takes from it.")
+@click.option("--member", metavar="NAME", help="The standing agent whose work it is.")
+@click.option("--tries", type=click.IntRange(1, 20), help="How often an item is tried [3].")
+@talks
+def bind(options: Options, name: str, flow: str, member: str | None, tries: int | None) -> None:
+    """Let a workflow take from QUEUE, also what waits in it."""
+    body: dict[str, Any] = {"workflowId": flow}
+    if member:
+        body["rosterId"] = member if member.startswith("host:") else f"host:{member}"
+    if tries:
+        body["retryPolicy"] = {"maxAttempts": tries}
+    path = f"{QUEUES}{path_of(name)}"
+    found = to_write(options).ask("PUT", path, json.dumps(body).encode())
+    _told(options, found, f"{name}: {flow} takes from it")
+
+
+@queue.command()
+@click.argument("name", metavar="QUEUE")
+@talks
+def unbind(options: Options, name: str) -> None:
+    """Let nobody take from QUEUE; it keeps its items."""
+    found = to_write(options).delete(f"{QUEUES}{path_of(name)}")
+    _told(options, found, f"{name}: nobody takes from it; it keeps its items")
+
+
+@queue.command()
+@click.argument("name", metavar="QUEUE")
+@talks
+def pause(options: Options, name: str) -> None:
+    """Let items of QUEUE wait."""
+    _turn(options, name, "paused")
+
+
+@queue.command()
+@click.argument("name", metavar="QUEUE")
+@talks
+def resume(options: Options, name: str) -> None:
+    """Take items of QUEUE again, also after they could not be delivered."""
+    _turn(options, name, "active")
+
+
+def _turn(options: Options, name: str, state: str) -> None:
+    api = to_write(options)
+    found = api.get(f"{QUEUES}{path_of(name)}")
+    path = f"{SUBSCRIPTIONS}{path_of(found['subscriptionId'])}"
+    answer = api.ask("PATCH", path, json.dumps({"state": state}).encode())
+    _told(options, answer, f"{name} is {state}")
+
+
+def _told(options: Options, answer: Any, sentence: str) -> None:
+    if options.json:
+        output.show_json(answer)
+    else:
+        click.echo(output.line(sentence))

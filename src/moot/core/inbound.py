@@ -1,0 +1,186 @@
+"""Subscriptions to what comes in: their states, when a delivery is tried again, what a run is told.
+
+Pure. One delivery that cannot be made, however often it is tried, ends its subscription until a
+person looks at it; so does, for the time being, a number of deliveries that fail side by side.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from moot.core.events import iso
+
+State = Literal["active", "paused", "failed", "dead-lettered"]
+Source = Literal["webhook", "queue", "schedule"]
+Backoff = Literal["none", "fixed", "exponential"]
+Mode = Literal["required", "best-effort", "none"]
+
+STATES: tuple[State, ...] = ("active", "paused", "failed", "dead-lettered")
+MOST_TRIES = 3
+FIRST_WAIT = 1000
+LONGEST_WAIT = 30_000
+#: so many deliveries of one subscription that fail side by side are a failure of its own
+FAILING = 10
+#: after a change of the secret both are good, for so long (ms)
+OVERLAP = 24 * 3_600_000
+#: headers of a request that a run may see; none of them carries a right
+HEADERS = frozenset({
+    "content-type", "user-agent", "webhook-id", "webhook-timestamp", "x-event-type", "x-event-key",
+    "x-github-event", "x-github-delivery", "x-gitlab-event", "x-request-id",
+    "x-openwop-event-type", "x-openwop-webhook-id", "x-openwop-timestamp",
+})  # fmt: skip
+LONGEST_HEADER = 1024
+
+
+class RetryPolicy(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    max_attempts: Annotated[int, Meta(ge=1, le=20)] = MOST_TRIES
+    backoff: Backoff = "exponential"
+
+
+class Subscription(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """As it is kept. What is not the protocol's stays on this host; the secret is told once."""
+
+    subscription_id: str
+    source: Source
+    state: State = "active"
+    #: None: a queue that nobody takes from
+    workflow_id: str | None = None
+    roster_id: str | None = None
+    #: runs are started in this name
+    owner: str = ""
+    created_at: int = 0
+    dedup_enabled: bool = True
+    retry_policy: RetryPolicy = RetryPolicy()
+    verification: Mode = "required"
+    #: input of the workflow -> where in what came in it stands
+    input_mapping: dict[str, str] = {}
+    queue: str | None = None
+    schedule_id: str | None = None
+    secret: str | None = None
+    fingerprint: str | None = None
+    earlier: str | None = None
+    earlier_until: int = 0
+    #: why it came into this state, where the protocol has a word for it
+    reason: str | None = None
+
+    def secrets(self, now: int) -> list[str]:
+        """Those that sign, the newest first."""
+        old = [self.earlier] if self.earlier is not None and now < self.earlier_until else []
+        return [*([self.secret] if self.secret is not None else []), *old]
+
+    def shown(self) -> dict[str, Any]:
+        """As the protocol shows it."""
+        policy = self.retry_policy
+        said: dict[str, Any] = {
+            "subscriptionId": self.subscription_id,
+            "source": self.source,
+            "state": self.state,
+            "dedupEnabled": self.dedup_enabled,
+            "retryPolicy": {"maxAttempts": policy.max_attempts, "backoff": policy.backoff},
+        }
+        if self.fingerprint is not None:
+            said["secretFingerprint"] = self.fingerprint
+        return said
+
+
+def next_try(policy: RetryPolicy, tries: int, now: int, lot: int) -> int | None:
+    """When to try once more after so many tries; None when it was often enough. ``lot`` (0..999)
+    spreads those that failed together."""
+    if tries >= policy.max_attempts:
+        return None
+    if policy.backoff == "none":
+        return now
+    wait = FIRST_WAIT if policy.backoff == "fixed" else min(FIRST_WAIT << (tries - 1), LONGEST_WAIT)
+    return now + wait + wait * lot // 5000
+
+
+def after_failure(state: State, exhausted: bool, failing: int) -> tuple[State, str | None]:
+    """The subscription's state after a delivery of it has failed, and the protocol's reason."""
+    if exhausted:
+        return "dead-lettered", "retry-exhausted"
+    if state == "active" and failing >= FAILING:
+        return "failed", None
+    return state, None
+
+
+def dedup_key(subscription_id: str, event_id: str) -> str:
+    """Says nothing of what came in."""
+    digest = hashlib.sha256(f"{subscription_id}\0{event_id}".encode())
+    return f"k_{digest.hexdigest()[:40]}"
+
+
+def queue_subscription(tenant: str, queue: str) -> str:
+    """A queue has one subscription, whoever speaks of it first."""
+    digest = hashlib.sha256(f"{tenant}\0queue\0{queue}".encode()).hexdigest()
+    return f"sub_{digest[:20]}"
+
+
+def seen_headers(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    return {
+        name.lower(): value[:LONGEST_HEADER] for name, value in pairs if name.lower() in HEADERS
+    }
+
+
+class Arrival(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What came in, as it is kept until a run has it. ``content`` is the object that the
+    protocol's trigger event has for this source; for a queue, the item."""
+
+    content: dict[str, Any]
+    verified: bool | None = None
+
+
+def trigger_event(
+    subscription: Subscription, arrival: Arrival, delivery_id: str, key: str, received_at: int
+) -> dict[str, Any]:
+    """What a run is told of what began it. All of its content is the world's word."""
+    said: dict[str, Any] = {
+        "source": subscription.source,
+        "subscriptionId": subscription.subscription_id,
+        "deliveryId": delivery_id,
+        "receivedAt": iso(received_at * 1000),
+        "contentTrust": "untrusted",
+        subscription.source: arrival.content,
+    }
+    if subscription.dedup_enabled:
+        said["dedupKey"] = key
+    if arrival.verified is not None:
+        said["verified"] = arrival.verified
+    return said
+
+
+def without_content(event: dict[str, Any]) -> dict[str, Any]:
+    """For a run with secret inputs: they must not stand in its log by another way."""
+    return {**event, event["source"]: {}}
+
+
+def inputs_of(
+    event: dict[str, Any], mapping: dict[str, str], declared: Iterable[str]
+) -> dict[str, Any]:
+    """The inputs of a run. A mapping says where each stands; without one, inputs that the
+    workflow declares are filled by their names."""
+    if mapping:
+        found = {name: _at(event, path) for name, path in mapping.items()}
+        return {name: value for name, value in found.items() if value is not MISSING}
+    content = event[event["source"]]
+    body = content.get("body") if event["source"] == "webhook" else None
+    offered = {**(body if isinstance(body, dict) else {}), **content, "trigger": event}
+    if event["source"] == "queue":
+        offered["item"] = content
+    return {name: offered[name] for name in declared if name in offered}
+
+
+MISSING: Any = object()
+
+
+def _at(event: dict[str, Any], path: str) -> Any:
+    value: Any = event
+    for word in path.split("."):
+        if isinstance(value, dict) and word in value:
+            value = value[word]
+        elif isinstance(value, list) and word.isdecimal() and int(word) < len(value):
+            value = value[int(word)]
+        else:
+            return MISSING
+    return value

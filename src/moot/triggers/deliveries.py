@@ -1,0 +1,329 @@
+"""What came in becomes one run each: known again, tried again, kept where nobody may take it.
+
+The row of a delivery is written in the transaction that begins its run. Whatever a row relies on,
+the subscription or the member, is guarded in the transaction that writes it.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from moot.agents.roster import Roster
+from moot.clock import Clock
+from moot.core.errors import Conflict, MootError, NotFound, Unavailable
+from moot.core.inbound import (
+    Arrival,
+    after_failure,
+    inputs_of,
+    next_try,
+    trigger_event,
+    without_content,
+)
+from moot.core.initiation import Delivered
+from moot.core.trigger_errors import (
+    MemberOffDuty,
+    Overtaken,
+    QueueFull,
+    SubscriptionNotActive,
+)
+from moot.core.webhooks import lot_of
+from moot.engine.flows import Flows
+from moot.store.protocol import Batch, Delivery, Guard, Store
+from moot.store.standing import Attempt, DeliveryFilter
+from moot.triggers.firing import Claim, Firing, Order
+from moot.triggers.room import Room
+from moot.triggers.subscriptions import MOST_RACES, Seen, Subscriptions
+
+#: what this module hands over; schedules and webhooks that go out have their own ways
+SOURCES = ("webhook", "queue")
+#: items of one queue that may wait, and refused requests of one subscription that are remembered
+MOST_WAITING = 10_000
+MOST_UNVERIFIED = 200
+#: what waits for somebody to come back is looked at so often even if nobody says so (ms)
+RECHECK = 600_000
+PAGE = 200
+REDELIVERED = "redelivered"
+
+_arrival = msgspec.json.Decoder(Arrival).decode
+Place = tuple[str, str, str]
+
+
+class Handed(Struct, frozen=True):
+    """How a delivery stands, and whether it was not known before."""
+
+    delivery: Delivery
+    fresh: bool
+
+
+class Deliveries:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        firing: Firing,
+        flows: Flows,
+        roster: Roster,
+        subscriptions: Subscriptions,
+    ) -> None:
+        self._store, self._clock, self._firing, self._flows = store, clock, firing, flows
+        self._roster, self._subscriptions = roster, subscriptions
+        self._under_way: dict[Place, asyncio.Future[Delivery]] = {}
+        self._waiting = Room(store, ("waiting", "retrying"), MOST_WAITING)
+        self._unverified = Room(store, ("unverified",), MOST_UNVERIFIED)
+        self.look: Callable[[], None] = lambda: None
+
+    # -- in ----------------------------------------------------------------------------------
+
+    async def take(
+        self, seen: Seen, arrival: Arrival, key: str, subject: str = "", named: bool = True
+    ) -> Handed:
+        """Once for a key: a repeat, however close, is given what became of the first.
+
+        A webhook is refused while its subscription or member takes nothing (SubscriptionNotActive,
+        MemberOffDuty); an item of a queue is kept, as long as there is room (QueueFull). Without
+        ``named`` the key was made up for it, and nobody can have come before.
+        """
+        place = (seen.tenant, seen.it.subscription_id, key)
+        if (going := self._under_way.get(place)) is not None:
+            return Handed(await asyncio.shield(going), False)
+        done = self._under_way[place] = asyncio.get_running_loop().create_future()
+        done.add_done_callback(_retrieved)
+        try:
+            known = await self._store.delivery(*place) if named else None
+            found = known or await self._attempt(seen, self._row(seen, arrival, key, subject))
+        except BaseException as error:
+            broken = Unavailable("This was broken off; send it again.")
+            done.set_exception(error if isinstance(error, MootError) else broken)
+            raise
+        finally:
+            del self._under_way[place]
+        done.set_result(found)
+        return Handed(found, known is None)
+
+    def _row(self, seen: Seen, arrival: Arrival, key: str, subject: str) -> Delivery:
+        """Not on disk yet: its revision is 0."""
+        now, queue = self._clock.millis(), seen.it.source == "queue"
+        return Delivery(
+            tenant=seen.tenant,
+            subscription=seen.it.subscription_id,
+            key=key,
+            delivery_id=self._clock.new_id("wi_" if queue else "dlv_"),
+            source=seen.it.source,
+            state="waiting",
+            received_at=now,
+            updated_at=now,
+            revision=0,
+            member=seen.it.roster_id,
+            subject=subject,
+            body=msgspec.json.encode(arrival),
+        )
+
+    async def refuse(self, seen: Seen, problem: str) -> Delivery | None:
+        """Writes down that something came whose sender is not known; nothing of what it said, and
+        only so often."""
+        if not await self._unverified.free(seen.tenant, seen.it.subscription_id):
+            return None
+        name = self._clock.new_id("dlv_")
+        now = self._clock.millis()
+        attempt = Attempt(event_id=name, at=now, outcome="dead-lettered", reason=problem)
+        row = Delivery(
+            tenant=seen.tenant, subscription=seen.it.subscription_id, key=f"k_{name}",
+            delivery_id=name, source=seen.it.source, state="unverified", received_at=now,
+            updated_at=now, reason="verification_failed", attempts=[attempt],
+        )  # fmt: skip
+        await self._store.commit(Batch(deliveries=[row]))
+        return row
+
+    async def carry(self, delivery: Delivery) -> None:
+        """For the courier: another try of one that is due."""
+        seen = await self._subscriptions.find(delivery.tenant, delivery.subscription)
+        if seen is None:
+            await self._write(self._next(delivery, state="dropped", due_at=None, body=b"",
+                                         reason="The subscription was removed."))  # fmt: skip
+            return
+        await self._attempt(seen, delivery)
+
+    # -- one try -----------------------------------------------------------------------------
+
+    async def _attempt(self, seen: Seen, row: Delivery) -> Delivery:
+        """The row after it. When somebody else has written it meanwhile, theirs."""
+        for _ in range(MOST_RACES):
+            try:
+                return await self._once(seen, row)
+            except Overtaken:
+                known = await self._store.delivery(row.tenant, row.subscription, row.key)
+                if known is not None and known.revision != row.revision:
+                    return known
+                seen = await self._subscriptions.must_find(row.tenant, row.subscription)
+        raise Unavailable("Too much changes here just now; send it again.")
+
+    async def _once(self, seen: Seen, row: Delivery) -> Delivery:
+        """Raises Overtaken when what it relied on has changed."""
+        state, name = seen.it.state, seen.it.subscription_id
+        if state != "active":
+            return await self._park(row, SubscriptionNotActive(name, state), seen.guard)
+        try:
+            return await self._start(seen, row)
+        except (Overtaken, Unavailable):
+            raise
+        except MemberOffDuty as refusal:
+            return await self._await_member(seen, row, refusal)
+        except MootError as refusal:
+            return await self._failed(seen, row, refusal)
+
+    async def _start(self, seen: Seen, row: Delivery) -> Delivery:
+        it, tries = seen.it, tries_of(row) + 1
+        event = trigger_event(it, _arrival(row.body), row.delivery_id, row.key, row.received_at)
+        workflow_id = it.workflow_id or ""
+        flow = await self._flows.newest(row.tenant, workflow_id)
+        declared = [variable.name for variable in flow.definition.variables]
+        inputs = inputs_of(event, it.input_mapping, declared)
+        secret = not flow.sensitive.isdisjoint(inputs)
+        now = self._clock.millis()
+        done = Attempt(event_id=row.delivery_id, at=now, outcome="delivered")
+        after = self._next(row, state="delivered", due_at=None, reason="", body=b"",
+                           member=it.roster_id, attempts=[*row.attempts, done])  # fmt: skip
+        order = Order(
+            tenant=row.tenant,
+            workflow_id=workflow_id,
+            source=it.source,
+            principal=it.owner,
+            roster_id=it.roster_id,
+            inputs=inputs,
+            trigger=without_content(event) if secret else event,
+            delivered=Delivered(
+                delivery_id=row.delivery_id,
+                subscription=it.subscription_id,
+                key=row.key,
+                attempt=tries,
+            ),
+        )
+        run = await self._firing.start(order, Claim(guards=[seen.guard], deliveries=[after]))
+        return replace(after, run_id=run.run_id)
+
+    async def _await_member(self, seen: Seen, row: Delivery, refusal: MemberOffDuty) -> Delivery:
+        """It is kept until the member is back; that it is away is made sure of."""
+        seat = await self._roster.find(row.tenant, seen.it.roster_id or "")
+        if seat is None or seat.hired.off_duty(self._clock.millis()) is None:
+            raise Overtaken(row.delivery_id)
+        until = seat.hired.pause.until if seat.hired.pause is not None else None
+        return await self._park(row, refusal, seen.guard, seat.guard, until=until)
+
+    async def _park(
+        self, row: Delivery, why: MootError, *guards: Guard, until: int | None = None
+    ) -> Delivery:
+        if row.revision == 0 and row.source == "webhook":
+            raise why
+        if row.revision == 0 and not await self._waiting.free(row.tenant, row.subscription):
+            raise QueueFull(MOST_WAITING)
+        later = self._clock.millis() + RECHECK
+        due = later if until is None else min(later, until)
+        after = self._next(row, state="waiting", due_at=due, reason=why.message[:500])
+        await self._store.commit(Batch(guards=list(guards), deliveries=[after]))
+        return after
+
+    async def _failed(self, seen: Seen, row: Delivery, refusal: MootError) -> Delivery:
+        """No run could be begun: again later, or given up with the subscription."""
+        now, tries = self._clock.millis(), tries_of(row) + 1
+        due = next_try(seen.it.retry_policy, tries, now, lot_of(row.delivery_id))
+        why = f"{refusal.code}: {refusal.message}"[:500]
+        attempt = Attempt(
+            event_id=f"{row.delivery_id}.{len(row.attempts) + 1}",
+            at=now,
+            outcome="dead-lettered" if due is None else "retrying",
+            reason=why,
+        )
+        after = self._next(
+            row,
+            state="dead" if due is None else "retrying",
+            due_at=due,
+            reason=why,
+            attempts=[*row.attempts, attempt],
+        )
+        counts = await self._store.delivery_counts(row.tenant, row.subscription)
+        beside = 0 if row.state == "retrying" else 1
+        state, reason = after_failure(
+            seen.it.state, due is None, counts.get("retrying", 0) + beside
+        )
+        batch = Batch(deliveries=[after])
+        if state != seen.it.state:
+            changed = replace(seen.it, state=state, reason=reason)
+            batch.guards = [seen.guard]
+            batch.records = [self._subscriptions.record(row.tenant, changed, "moot", state)]
+        await self._store.commit(batch)
+        self._subscriptions.forget(seen)
+        self.look()
+        return after
+
+    # -- by people ---------------------------------------------------------------------------
+
+    async def must_find(self, tenant: str, subscription: str, name: str) -> Delivery:
+        found = await self._store.delivery_by_id(tenant, name)
+        if found is None or found.subscription != subscription:
+            raise NotFound("There is no such item; see the list of them.", id=name[:128])
+        return found
+
+    async def again(self, seen: Seen, row: Delivery, by: str) -> Delivery:
+        """One that was given up, or waits, is tried from the beginning, at once."""
+        if row.state not in ("dead", "waiting", "retrying"):
+            raise Conflict(f"It is {row.state}, and cannot be delivered again.", state=row.state)
+        if seen.it.state != "active":
+            raise SubscriptionNotActive(seen.it.subscription_id, seen.it.state)
+        now = self._clock.millis()
+        mark = Attempt(event_id=f"{row.delivery_id}.{len(row.attempts) + 1}", at=now,
+                       outcome=REDELIVERED, reason=f"by {by}")  # fmt: skip
+        fresh = self._next(row, state="waiting", due_at=now, attempts=[*row.attempts, mark])
+        return await self._attempt(seen, await self._write(fresh))
+
+    async def drop(self, row: Delivery, by: str) -> Delivery:
+        """What came in is forgotten; that it was there is not."""
+        if row.state not in ("dead", "waiting", "retrying"):
+            raise Conflict(f"It is {row.state}, and cannot be dropped.", state=row.state)
+        dropped = self._next(row, state="dropped", due_at=None, body=b"", reason=f"by {by}")
+        return await self._write(dropped)
+
+    async def wake(self, tenant: str, where: DeliveryFilter) -> None:
+        """What was kept waiting is due now."""
+        cursor, where = None, replace_states(where)
+        while True:
+            found, cursor = await self._store.deliveries(tenant, where, cursor, PAGE)
+            for row in found:
+                if row.source in SOURCES:
+                    await self._woken(row)
+            if cursor is None:
+                break
+        self.look()
+
+    async def _woken(self, row: Delivery) -> None:
+        try:
+            await self._write(self._next(row, due_at=self._clock.millis()))
+        except Overtaken:
+            return  # somebody is at it
+
+    async def _write(self, row: Delivery) -> Delivery:
+        await self._store.commit(Batch(deliveries=[row]))
+        return row
+
+    def _next(self, row: Delivery, **changes: object) -> Delivery:
+        now = self._clock.millis()
+        return replace(row, revision=row.revision + 1, updated_at=now, **changes)
+
+
+def tries_of(row: Delivery) -> int:
+    """How often it was tried since somebody last asked for it."""
+    count = 0
+    for attempt in row.attempts:
+        count = 0 if attempt.outcome == REDELIVERED else count + 1
+    return count
+
+
+def replace_states(where: DeliveryFilter) -> DeliveryFilter:
+    return replace(where, states=("waiting",))
+
+
+def _retrieved(done: "asyncio.Future[Delivery]") -> None:
+    if not done.cancelled():
+        done.exception()

@@ -1,0 +1,120 @@
+"""Queues of work: items come in, a workflow takes them, for a standing agent or for nobody.
+
+A queue is there as soon as something is put into it. What nobody takes is kept.
+"""
+
+import re
+from typing import Any
+
+from msgspec import Struct
+
+from moot.clock import Clock
+from moot.core.errors import BadRequest, Conflict, NotFound
+from moot.core.inbound import Arrival, RetryPolicy, dedup_key, queue_subscription
+from moot.engine.flows import Flows
+from moot.store.protocol import Delivery
+from moot.store.standing import DeliveryFilter
+from moot.triggers.deliveries import Deliveries, Handed
+from moot.triggers.subscriptions import MOST_SUBSCRIPTIONS, Seen, Subscriptions
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+LONGEST_SUBJECT = 500
+
+
+class Consumer(Struct, frozen=True, kw_only=True):
+    """Who takes from a queue, and how."""
+
+    workflow_id: str
+    roster_id: str | None = None
+    retry_policy: RetryPolicy = RetryPolicy()
+    input_mapping: dict[str, str] = {}
+
+
+class Queues:
+    def __init__(
+        self, clock: Clock, flows: Flows, subscriptions: Subscriptions, deliveries: Deliveries
+    ) -> None:
+        self._clock, self._flows = clock, flows
+        self._subscriptions, self._deliveries = subscriptions, deliveries
+
+    async def all(self, tenant: str) -> list[Seen]:
+        """By name."""
+        found = [seen for seen in await self._subscriptions.all(tenant) if seen.it.queue]
+        return sorted(found, key=lambda seen: seen.it.queue or "")
+
+    async def find(self, tenant: str, queue: str) -> Seen | None:
+        return await self._subscriptions.find(tenant, queue_subscription(tenant, queue))
+
+    async def must_find(self, tenant: str, queue: str) -> Seen:
+        found = await self.find(tenant, queue)
+        if found is None:
+            raise NotFound("There is no such queue; see the list of them.", queue=queue[:64])
+        return found
+
+    async def bind(self, tenant: str, queue: str, consumer: Consumer, by: str) -> Seen:
+        """From now on its items become runs of this workflow, also those that wait."""
+        await self._flows.newest(tenant, consumer.workflow_id)
+        await self._subscriptions.check_member(tenant, consumer.roster_id, consumer.workflow_id)
+        await self._made(tenant, queue, by)
+        seen = await self.must_find(tenant, queue)
+        bound = await self._subscriptions.change(
+            seen,
+            by,
+            "bound",
+            workflow_id=consumer.workflow_id,
+            roster_id=consumer.roster_id,
+            retry_policy=consumer.retry_policy,
+            input_mapping=consumer.input_mapping,
+            owner=by,
+            state="active",
+            reason=None,
+        )
+        await self.wake(bound)
+        return bound
+
+    async def unbind(self, tenant: str, queue: str, by: str) -> Seen:
+        """Nobody takes from it any more; it keeps what it has and what comes."""
+        seen = await self.must_find(tenant, queue)
+        if seen.it.workflow_id is None:
+            raise Conflict("Nobody takes from this queue anyway.", queue=queue)
+        return await self._subscriptions.change(
+            seen, by, "unbound", workflow_id=None, roster_id=None, state="paused",
+            reason="source-removed",
+        )  # fmt: skip
+
+    async def wake(self, seen: Seen) -> None:
+        where = DeliveryFilter(subscription=seen.it.subscription_id)
+        await self._deliveries.wake(seen.tenant, where)
+
+    async def push(
+        self, tenant: str, queue: str, item: dict[str, Any], key: str | None, by: str
+    ) -> tuple[Handed, Seen]:
+        """``key`` names the item: pushed again under it, it is the same one."""
+        subject = item.get("subject", "")
+        if not isinstance(subject, str) or len(subject) > LONGEST_SUBJECT:
+            raise BadRequest(
+                f"subject must be a text of at most {LONGEST_SUBJECT} characters.", field="subject"
+            )
+        seen = await self._made(tenant, queue, by)
+        name = f"key:{key}" if key is not None else self._clock.new_id("item:")
+        dedup = dedup_key(seen.it.subscription_id, name)
+        arrival = Arrival(content=item)
+        handed = await self._deliveries.take(seen, arrival, dedup, subject, key is not None)
+        return handed, seen
+
+    async def item(self, tenant: str, queue: str, name: str) -> tuple[Seen, Delivery]:
+        seen = await self.must_find(tenant, queue)
+        return seen, await self._deliveries.must_find(tenant, seen.it.subscription_id, name)
+
+    async def _made(self, tenant: str, queue: str, by: str) -> Seen:
+        name = queue_subscription(tenant, queue)
+        found = await self._subscriptions.recalled(tenant, name)
+        if found is not None:
+            return found
+        if not NAME.fullmatch(queue):
+            raise BadRequest(
+                "A queue's name has 1 to 64 small letters, digits, dots, - or _.", field="name"
+            )
+        if len(await self._subscriptions.all(tenant)) >= MOST_SUBSCRIPTIONS:
+            raise BadRequest(f"There are {MOST_SUBSCRIPTIONS} subscriptions; remove one first.")
+        return await self._subscriptions.of_queue(tenant, queue, by)

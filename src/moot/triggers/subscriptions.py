@@ -1,0 +1,292 @@
+"""Who listens to what comes in: subscriptions, kept as records with all of their history."""
+
+import base64
+import hashlib
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from moot.agents.roster import Roster
+from moot.clock import Clock
+from moot.core.errors import BadRequest, Conflict
+from moot.core.inbound import (
+    OVERLAP,
+    Mode,
+    RetryPolicy,
+    State,
+    Subscription,
+    queue_subscription,
+)
+from moot.core.inbound_signatures import PREFIX
+from moot.core.trigger_errors import NotInPortfolio, Overtaken, SubscriptionNotFound
+from moot.engine.flows import Flows
+from moot.store.protocol import Batch, Guard, Store
+from moot.store.standing import Record
+
+KIND = "subscription"
+MOST_SUBSCRIPTIONS = 1000
+MOST_RACES = 20
+MOST_KNOWN = 10_000
+
+_decode = msgspec.json.Decoder(Subscription).decode
+
+
+class Seen(Struct, frozen=True):
+    """A subscription and the version of its record, for a batch to rely on."""
+
+    tenant: str
+    it: Subscription
+    revision: int
+
+    @property
+    def guard(self) -> Guard:
+        name = self.it.subscription_id
+        return Guard(tenant=self.tenant, kind=KIND, name=name, revision=self.revision)
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What somebody who registers a webhook asks for."""
+
+    workflow_id: str
+    dedup_enabled: bool = True
+    retry_policy: RetryPolicy = RetryPolicy()
+    verification: Mode = "required"
+    input_mapping: dict[str, str] = {}
+
+
+class Subscriptions:
+    """Every change is a new version of the record, with who made it."""
+
+    def __init__(self, store: Store, clock: Clock, flows: Flows, roster: Roster) -> None:
+        self._store, self._clock, self._flows, self._roster = store, clock, flows, roster
+        #: where requests of strangers may go: subscription -> whose it is
+        self._owners: dict[str, str] = {}
+        self._known: dict[tuple[str, str], Seen] = {}
+
+    async def load(self) -> None:
+        for tenant in await self._store.record_tenants(KIND):
+            for seen in await self.all(tenant):
+                if seen.it.source == "webhook":
+                    self._owners[seen.it.subscription_id] = tenant
+
+    async def all(self, tenant: str) -> list[Seen]:
+        """By id."""
+        return [_seen(record) for record in await self._store.records(tenant, KIND)]
+
+    async def find(self, tenant: str, name: str) -> Seen | None:
+        record = await self._store.record(tenant, KIND, name)
+        if record is None:
+            self._known.pop((tenant, name), None)
+            return None
+        return self._keep(_seen(record))
+
+    async def recalled(self, tenant: str, name: str) -> Seen | None:
+        """As it was when it was last looked at here: only for a batch that guards it."""
+        return self._known.get((tenant, name)) or await self.find(tenant, name)
+
+    def forget(self, seen: Seen) -> None:
+        self._known.pop((seen.tenant, seen.it.subscription_id), None)
+
+    def _keep(self, seen: Seen) -> Seen:
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[seen.tenant, seen.it.subscription_id] = seen
+        return seen
+
+    async def must_find(self, tenant: str, name: str) -> Seen:
+        found = await self.find(tenant, name)
+        if found is None:
+            raise SubscriptionNotFound(name)
+        return found
+
+    async def of_strangers(self, name: str) -> Seen:
+        """The subscription whose address somebody without a key has called."""
+        tenant = self._owners.get(name)
+        if tenant is None:
+            raise SubscriptionNotFound(name)
+        return await self.must_find(tenant, name)
+
+    async def history(self, tenant: str, name: str) -> list[Record]:
+        return await self._store.record_history(tenant, KIND, name)
+
+    # -- made --------------------------------------------------------------------------------
+
+    async def register(self, tenant: str, wanted: Wanted, by: str) -> Subscription:
+        """One for a webhook. Raises WorkflowNotFound."""
+        await self._flows.newest(tenant, wanted.workflow_id)
+        if len(await self.all(tenant)) >= MOST_SUBSCRIPTIONS:
+            raise BadRequest(f"There are {MOST_SUBSCRIPTIONS} subscriptions; remove one first.")
+        name = self._clock.new_id("sub_")
+        secret = self._secret()
+        made = Subscription(
+            subscription_id=name,
+            source="webhook",
+            workflow_id=wanted.workflow_id,
+            owner=by,
+            created_at=self._clock.millis(),
+            dedup_enabled=wanted.dedup_enabled,
+            retry_policy=wanted.retry_policy,
+            verification=wanted.verification,
+            input_mapping=wanted.input_mapping,
+            secret=secret,
+            fingerprint=fingerprint(name, secret),
+        )
+        await self._put(Seen(tenant, made, 0), made, by, "made")
+        self._owners[name] = tenant
+        return made
+
+    async def ensure(self, tenant: str, subscription: Subscription, by: str) -> Seen:
+        """The subscription of this id, made as given where there is none. For sources that make
+        theirs themselves: queues, schedules."""
+        for _ in range(MOST_RACES):
+            name = subscription.subscription_id
+            if (found := await self.find(tenant, name)) is not None:
+                return found
+            known = await self.history(tenant, name)
+            revision = known[0].revision if known else 0
+            try:
+                return await self._put(
+                    Seen(tenant, subscription, revision), subscription, by, "made"
+                )
+            except Overtaken:
+                continue
+        raise Overtaken(subscription.subscription_id)
+
+    async def of_queue(self, tenant: str, queue: str, by: str) -> Seen:
+        """That of a queue. A queue that nobody takes from keeps what comes."""
+        fresh = Subscription(
+            subscription_id=queue_subscription(tenant, queue),
+            source="queue",
+            state="paused",
+            queue=queue,
+            owner=by,
+            created_at=self._clock.millis(),
+        )
+        return await self.ensure(tenant, fresh, by)
+
+    # -- changed -----------------------------------------------------------------------------
+
+    async def change(self, seen: Seen, by: str, did: str, **changes: Any) -> Seen:
+        """The next version. Raises Overtaken when another came between."""
+        return await self._put(seen, replace(seen.it, **changes), by, did)
+
+    async def pause(self, seen: Seen, by: str) -> Seen:
+        return await self.turned(seen, "paused", "operator-paused", by)
+
+    async def resume(self, seen: Seen, by: str) -> Seen:
+        """Also after it had failed. Raises Conflict for a queue that nobody takes from."""
+        if seen.it.workflow_id is None:
+            raise Conflict(
+                "Nobody takes from this queue; bind a workflow to it.", queue=seen.it.queue
+            )
+        return await self.turned(seen, "active", None, by)
+
+    async def turned(self, seen: Seen, state: State, reason: str | None, by: str) -> Seen:
+        if seen.it.state == state:
+            return seen
+        return await self.change(seen, by, state, state=state, reason=reason)
+
+    async def hand_to(self, seen: Seen, roster_id: str | None, by: str) -> Seen:
+        """To a standing agent, whose workflow it must be. Raises NotFound, NotInPortfolio."""
+        await self.check_member(seen.tenant, roster_id, seen.it.workflow_id)
+        return await self.change(seen, by, "handed", roster_id=roster_id)
+
+    async def check_member(
+        self, tenant: str, roster_id: str | None, workflow_id: str | None
+    ) -> None:
+        if roster_id is None:
+            return
+        seat = await self._roster.must_find(tenant, roster_id)
+        if workflow_id is not None and workflow_id not in seat.entry.workflows:
+            raise NotInPortfolio(roster_id, workflow_id)
+
+    async def leave_behind(self, tenant: str, roster_id: str) -> None:
+        """Its member is gone: what it listened to is kept, and starts nothing."""
+        for seen in await self.all(tenant):
+            if seen.it.roster_id == roster_id and seen.it.source != "schedule":
+                await self.turned(seen, "paused", "source-removed", "moot")
+
+    async def rotate(self, seen: Seen, by: str) -> Subscription:
+        """Another secret; the one before stays good for a day."""
+        if seen.it.secret is None:
+            raise Conflict("Only subscriptions to webhooks have a secret.")
+        secret = self._secret()
+        fresh = await self.change(
+            seen,
+            by,
+            "rotated",
+            secret=secret,
+            fingerprint=fingerprint(seen.it.subscription_id, secret),
+            earlier=seen.it.secret,
+            earlier_until=self._clock.millis() + OVERLAP,
+        )
+        return fresh.it
+
+    async def remove(self, seen: Seen, by: str) -> None:
+        if seen.it.source == "schedule":
+            raise Conflict("It goes with its schedule; remove that.", id=seen.it.schedule_id)
+        if seen.it.source == "queue":
+            raise Conflict("It goes with its queue; unbind that.", queue=seen.it.queue)
+        await self._put(seen, seen.it, by, "removed", gone=True)
+        self._owners.pop(seen.it.subscription_id, None)
+
+    async def _put(
+        self, seen: Seen, it: Subscription, by: str, did: str, gone: bool = False
+    ) -> Seen:
+        record = self.record(seen.tenant, it, by, did, gone)
+        self.forget(seen)
+        await self._store.commit(Batch(guards=[seen.guard], records=[record]))
+        history = await self.history(seen.tenant, it.subscription_id)
+        revision = next(each.revision for each in history if each.body == record.body)
+        fresh = Seen(seen.tenant, it, revision)
+        return fresh if gone else self._keep(fresh)
+
+    def record(
+        self, tenant: str, it: Subscription, by: str, did: str, gone: bool = False
+    ) -> Record:
+        return Record(
+            tenant=tenant,
+            kind=KIND,
+            name=it.subscription_id,
+            version=did,
+            body=msgspec.json.encode(it),
+            created_at=self._clock.millis(),
+            by=by,
+            gone=gone,
+        )
+
+    def _secret(self) -> str:
+        drawn = hashlib.sha256(self._clock.new_secret("").encode()).digest()
+        return PREFIX + base64.b64encode(drawn).decode()
+
+
+def fingerprint(name: str, secret: str) -> str:
+    """Enough to tell secrets apart, and of no use to find one."""
+    return hashlib.sha256(f"{name}\0{secret}".encode()).hexdigest()[:16]
+
+
+def changes(history: list[Record]) -> list[dict[str, Any]]:
+    """What has become of a subscription's state, oldest first, as the protocol tells it."""
+    told: list[dict[str, Any]] = []
+    before: Subscription | None = None
+    for record in reversed(history):
+        it = _decode(record.body)
+        if before is not None and it.state != before.state:
+            said = {
+                "subscriptionId": it.subscription_id,
+                "source": it.source,
+                "fromState": before.state,
+                "toState": it.state,
+            }
+            if it.reason is not None:
+                said["reason"] = it.reason
+            told.append({"eventId": f"{record.name}.{record.revision}", "at": record.created_at,
+                         "by": record.by, "payload": said})  # fmt: skip
+        before = it
+    return told
+
+
+def _seen(record: Record) -> Seen:
+    return Seen(record.tenant, _decode(record.body), record.revision)

@@ -1,0 +1,130 @@
+"""Rules of what comes in: when it is tried again, what ends a subscription, what a run is given."""
+
+import base64
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.core import inbound
+from moot.core.inbound import (
+    FAILING,
+    LONGEST_WAIT,
+    STATES,
+    Arrival,
+    Backoff,
+    RetryPolicy,
+    State,
+    Subscription,
+    after_failure,
+    dedup_key,
+    inputs_of,
+    next_try,
+    seen_headers,
+    trigger_event,
+)
+from moot.core.inbound_signatures import PREFIX, TOLERANCE, judge, standard_signature
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+SECRET = PREFIX + base64.b64encode(b"k" * 32).decode()
+NOW = 1_700_000_000_000
+
+
+@given(st.integers(1, 20), st.integers(1, 25), st.integers(0, 999),
+       st.sampled_from(["none", "fixed", "exponential"]))  # fmt: skip
+def test_tries_are_bounded_and_never_sooner_than_the_one_before(
+    most: int, tries: int, lot: int, backoff: Backoff
+) -> None:
+    policy = RetryPolicy(max_attempts=most, backoff=backoff)
+    due = next_try(policy, tries, 1000, lot)
+    if tries >= most:
+        assert due is None
+        return
+    assert due is not None and 1000 <= due <= 1000 + LONGEST_WAIT * 1.2
+    later = next_try(policy, tries + 1, 1000, lot)
+    assert later is None or later >= due
+
+
+@given(st.sampled_from(STATES), st.booleans(), st.integers(0, 2 * FAILING))
+def test_a_failure_ends_a_subscription_or_leaves_it(
+    state: State, exhausted: bool, failing: int
+) -> None:
+    after, reason = after_failure(state, exhausted, failing)
+    if exhausted:
+        assert (after, reason) == ("dead-lettered", "retry-exhausted")
+    elif state == "active" and failing >= FAILING:
+        assert (after, reason) == ("failed", None)
+    else:
+        assert (after, reason) == (state, None)
+
+
+@given(st.text(), st.text(), st.text())
+def test_a_key_is_that_of_its_subscription_and_event_and_says_neither(
+    name: str, event: str, other: str
+) -> None:
+    key = dedup_key(name, event)
+    assert key == dedup_key(name, event) and len(key) == 42
+    assert (key == dedup_key(name, other)) is (event == other)
+
+
+@given(st.dictionaries(st.text(max_size=8), JSON, max_size=4), st.lists(st.text(max_size=8)),
+       st.dictionaries(st.text(max_size=4), st.text(max_size=12), max_size=3),
+       st.sampled_from(["webhook", "queue"]))  # fmt: skip
+def test_whatever_comes_in_has_inputs_or_none(
+    content: dict[str, Any], declared: list[str], mapping: dict[str, str], source: Any
+) -> None:
+    it = Subscription(subscription_id="sub_1", source=source)
+    event = trigger_event(it, Arrival(content=content), "dlv_1", "k_1", 5)
+    found = inputs_of(event, mapping, declared)
+    assert set(found) <= set(mapping or declared)
+    assert event["contentTrust"] == "untrusted"
+
+
+def test_names_of_a_webhook_are_those_of_its_body_and_its_own_win() -> None:
+    it = Subscription(subscription_id="sub_1", source="webhook")
+    content = {"method": "POST", "headers": {}, "body": {"title": "t", "method": "mine"}}
+    event = trigger_event(it, Arrival(content=content, verified=True), "dlv_1", "k_1", 5)
+    found = inputs_of(event, {}, ["title", "method", "trigger", "absent"])
+    assert found == {"title": "t", "method": "POST", "trigger": event}
+    mapped = inputs_of(event, {"a": "webhook.body.title", "b": "nowhere"}, ["title"])
+    assert mapped == {"a": "t"}
+
+
+@given(st.lists(st.tuples(st.sampled_from(
+    ["Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "Webhook-Signature",
+     "X-Openwop-Signature", "Content-Type", "X-Event-Type"]), st.text(max_size=2000))))  # fmt: skip
+def test_no_header_with_a_right_in_it_is_seen(pairs: list[tuple[str, str]]) -> None:
+    seen = seen_headers(pairs)
+    assert set(seen) <= {"content-type", "x-event-type"} <= inbound.HEADERS
+    assert all(len(value) <= inbound.LONGEST_HEADER for value in seen.values())
+
+
+@given(st.binary(max_size=200), st.integers(-2 * TOLERANCE, 2 * TOLERANCE), st.binary(max_size=50))
+def test_only_these_bytes_at_about_this_time_are_rightly_signed(
+    body: bytes, late: int, other: bytes
+) -> None:
+    name, seconds = "msg_0123456789abcdef", str(NOW // 1000 + late)
+    headers = {
+        "webhook-id": name,
+        "webhook-timestamp": seconds,
+        "webhook-signature": standard_signature(SECRET, name, seconds, body),
+    }
+    assert judge(headers, body, [SECRET], NOW).verified is (abs(late) <= TOLERANCE)
+    assert judge(headers, other, [SECRET], NOW).verified is (
+        abs(late) <= TOLERANCE and other == body
+    )
+    assert not judge(headers, body, [], NOW).verified
+
+
+@given(st.dictionaries(st.sampled_from(
+    ["webhook-id", "webhook-timestamp", "webhook-signature", "x-openwop-timestamp",
+     "x-openwop-signature"]), st.text(max_size=30)), st.binary(max_size=60))  # fmt: skip
+def test_whatever_is_sent_is_judged_and_nothing_made_up_is_right(
+    headers: dict[str, str], body: bytes
+) -> None:
+    judged = judge(headers, body, [SECRET], NOW)
+    assert not judged.verified and judged.problem

@@ -1,0 +1,52 @@
+"""What discovery claims of what comes in, each tried on the host."""
+
+from typing import Any
+
+from .api import Api
+from .asking import refused
+
+DELIVER = "/v1/host/sample/trigger-bridge/deliver"
+INGEST = "/v1/host/sample/trigger-bridge/ingest"
+SUBSCRIPTIONS = "/v1/trigger-subscriptions"
+
+
+def bridge(api: Api, value: Any) -> None:
+    """Signatures and repeats: test_ingest; queues, states and dead letters: test_queues."""
+    assert value["supported"] is True and value["dedup"] is True
+    for source in value["sources"]:
+        _source(api, source)
+    body = {"source": "webhook", "workflowId": "conformance-seam-trigger"}
+    made = api.post(SUBSCRIPTIONS, body).json()["subscription"]
+    assert made["retryPolicy"] == value["retryPolicy"]
+    path = f"{SUBSCRIPTIONS}/{made['subscriptionId']}"
+    assert set(value["subscriptionStates"]) == {"active", "paused", "failed", "dead-lettered"}
+    assert api.call("PATCH", path, json={"state": "paused"}).status_code == 200
+    assert api.get(path).json()["subscription"]["state"] == "paused"
+    assert api.delete(path).status_code == 204
+    taken = value["ingestion"]
+    assert taken["registrationEndpoint"] is True
+    for source in {"webhook", "email", "form"} - set(taken["externalSources"]):
+        answer = api.post(SUBSCRIPTIONS, {**body, "source": source})
+        refused(answer, 501, "capability_not_provided")
+    assert taken["verification"] == ["webhook-signature"]
+    required = api.post(INGEST, {"source": "webhook"}).json()
+    assert required["triggerEvent"] is None
+    assert required["deliveryEvent"]["payload"]["outcome"] == "dead-lettered"
+    large = api.with_key(None).post(
+        f"/v1/host/moot/ingest/{made['subscriptionId']}", b"x" * (taken["maxBodyBytes"] + 1)
+    )
+    assert large.status_code in (404, 413)
+
+
+def _source(api: Api, source: str) -> None:
+    """Delivered with its cause, once for a key, given up in the open."""
+    run_id = api.post(DELIVER, {"scenario": "deliver", "source": source}).json()["runId"]
+    started, attempted, *_ = api.events(run_id)
+    assert started["causationId"] == attempted["eventId"]
+    assert attempted["payload"]["outcome"] == "delivered"
+    twice = api.post(DELIVER, {"scenario": "dedup", "dedupKey": "k", "source": source}).json()
+    assert twice["deliveredCount"] == 1 and "runId" in twice
+    ended = api.post(DELIVER, {"scenario": "exhaust", "source": source}).json()
+    assert ended["outcome"] == "dead-lettered" and "runId" not in ended
+    found = api.get(SUBSCRIPTIONS).json()["subscriptions"]
+    assert (source, "dead-lettered") in {(each["source"], each["state"]) for each in found}
