@@ -4,13 +4,13 @@ import click
 
 from moot.cli import output
 from moot.cli.agent_set import set_
-from moot.cli.client import path_of, to_read
+from moot.cli.client import path_of, to_read, to_write
 from moot.cli.options import Options, talks
 
 
 @click.group()
 def agent() -> None:
-    """Agents: list, show and change."""
+    """Agents: list, show, change and remove."""
 
 
 agent.add_command(set_)
@@ -28,6 +28,19 @@ def list_(options: Options) -> None:
             for one in found)  # fmt: skip
     empty = "No agents. Write agents/NAME.md and start the server beside it."
     output.table(("NAME", "CALLED", "ROLE", "MODEL", "ABOUT"), rows, empty=empty)
+
+
+@agent.command()
+@click.argument("name")
+@talks
+def remove(options: Options, name: str) -> None:
+    """Let an agent go; what it has said stays. One with a file comes back with the next start."""
+    short = name.removeprefix("host:")
+    to_write(options).delete(path_of("v1", "host", "moot", "agents", short))
+    if options.json:
+        output.show_json({"name": short, "removed": True})
+    else:
+        click.echo(f"{short} is gone.")
 
 
 @agent.command()
