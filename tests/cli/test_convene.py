@@ -171,6 +171,9 @@ def test_a_council_that_talks_is_followed_to_its_end_as_a_run_too(slow: ServerPr
     assert "waits for a person" not in followed.err
     assert followed.lines()[-1].startswith("{") or "completed" in followed.out
     assert QUESTION in moot("run", "list").lines()[0]
+    assert moot("fork", f"{thread_id}@turn2", "--note", "again").code == 0
+    beyond = moot("why", f"{thread_id}@turn99")
+    assert beyond.code == 5 and "it has turns 0 to " in beyond.err
 
 
 def test_ctrl_c_leaves_politely_and_says_how_to_come_back(slow: ServerProcess) -> None:

@@ -89,6 +89,8 @@ def test_a_project_has_one_name(alone: Cli, given: tuple[str, ...]) -> None:
         ("agents/ada.md", "role:", "rolle:", "agents/ada.md:2: 'rolle' is not known here"),
         ("moot.toml", "agents =", "agnets =", "moot.toml:6: unknown word 'agnets'"),
         ("agents/finder.md", "[library]", "[libary]", "agents/finder.md:4: "),
+        ("agents/ada.md", "model: writer", "model: writr",
+         "agents/ada.md:3: unknown model 'writr' — did you mean 'writer'?"),
         ("tools.py", "topic: str", "topic: 1", "tools.py"),
         ("nodes.py", "@node(", "@nod(", "nodes.py cannot be loaded: NameError"),
     ],
@@ -122,3 +124,20 @@ def test_a_test_that_leaves_the_machine_fails_and_pytest_gets_its_arguments(acme
     assert far.code == 1 and "is not this machine" in far.out
     none = acme("test", "-q", "-k", "nothing_is_called_so", "-p", "no:cacheprovider")
     assert none.code == 5 and "no tests here" in none.err
+
+
+def names(acme: Cli, *more: str) -> list[str]:
+    return sorted(line.split("\t")[0] for line in acme("agent", "list", *more).lines())
+
+
+def test_an_agent_whose_file_is_gone_is_gone_with_the_next_start(acme: Cli) -> None:
+    server = ServerProcess(acme.folder, [], server_environment())
+    try:
+        (acme.folder / "agents" / "ada.md").unlink()
+        server.restart()
+        file = ("--database", str(server.database))
+        assert names(acme, *file) == ["checker", "finder", "mo"]
+        assert acme("agent", "remove", "mo", *file).code == 0
+        assert names(acme, *file) == ["checker", "finder"]
+    finally:
+        server.stop()

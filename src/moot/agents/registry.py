@@ -33,6 +33,10 @@ _decode = msgspec.json.Decoder(Agent).decode
 Lacks = Callable[[str], str | None]
 
 
+#: who an agent is by that came from a file
+FILE = "file:"
+
+
 class Agents:
     """Who there is. The newest version of a name is the one that speaks."""
 
@@ -169,17 +173,26 @@ class Agents:
             raise ManifestProblem(problem, line_of_field(text, "model"))
 
     async def load(self, tenant: str, folder: Path) -> list[str]:
-        """Takes in every ``*.md`` that is right; says of the others what is wrong, and where."""
+        """Takes in every ``*.md`` that is right; says of the others what is wrong, and where. Who
+        came from a file that is gone goes with it."""
         found, problems = in_folder(folder)
+        await self._let_go(tenant, folder)
         for file, agent in found.items():
             try:
                 self._check(agent, (folder / file).read_text(encoding="utf-8"))
-                await self.put(tenant, agent, by=f"file:{file}")
+                await self.put(tenant, agent, by=f"{FILE}{file}")
             except ManifestProblem as problem:
                 problems.append(f"{file}:{problem.line}: {problem.message}")
             except Conflict as taken:
                 problems.append(f"{file}:1: {taken.message}")
         return problems
+
+    async def _let_go(self, tenant: str, folder: Path) -> None:
+        for agent in await self.all(tenant):
+            newest = (await self.history(tenant, agent.name))[0]
+            file = newest.by.removeprefix(FILE)
+            if newest.by.startswith(FILE) and not (folder / file).exists():
+                await self.remove(tenant, agent.name, by=newest.by)
 
 
 def refuse_second(text: str, agent: Agent, first: str, file: str) -> None:

@@ -54,6 +54,19 @@ def list_(options: Options) -> None:
 @agent.command()
 @click.argument("name")
 @talks
+def remove(options: Options, name: str) -> None:
+    """Let an agent go; what it has said stays. One with a file comes back with the next start."""
+    short = name.removeprefix("host:")
+    to_write(options).delete(path_of("v1", "host", "moot", "agents", short))
+    if options.json:
+        output.show_json({"name": short, "removed": True})
+    else:
+        click.echo(f"{short} is gone.")
+
+
+@agent.command()
+@click.argument("name")
+@talks
 def show(options: Options, name: str) -> None:
     """A standing agent with its work, or else an agent with its prompt and its history."""
     api = to_read(options)

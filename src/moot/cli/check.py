@@ -13,6 +13,7 @@ from moot.cli.options import Options, shows
 from moot.cli.trouble import Exit, Trouble
 
 if TYPE_CHECKING:
+    from moot.agents.manifest import Agent
     from moot.config import Settings
     from moot.core.flow import Flow
 
@@ -47,6 +48,8 @@ class Project:
         self._files: dict[str, str] = {}
         #: reference of a tool -> why no agent can be given it
         self._lacks: Callable[[str], str | None] = lambda _: None
+        #: models an agent may name
+        self._models: list[str] = ["demo"]
 
     def look(self, files: tuple[str, ...]) -> None:
         from moot.config import agents_folder
@@ -79,6 +82,8 @@ class Project:
             self._wrong("moot.toml", Trouble(str(error)))
             return None
         if file.is_file():
+            found = config.project()
+            self._models += found.models if found is not None else ()
             self._fine(str(file))
         return settings
 
@@ -107,7 +112,7 @@ class Project:
             self._fine(settings.tools)
 
     def _take_agents(self, files: list[Path], shown: bool) -> None:
-        from moot.agents.manifest import ManifestProblem, from_markdown, line_of_tool
+        from moot.agents.manifest import ManifestProblem, from_markdown
         from moot.agents.registry import refuse_second
 
         for file in files:
@@ -117,9 +122,7 @@ class Project:
                 agent = from_markdown(text, file.stem)
                 path = str(file.resolve())
                 refuse_second(text, agent, self._files.setdefault(agent.name, path), path)
-                for tool in agent.tools:
-                    if said := self._lacks(tool):
-                        raise ManifestProblem(said, line_of_tool(text, tool))
+                self._refuse_lacking(agent, text)
             except ManifestProblem as problem:
                 self._wrong(str(file), FlowProblem(str(file), problem.line, problem.message))
             except (OSError, UnicodeDecodeError) as error:
@@ -128,6 +131,22 @@ class Project:
                 self._agents.add(agent.name)
                 if shown:
                     self._fine(str(file))
+
+    def _refuse_lacking(self, agent: "Agent", text: str) -> None:
+        """Raises ManifestProblem for a tool or a model that is not there, or an empty file."""
+        from moot.agents.manifest import ManifestProblem, line_of_field, line_of_tool
+        from moot.core.definition import nearest
+
+        for tool in agent.tools:
+            if said := self._lacks(tool):
+                raise ManifestProblem(said, line_of_tool(text, tool))
+        if agent.model not in self._models:
+            meant = nearest(agent.model, self._models)
+            hint = f" — did you mean '{meant}'?" if meant else ""
+            line = line_of_field(text, "model")
+            raise ManifestProblem(f"unknown model '{agent.model}'{hint}", line)
+        if not text.strip():
+            raise ManifestProblem("the file is empty; write what the agent is to do", 1)
 
     def _take_flows(self, wanted: list[Path], every: list[Path], types: Any) -> None:
         if types is None:

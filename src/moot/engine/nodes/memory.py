@@ -14,7 +14,7 @@ from moot.engine.recollections import entry_of
 from moot.store.protocol import Note
 
 if TYPE_CHECKING:
-    from moot.engine.activities import Context
+    from moot.engine.at_work import Context
     from moot.engine.head import Head
     from moot.engine.host import Host
 
