@@ -39,6 +39,7 @@ log = logging.getLogger("moot.engine")
 
 MOST_ATTEMPTS = 5
 RECOVERY_LANES = 8
+AGAIN_SECONDS = 1.0  #: until a run is looked at again whose store was away
 
 #: told the state a command led to, before it is committed: the answer to a request, kept with it
 #: when its caller sent a key
@@ -340,10 +341,10 @@ class Host:
                 log.exception("A run cannot be taken up", extra={"run_id": row.run_id})
 
     def look_again(self, tenant: str, run_id: str) -> None:
-        """In a second, when what failed may work again; once, however many ask for it."""
+        """Later, when what failed may work again; once, however many ask for it."""
         if (tenant, run_id) not in self._looking and not self._stopping:
             self._looking.add((tenant, run_id))
-            asyncio.get_running_loop().call_later(1, self._look, tenant, run_id)
+            asyncio.get_running_loop().call_later(AGAIN_SECONDS, self._look, tenant, run_id)
 
     def _look(self, tenant: str, run_id: str) -> None:
         self._looking.discard((tenant, run_id))
