@@ -6,6 +6,14 @@ from pathlib import Path
 import pytest
 from hosting import Place
 
+from moot.engine.recovery import Recovery
+
+
+@pytest.fixture(autouse=True)
+def no_long_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that was away is back at once here."""
+    monkeypatch.setattr(Recovery, "pause_s", 0.05)
+
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
