@@ -1,7 +1,9 @@
 # One entry point for people and machines. `make` alone lists the targets.
 VENV    := .venv
 BIN     := $(VENV)/bin
+READY   := $(VENV)/.ready
 STAMP   := $(VENV)/.installed
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check
 PYTHON  ?= python3
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 \
            --generate-hashes --no-emit-index-url --no-header --quiet
@@ -9,7 +11,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 .PHONY: help setup demo test check bench crash simulate fmt clean lock
 
 help:
-	@echo "make setup   install everything into $(VENV)"
+	@echo "make setup   install everything into $(VENV), the tools for tests, too"
 	@echo "make demo    watch a council of agents decide, offline"
 	@echo "make test    all checks and all tests"
 	@echo "make check   lint, format, types, import contracts"
@@ -22,13 +24,26 @@ help:
 
 setup: $(STAMP)
 
-$(STAMP): requirements-dev.txt pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
-	@touch $(STAMP)
+# A stamp is written last: what was broken off is done again, a venv without its pip from nothing.
+define MAKE_VENV
+@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+endef
 
-demo: $(STAMP)
+$(READY): requirements.txt pyproject.toml
+	@echo "Installing Moot into $(VENV); the first time this takes about a minute."
+	$(MAKE_VENV)
+	$(INSTALL) --require-hashes -r requirements.txt
+	$(INSTALL) --no-build-isolation --no-deps --editable .
+	@touch $(READY)
+
+$(STAMP): requirements-dev.txt pyproject.toml
+	@echo "Installing Moot and its tools into $(VENV); the first time this takes a minute or two."
+	$(MAKE_VENV)
+	$(INSTALL) --require-hashes -r requirements-dev.txt
+	$(INSTALL) --no-build-isolation --no-deps --editable .
+	@touch $(READY) $(STAMP)
+
+demo: $(READY)
 	@$(BIN)/moot demo
 
 test: check
@@ -48,13 +63,13 @@ bench: $(STAMP)
 	$(BIN)/python -m bench
 
 crash: $(STAMP)
-	MOOT_CRASH_KILLS=200 MOOT_CRASH_COUNCIL_KILLS=100 MOOT_CRASH_DELIVERY_KILLS=100 $(BIN)/python -m pytest tests/crash --timeout 3600
+	MOOT_CRASH_KILLS=200 MOOT_CRASH_COUNCIL_KILLS=100 MOOT_CRASH_SCHEDULE_KILLS=100 MOOT_CRASH_DELIVERY_KILLS=100 $(BIN)/python -m pytest tests/crash --timeout 3600
 
 simulate: $(STAMP)
 	MOOT_LONG=1 $(BIN)/python -m pytest -n 2 tests/simulation
 
 lock: $(STAMP)
-	$(COMPILE) --upgrade -o requirements.txt
+	$(COMPILE) --upgrade --group build -o requirements.txt
 	$(COMPILE) --upgrade --group dev -o requirements-dev.txt
 
 clean:

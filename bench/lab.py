@@ -108,7 +108,7 @@ class Lab:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"PYTHONPATH": str(self._source)}
+        return _of_tree(self._source)
 
     def path(self, name: str) -> Path:
         self._number += 1
@@ -119,7 +119,7 @@ class Lab:
     ) -> Server:
         """The server as it is, started by its own command."""
         environment = {"MOOT_BOOTSTRAP_KEY": KEY, "MOOT_PORT": "0", **settings}
-        tree = self.environment if source is None else {"PYTHONPATH": str(source)}
+        tree = self.environment if source is None else _of_tree(source)
         file = database or self.path("moot.db")
         command = [sys.executable, "-m", "moot.cli", "serve", str(file)]
         return Server(command, {**environment, **tree})
@@ -138,6 +138,11 @@ class Lab:
             for measure, figures in zip(measures, found, strict=True):
                 figures.append(measure())
         return found
+
+
+def _of_tree(source: Path) -> dict[str, str]:
+    """Whoever is set up has been started before: nothing is compiled anew at each start."""
+    return {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def of(rounds: list[Figures], name: str) -> list[float]:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -29,7 +30,8 @@ sys.dont_write_bytecode = False
 MEMORY = Path("/dev/shm")
 ROOM = 1 << 30
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    os.environ.setdefault("TMPDIR", str(MEMORY))
+    tempfile.tempdir = None  # so that it is looked up again
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +65,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerFactory]:
 @pytest.fixture(scope="session")
 def conformance_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """One host under test, shared by the tests that only talk to it."""
-    environment = {"MOOT_BOOTSTRAP_KEY": BOOT_KEY}
+    environment = {"MOOT_BOOTSTRAP_KEY": BOOT_KEY, "MOOT_DEMO_WPS": "0"}
     folder = openwop_folder()
     if folder is not None:
         environment["MOOT_OPENWOP_DIR"] = str(folder)

@@ -30,6 +30,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tools: str | None = None  #: MOOT_TOOLS - a Python file of @tool functions, or a folder of them
     allow_private_targets: bool = False  #: MOOT_ALLOW_PRIVATE_TARGETS - calls may reach inside
     trust_local: bool = False  #: MOOT_TRUST_LOCAL - /threads without a key, from this machine
+    roster: bool = True  #: MOOT_ROSTER - standing agents; off: none are kept, none are woken
     conformance: bool = False  #: MOOT_CONFORMANCE - test nodes, mock providers and seams
     openwop_dir: str | None = None  #: MOOT_OPENWOP_DIR - published fixtures for --conformance
     max_body_bytes: int = 1_048_576  #: MOOT_MAX_BODY_BYTES
@@ -150,6 +151,17 @@ def client_environment() -> dict[str, str]:
     ours = ("MOOT_URL", "MOOT_KEY", "MOOT_DATABASE", "MOOT_DEBUG")
     names = (*ours, "NO_COLOR", "TERM", "VISUAL", "EDITOR")
     return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def program_environment(*more: str) -> dict[str, str]:
+    """What a program gets that takes part from outside: how to find itself and its settings, what
+    was named for it, and no key of ours."""
+    usual = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM")
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in usual or name in more or name.startswith("LC_")
+    }
 
 
 def openwop_dir(settings: Settings) -> Path | None:

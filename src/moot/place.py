@@ -35,7 +35,7 @@ def find(server: str | None = None, token: str | None = None, database: str | No
         chosen = found.settings.get("database") if found else None
     file = Path(chosen or USUAL_DATABASE)
     named = server or environ.get("MOOT_URL")
-    known = named or _line_of(url_file(file))
+    known = named or address_of(file)
     url = known or USUAL_URL
     url = url if "://" in url else f"http://{url}"
     key = token or environ.get("MOOT_KEY") or _line_of(key_file(file))
@@ -50,6 +50,11 @@ def key_file(database: Path) -> Path:
 def url_file(database: Path) -> Path:
     """Where a running server says at which address it listens."""
     return Path(f"{database}.url")
+
+
+def address_of(database: Path) -> str | None:
+    """Where the server of a file listens, as it said itself."""
+    return _line_of(url_file(database))
 
 
 def _line_of(file: Path) -> str | None:

@@ -1,8 +1,9 @@
 """MCP servers, spoken to for real: over pipes and over HTTP."""
 
 import asyncio
+import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +26,25 @@ SECRETS = {"SHOP_KEY": "key-very-secret-0123", "OTHER": "not-for-the-shop-99"}
 ERRAND = Errand("call-1", of_run("run_x", None))
 
 
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Where the program listens, for all who speak HTTP to it."""
+    with subprocess.Popen([*COMMAND, "http"], stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        yield f"http://127.0.0.1:{int(program.stdout.readline())}/mcp"
+        program.terminate()
+
+
 @pytest.fixture(params=["stdio", "http"])
 async def shop(request: pytest.FixtureRequest) -> AsyncIterator[McpServer]:
     """The same server, over its pipes and over HTTP."""
     if request.param == "stdio":
-        server = McpServer("shop", McpEntry(command=COMMAND, idempotent=["add"]), SECRETS.get)
-        yield server
-        await server.aclose()
-        return
-    program = await asyncio.create_subprocess_exec(*COMMAND, "http", stdout=asyncio.subprocess.PIPE)
-    assert program.stdout is not None
-    port = int(await program.stdout.readline())
-    entry = McpEntry(url=f"http://127.0.0.1:{port}/mcp", idempotent=["add"])
+        entry = McpEntry(command=COMMAND, idempotent=["add"])
+    else:
+        entry = McpEntry(url=request.getfixturevalue("address"), idempotent=["add"])
     server = McpServer("shop", entry, SECRETS.get)
-    try:
-        yield server
-    finally:
-        await server.aclose()
-        program.terminate()
-        await program.wait()
+    yield server
+    await server.aclose()
 
 
 async def call(server: McpServer, tool: str, errand: Errand = ERRAND, **arguments: Any) -> Any:
@@ -156,7 +157,7 @@ async def test_without_the_package_the_way_out_is_named(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(mcp.importlib, "import_module", missing)
     server = McpServer("shop", McpEntry(command=COMMAND), SECRETS.get)
-    assert await server.tools() == {} and "moot[mcp]" in str(server.problem)
+    assert await server.tools() == {} and "[mcp]" in str(server.problem)
 
 
 async def test_a_tool_nobody_has_listed_is_never_called_whatever_it_would_do() -> None:

@@ -35,6 +35,7 @@ from moot.core.model_errors import (
     ModelRateLimited,
     ModelUnavailable,
 )
+from moot.extras import install
 from stand_in import Reply, StandIn
 
 VOTE = ResponseFormat(
@@ -286,7 +287,7 @@ async def test_a_package_that_is_not_installed_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, kind, None)
     found = await failure(book_of(kind))
-    assert f"pip install 'moot[{kind}]'" in found.message
+    assert install(kind) in found.message
 
 
 def test_no_sdk_is_loaded_before_it_is_used(kind: str) -> None:

@@ -125,11 +125,15 @@ class Person:
         modes[3] |= termios.ECHO | termios.ICANON
         termios.tcsetattr(self._master, termios.TCSANOW, modes)
 
-    def leave(self) -> None:
-        if self.process.poll() is None:
+    def leave(self, hang_up: bool = False) -> None:
+        """By force, or by closing the terminal as its window does."""
+        if hang_up:
+            os.close(self._master)
+        elif self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        os.close(self._master)
+        if not hang_up:
+            os.close(self._master)
 
     def _read(self, seconds: float) -> bool:
         ready, _, _ = select.select([self._master], [], [], seconds)

@@ -1,15 +1,12 @@
 """moot agent, and what asking one agent tells."""
 
 import json
-from typing import Any
 
 import pytest
 from cli_helpers import Cli
 from stories import ask as call
 
 from moot.cli.agent_set import changed
-from moot.cli.ask import _answer
-from moot.cli.feed import Frame
 from moot.cli.trouble import Trouble
 
 
@@ -59,17 +56,3 @@ def test_two_answers_differ_in_tokens_too(moot: Cli) -> None:
     found = json.loads(moot("diff", *runs, "--json").out)
     assert found["a"]["tokens"] > 0 and found["b"]["tokens"] > 0
     assert any("tokens " in line for line in moot("diff", *runs).lines())
-
-
-def test_who_asks_an_agent_that_waits_for_a_word_is_told_so(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def event(type_: str, payload: dict[str, Any]) -> Any:
-        return Frame("event", {"type": type_, "payload": payload})
-
-    wanted = {"agentId": "host:ada", "toolName": "burn", "inputs": {"what": "all"}}
-    turn = {"role": "agent", "from": "host:ada", "content": "Done."}
-    stream = [event("moot.tool.asked", wanted), event("conversation.exchanged", {"turn": turn})]
-    assert _answer(iter(stream), "th_x", aloud=False) == turn
-    said = capsys.readouterr().err
-    assert 'host:ada wants to use burn({"what": "all"})' in said and "moot watch th_x" in said

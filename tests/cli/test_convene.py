@@ -109,12 +109,16 @@ def test_what_was_typed_wrong_is_refused_with_the_way_out(moot: Cli) -> None:
     assert alone.code == 6
 
 
-def test_an_agent_that_nobody_knows_is_remarked_on(moot: Cli) -> None:
+def test_who_would_be_waited_for_in_vain_is_not_seated(moot: Cli, hall: ServerProcess) -> None:
     done = moot("convene", QUESTION, "--with", "ada,boo", "--detach")
-    assert done.code == 0
-    assert "'boo' is no agent of this server" in done.err
-    assert "Did you mean 'bo'?" in done.err
-    moot("thread", "close", done.lines()[0])
+    assert done.code == 1 and done.out == ""
+    assert "'boo' is no agent of this host" in done.err
+    assert "Did you mean 'bo'?" in done.err and "--as host:boo" in done.err
+    assert moot("convene", " ", "--with", "ada,bo").code == 2
+    assert moot("key", "create", "--name", "boo", "--as", "host:boo").code == 0
+    seated = moot("convene", QUESTION, "--with", "ada,boo", "--detach")
+    assert seated.code == 0, seated.err
+    moot("thread", "close", seated.lines()[0])
 
 
 def test_json_is_one_event_a_line(moot: Cli, hall: ServerProcess) -> None:
@@ -155,12 +159,26 @@ def test_a_council_goes_on_when_who_convened_it_is_gone(slow: ServerProcess) -> 
     assert len(re.findall(r"^ \d (Ada|Bo|Cy|Mo|you)", again.out, re.M)) == 9
 
 
+def test_a_council_that_talks_is_followed_to_its_end_as_a_run_too(slow: ServerProcess) -> None:
+    moot = Cli(slow.folder)
+    made = moot("convene", QUESTION, *ALL, "--rounds", "1", "--close", "moderator", "--detach")
+    thread_id = made.lines()[0]
+    assert moot("run", "list").lines()[0].split("\t")[2] == "talking"
+    shown = moot("run", "show", thread_id)
+    assert "talking" in shown.out and "waits for a person" not in shown.err
+    followed = moot("run", "tail", thread_id)
+    assert followed.code == 0, followed.err
+    assert "waits for a person" not in followed.err
+    assert followed.lines()[-1].startswith("{") or "completed" in followed.out
+    assert QUESTION in moot("run", "list").lines()[0]
+
+
 def test_ctrl_c_leaves_politely_and_says_how_to_come_back(slow: ServerProcess) -> None:
     watcher = following(slow, "convene", QUESTION, *ALL)
     line_with(watcher, " 1 Ada")
     watcher.send_signal(signal.SIGINT)
     _, said = watcher.communicate()
-    assert watcher.returncode == 0
+    assert watcher.returncode == 130
     thread_id = last(slow)
     assert said == f"You left; the council goes on. Come back: moot watch {thread_id}\n"
     assert thread(slow, thread_id)["open"]

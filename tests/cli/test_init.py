@@ -47,7 +47,14 @@ def test_a_new_project_is_served_and_its_workflow_runs(acme: Cli) -> None:
             run = client.runs.start("brief", topic="bees").wait(60)
             assert run.status == "waiting-approval"
             run.approve()
-            assert run.wait(60).outputs["page"].startswith("# bees\n")
+            page = run.wait(60).outputs["page"]
+            assert page.startswith("# bees\n") and "Bees do well on roofs" in page
+        rows = server.request("GET", "/v1/host/moot/runs")[1]["runs"]
+        paths = [f"/v1/runs/{row['runId']}/events/poll?limit=500" for row in rows]
+        used = [event["payload"]["toolName"] for path in paths
+                for event in server.request("GET", path)[1]["events"]
+                if event["type"] == "agent.toolCalled"]  # fmt: skip
+        assert used == ["library"]
     finally:
         server.stop()
 

@@ -6,10 +6,15 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import pytest
 from cli_helpers import Cli
+from terminal import PATIENCE, Person
 
+from moot.store.sqlite.files import WriteLock
+from moot.store.sqlite.refusals import StoreBusy
 from real_server import ServerProcess, server_environment
 
 
@@ -23,11 +28,15 @@ def test_the_banner_names_the_place_of_the_key_and_not_the_key(host: ServerProce
     assert mode == 0o600
 
 
-def test_a_second_server_on_the_same_file_is_refused(moot: Cli) -> None:
+def test_a_second_server_on_the_same_file_is_told_who_has_it(
+    moot: Cli, host: ServerProcess
+) -> None:
     done = moot("serve", "--port", "0")
     assert done.code == 1
     assert done.err.count("\n") == 1
-    assert "in use by another Moot" in done.err
+    pid = host.process.pid
+    assert f"moot.db is in use by another Moot (process {pid}, {host.url})" in done.err
+    assert f"kill {pid}" in done.err
 
 
 def test_a_taken_port_is_refused(alone: Cli) -> None:
@@ -100,3 +109,34 @@ def test_dev_starts_again_when_a_file_changes_and_says_what(tmp_path: Path) -> N
         assert process.stdout is not None
         process.stdout.close()
     assert Cli(tmp_path)("api", "GET", "/healthz").code == 6
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
+def test_the_server_of_dev_goes_with_whoever_started_it(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", "moot.cli", "dev", "--port", "0"], cwd=tmp_path, text=True,
+        env=server_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert "Ctrl-C stops" in process.stdout.readline()
+        process.send_signal(number)
+        # the child has the other end of this pipe, too: it ends with the last of them
+        assert "Traceback" not in process.stdout.read()
+    WriteLock(tmp_path / "moot.db").release()
+
+
+def test_the_server_of_a_demo_goes_with_its_terminal(alone: Cli) -> None:
+    me = Person(alone.folder, "demo", MOOT_DEMO_WPS="20")
+    me.until(r"^ 0 you  Should a 4-person")
+    me.leave(hang_up=True)
+    log = alone.folder / "moot-demo.db"
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            WriteLock(log).release()
+            return
+        except StoreBusy:
+            time.sleep(0.05)
+    pytest.fail("the server of the demo is still there")

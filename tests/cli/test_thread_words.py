@@ -74,7 +74,7 @@ class Talking(Cli):
 def moot(alone: Cli) -> Iterator[Talking]:
     StandIn.sent = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), StandIn)
-    serving = threading.Thread(target=server.serve_forever)
+    serving = threading.Thread(target=server.serve_forever, args=[0.01])
     serving.start()
     cli = Talking(alone.folder)
     cli.url = f"http://127.0.0.1:{server.server_port}"

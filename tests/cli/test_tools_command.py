@@ -1,6 +1,7 @@
 """moot tools, and a person's word on their use: the example project on a real server."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 from cli_helpers import Cli
+from terminal import Person
 
 from real_server import ROOT, ServerProcess, server_environment
 
@@ -96,6 +98,43 @@ def test_a_persons_word_is_given_by_number(moot: Cli, flow: str, word: str) -> N
     assert backs[1]["status"] == ("ok" if word == "approve" else "forbidden")
     answered = moot(word, item["id"])
     assert answered.code == 5
+
+
+def test_who_asks_an_agent_that_needs_a_word_is_told_so_in_a_pipe(moot: Cli) -> None:
+    done = moot("ask", "ada", "Lamps?")
+    assert (done.code, done.out) == (4, "")
+    assert "host:ada wants to use set_price(" in done.err
+    thread_id = re.search(r"moot approve (th_\w+)", done.err)
+    assert thread_id is not None, done.err
+    assert moot("approve", thread_id[1]).code == 0
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y", "ok"), ("n", "forbidden")])
+def test_at_a_terminal_who_asks_can_agree_there(moot: Cli, answer: str, status: str) -> None:
+    me = Person(moot.folder, "ask", "ada", "Lamps?")
+    try:
+        me.until(r"host:ada wants to use set_price\(.*\. Allow it\? \[y/N\]")
+        me.enter(answer)
+        assert me.end() == 0, me.glass.text
+    finally:
+        me.leave()
+    run_id = json.loads(moot("run", "list", "-n", "1", "--json").out)[0]["runId"]
+    assert events(moot, run_id, "agent.toolReturned")[-1]["status"] == status
+
+
+def test_what_was_used_and_who_allowed_it_stands_in_the_minutes_and_on_the_screen(
+    moot: Cli,
+) -> None:
+    run_id, item = asked(moot, "council")
+    assert moot("approve", item["number"]).code == 0
+    until(lambda: found if len(found := events(moot, run_id, "agent.toolReturned")) == 2 else None)
+    minutes = moot("thread", "export", run_id).out
+    for said in ("host:ada: used price_history(", "host:ada: asked to use set_price(",
+                 ": allowed it"):  # fmt: skip
+        assert said in minutes.replace("\\", ""), minutes
+    told = moot("run", "tail", run_id, "--no-follow").out
+    assert 'host:ada used price_history({"sku": "lamp"})' in told
+    assert "agent." not in told
 
 
 def test_a_word_that_is_more_than_yes_or_no_is_refused(moot: Cli) -> None:

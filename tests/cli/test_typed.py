@@ -86,7 +86,6 @@ def test_times_come_back_in_words_that_mean_the_same(number: int, unit: str) -> 
         ("@ada why?", Say("why?", "host:ada")),
         ("@Bob, why?", Say("why?", "host:bo")),
         ("@legal: why?", Say("why?", "host:bo")),
-        ("@nobody why?", Say("@nobody why?")),
         ("why, @ada?", Say("why, @ada?")),
         ("@ada", Say("@ada")),
         ("/mute bo 10m", Steer({"mute": {"targets": ["host:bo"], "seconds": 600}})),

@@ -150,3 +150,20 @@ def test_what_another_host_or_a_delivery_caused_is_the_root() -> None:
     assert ended(alone, log.get) == ("limit", "b", None)
     around = [event("a", "b"), event("b", "a")]
     assert ended(around, log.get) == ("circle", "a", None)
+
+
+def test_a_delivery_that_began_a_run_is_where_the_walk_ends() -> None:
+    log: dict[str, dict[str, Any]] = {
+        "r.0": {"eventId": "r.0", "type": "run.started", "causationId": "dlv_1"},
+        "r.1": {"eventId": "r.1", "type": "roster.run.initiated", "causationId": "r.0"},
+        "dlv_1": {
+            "eventId": "dlv_1", "type": "trigger.delivery.attempted", "causationId": "r.1",
+        },
+        "r.3": {"eventId": "r.3", "type": "node.started", "causationId": "dlv_1"},
+    }  # fmt: skip
+    for each in log.values():
+        each["payload"] = {}
+    for first, expected in (("r.1", ["r.1", "r.0", "dlv_1"]), ("r.3", ["r.3", "dlv_1"])):
+        steps = list(walk(log[first], log.get, 9))
+        assert [step["eventId"] for step in steps] == expected
+        assert ended(steps, log.get) == ("delivery", "dlv_1", None)

@@ -20,7 +20,9 @@ from moot.client import (
     calls_threads,
     host,
     inbound,
+    roster,
     runs,
+    schedules,
     threads,
     webhooks,
 )
@@ -32,8 +34,20 @@ from moot.client.frames import Frame, Spoken
 #: routes that are pages for a browser
 FOR_BROWSERS = {"GET /docs", "GET /docs.js", "GET /docs.css"}
 
-PARTS = ("runs", "threads", "inbox", "workflows", "agents", "memory", "webhooks", "keys",
-         "queues", "subscriptions")  # fmt: skip
+PARTS = (
+    "runs",
+    "threads",
+    "inbox",
+    "workflows",
+    "agents",
+    "memory",
+    "webhooks",
+    "schedules",
+    "roster",
+    "queues",
+    "subscriptions",
+    "keys",
+)
 HANDLES = ((runs.Run, runs.AsyncRun), (threads.Thread, threads.AsyncThread))
 
 
@@ -54,8 +68,10 @@ GIVEN: tuple[tuple[str, Any], ...] = (
 
 #: what the protocol has, and this host refuses, knows by the key, or can tell by another field
 NOT_PROVIDED = {
-    *(("POST /v1/runs", name) for name in ("evalSuiteRef", "mode", "residency", "tenantId")),
+    #: it is the key's own, and what the server writes itself
     ("POST /v1/webhooks", "tenantId"),
+    *((("POST /threads/{thread_id}/events"), name) for name in ("thread", "seq", "id", "ts")),
+    *(("POST /v1/runs", name) for name in ("evalSuiteRef", "mode", "residency", "tenantId")),
     *(("POST /v1/agents/{agent_id}/deployments", name) for name in ("toState", "evalRunId")),
 }
 
@@ -99,7 +115,7 @@ def methods(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def test_every_operation_is_a_method_somewhere() -> None:
-    modules = (runs, threads, host, webhooks, inbound, moot.client)
+    modules = (runs, threads, host, webhooks, schedules, roster, inbound, moot.client)
     values = [value for module in modules for value in vars(module).values()]
     classes = [value for value in values if isinstance(value, type)]
     used: set[str] = set()
@@ -107,7 +123,8 @@ def test_every_operation_is_a_method_somewhere() -> None:
         operation = getattr(method, "_operation", None)
         used |= {operation.__name__} if operation else set()
         used |= set(getattr(getattr(method, "__code__", None), "co_names", ()))
-    for module in (calls_runs, calls_threads, calls_host, calls_reading, webhooks, inbound):
+    parts = (webhooks, schedules, roster, inbound)
+    for module in (calls_runs, calls_threads, calls_host, calls_reading, *parts):
         made = {name for name, value in vars(module).items() if isinstance(value, Operation)}
         assert made - used == set(), module.__name__
 

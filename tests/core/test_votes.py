@@ -58,6 +58,36 @@ def test_a_moderator_that_is_outvoted_says_so_and_a_person_decides_all_the_same(
         assert len(closed["outcome"]["dissent"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("votes", "text"),
+    [
+        (["abstain", "abstain", "abstain"], "Not adopted: We ship."),
+        (["yes", "no", "abstain"], "Not adopted: We ship."),
+        (["yes", "abstain", "abstain"], "We ship."),
+    ],
+)
+def test_a_vote_needs_more_ayes_than_noes(votes: list[str], text: str) -> None:
+    policy = {"rounds": 1, "moderator": "host:mo", "vote": True, "close": "moderator"}
+    world, life = council(policy)
+    while woken(life)[0][1] != "vote":
+        end(world, life, answer={"decision": "We ship."})
+    for vote in votes:
+        end(world, life, "answered", answer={"vote": vote})
+    closed = life.told("conversation.closed")[0].payload
+    assert closed["outcome"]["text"] == text
+    assert closed["outcome"].get("adopted", True) is (text == "We ship.")
+    assert closed["finalTurn"]["content"] == (f"Decided: {text}" if text == "We ship." else text)
+
+
+def test_a_muted_member_does_not_vote() -> None:
+    world, life = council({"rounds": 1}, members=3)
+    steer(world, life, mute=["host:bo"])
+    steer(world, life, vote={"decision": "Pilot first.", "close": True})
+    talk_on(world, life)
+    outcome = life.told("conversation.closed")[0].payload["outcome"]
+    assert [vote["by"] for vote in outcome["votes"]] == ["host:ada", "host:cy"]
+
+
 def test_a_vote_that_is_not_to_close_leaves_that_to_a_person() -> None:
     world, life = council({"rounds": 1}, members=3)
     steer(world, life, vote={"decision": "Pilot first."})

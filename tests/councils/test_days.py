@@ -43,7 +43,7 @@ def test_tokens_of_the_day_stop_every_council_and_outlive_the_server(
         made = {"name": "k", "tenant": "others", "admin": True}
         key = hall.ask("POST", "/v1/host/moot/keys", made)["key"]
         hall.server.request("POST", "/v1/host/moot/agents", {"name": "ada", "model": "it"}, key=key)
-        asked = {"question": "Ours?", "participants": ["ada", "x"], "policy": POLICY}
+        asked = {"question": "Ours?", "participants": ["ada", "acme:x"], "policy": POLICY}
         hall.server.request("POST", "/v1/host/moot/councils", asked, key=key)
         hall.until_called(6)
 

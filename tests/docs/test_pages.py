@@ -65,7 +65,9 @@ def test_every_setting_is_on_its_page_with_its_default() -> None:
     listed = {row[0].strip("`"): row[2].strip("`") for row in rows(DOCS / "settings.md")
               if row[0].startswith("`MOOT_") and len(row) == 4}  # fmt: skip
     for field in msgspec.structs.fields(Settings):
-        default = {None: "none", False: "false"}.get(field.default, str(field.default))
+        default = {None: "none", False: "false", True: "true"}.get(
+            field.default, str(field.default)
+        )
         assert listed.get(f"MOOT_{field.name.upper()}") == default, field.name
     client = {"MOOT_URL", "MOOT_KEY", "MOOT_DEBUG", "MOOT_CONFIG"}
     assert set(listed) - client == {f"MOOT_{name.upper()}" for name in Settings.__struct_fields__}

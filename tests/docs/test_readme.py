@@ -32,7 +32,8 @@ def clone(tmp_path: Path) -> Path:
     shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
     (folder / ".venv").mkdir()
     (folder / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
-    (folder / ".venv" / ".installed").touch()
+    for stamp in (".ready", ".installed"):
+        (folder / ".venv" / stamp).touch()
     return folder
 
 
@@ -53,11 +54,12 @@ def test_every_command_of_the_readme_works_in_order(clone: Path) -> None:
         component_missing("curl, which the README shows the API with, is not here")
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
+    environment = server_environment(MOOT_PORT=str(port), MOOT_DEMO_WPS="0")
     session = script((clone / "README.md").read_text(), port)
     done = subprocess.run(
         ["bash", "-c", session],
         cwd=clone,
-        env={**server_environment(MOOT_PORT=str(port)), "PATH": os.environ["PATH"]},
+        env={**environment, "PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
         timeout=110,

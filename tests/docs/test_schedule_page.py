@@ -1,5 +1,7 @@
 """What the page on schedules says is so."""
 
+import re
+
 import msgspec
 import pytest
 from test_pages import DOCS, blocks, rows
@@ -8,10 +10,13 @@ from moot.core.calendars import ALIASES
 from moot.core.schedule import ScheduleDraft
 from moot.core.schedule_reading import CHOICES, read_schedule
 from moot.core.schedule_words import timing_from_words
+from moot.core.shapes import TriggerDef
+from moot.triggers.declared import body_of
 
 PAGE = DOCS / "schedules.md"
 TABLE = rows(PAGE)
-WORDS = [row for row in TABLE if len(row) == 2 and row[1].endswith(("`", " s"))]
+COMES_TO = re.compile(r"`\S+( \S+){4}`|\d+ s")
+WORDS = [row for row in TABLE if len(row) == 2 and COMES_TO.fullmatch(row[1])]
 
 
 @pytest.mark.parametrize("row", WORDS, ids=lambda row: row[0])
@@ -38,5 +43,7 @@ def test_every_policy_and_short_name_is_on_the_page() -> None:
 
 
 def test_the_schedule_of_the_page_is_taken() -> None:
-    (body,) = blocks(PAGE, "json")
+    body, trigger = blocks(PAGE, "json")
     assert read_schedule(body.encode(), "sch_1", 0).words == "weekday 08:30 Europe/Berlin"
+    declared = msgspec.json.decode(trigger, type=TriggerDef)
+    read_schedule(body_of("weekly-pipeline", declared), "sch_trigger", 0)

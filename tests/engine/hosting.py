@@ -150,7 +150,7 @@ class Place:
 
     async def crash(self, host: Host) -> None:
         """The host is gone in this moment; what it had not written, it never will."""
-        host._stopping = True
+        host.stopping = True
         host.timers.close()
         await host.activities.aclose()
         await host.tasks.aclose()

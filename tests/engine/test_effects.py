@@ -255,7 +255,7 @@ async def test_a_crash_at_any_commit_of_an_effect_loses_and_doubles_nothing(
             nonlocal count
             count += 1
             if count == nth:
-                host._stopping = True
+                host.stopping = True
                 raise Crash
 
         host.faults.plan(point, crash)

@@ -13,6 +13,7 @@ from replay_councils import interrupted, led, summed_up, unheard
 from replay_peers import elsewhere, elsewhere_twice
 from replay_scenes import branches, caps, channels, effects, families, late, memories, pauses
 from replay_staff import deployed, staff
+from replay_standing import standing, woken
 from replay_story import Story
 from replay_threads import threaded
 from replay_votes import voted
@@ -36,6 +37,7 @@ SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
     elsewhere_twice,
     agents, models, refusals,
     memories, staff, deployed, led, interrupted, voted, summed_up, unheard, threaded,
+    standing, woken,
 )  # fmt: skip
 
 

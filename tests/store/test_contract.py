@@ -7,8 +7,10 @@ from msgspec.structs import replace
 from store_samples import (
     append,
     batch,
+    definition,
     effect,
     events,
+    listed,
     receipt,
     row,
 )
@@ -285,6 +287,32 @@ async def test_what_effects_use_up_is_added_up_by_tenant_and_day(store: Store) -
     assert await store.spent("acme", 8) == (3, 0)
     assert await store.spent("acme", 9) == (0, 0)
     assert await store.effect("acme", "r1", "a") == used[0]
+
+
+async def test_what_the_runs_of_a_standing_agent_use_up_is_added_up_from_day_to_day(
+    store: Store,
+) -> None:
+    await store.commit(listed("run_1", member="host:sally"))
+    await store.commit(listed("run_2"))
+    used = [
+        replace(effect("a", 1, finished=True), run_id="run_1", day=7, tokens=100, money=5),
+        replace(effect("b", 2, finished=True), run_id="run_1", day=8, tokens=20),
+        replace(effect("c", 3, finished=True), run_id="run_1", day=9, tokens=3),
+        replace(effect("d", 4, finished=True), run_id="run_2", day=8, tokens=1000),
+    ]
+    await store.commit(batch(effects=used))
+    assert await store.spent_by("acme", "host:sally", 7, 8) == (120, 5)
+    assert await store.spent_by("acme", "host:sally", 9, 9) == (3, 0)
+    assert await store.spent_by("acme", "host:sally", 10, 20) == (0, 0)
+    assert await store.spent_by("acme", "host:bo", 7, 9) == (0, 0)
+    assert await store.spent_by("evil", "host:sally", 7, 9) == (0, 0)
+
+
+async def test_that_another_tenant_has_a_workflow_is_known(store: Store) -> None:
+    await store.put_definition(definition("theirs", b"{}", tenant="evil"))
+    assert await store.defined_elsewhere("acme", "theirs")
+    assert not await store.defined_elsewhere("evil", "theirs")
+    assert not await store.defined_elsewhere("acme", "nobodys")
 
 
 async def test_start_and_end_of_an_effect_may_share_a_batch(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -218,18 +219,18 @@ def test_both_stores_remember_the_same(writes: list[Any], group: int) -> None:
 
 
 async def everything(store: Store, last: int) -> list[Any]:
-    found: list[Any] = []
+    asked: list[Awaitable[Any]] = []
     for tenant in ("acme", "other"):
-        found.append(await store.memory_revision(tenant))
-        found.append(await store.memory_refs(tenant, last, 9))
+        asked.append(store.memory_revision(tenant))
+        asked.append(store.memory_refs(tenant, last, 9))
         for scope in ("desk", "shelf"):
-            found.append(await store.memory_ids(tenant, scope))
-            found.append(await store.late_notes(tenant, scope, last // 2, ("r1",)))
+            asked.append(store.memory_ids(tenant, scope))
+            asked.append(store.late_notes(tenant, scope, last // 2, ("r1",)))
             for at in (None, 0, last // 3, last // 2, last):
                 for now in (0, last, last + 9):
                     for tag in (None, "x"):
-                        found.append(await store.notes(tenant, scope, at, now, tag, 2))
-                        found.append(await store.notes(tenant, scope, at, now, tag, 9))
-                found += [await store.note(tenant, scope, name, at) for name in "abc"]
-                found.append(await store.forgotten(tenant, scope, last if at is None else at))
-    return found
+                        asked.append(store.notes(tenant, scope, at, now, tag, 2))
+                        asked.append(store.notes(tenant, scope, at, now, tag, 9))
+                asked += [store.note(tenant, scope, name, at) for name in "abc"]
+                asked.append(store.forgotten(tenant, scope, last if at is None else at))
+    return await asyncio.gather(*asked)

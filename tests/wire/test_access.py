@@ -54,6 +54,11 @@ def things(api: Api) -> dict[str, str]:
     made = next(e for e in api.events(run_id) if e["type"] == "artifact.created")
     key = api.post("/v1/host/moot/keys", {"name": "a thing"}).json()
     api.post("/v1/host/moot/agents", {"name": "access-agent"})
+    member = {
+        "rosterId": "host:access-member", "persona": "Mo",
+        "agentRef": {"agentId": "host:access-agent"},
+    }  # fmt: skip
+    api.post("/v1/host/moot/roster", member)
     council = {"question": "Tea?", "participants": ["ada", "bo"]}
     thread = api.post("/v1/host/moot/councils", council).json()["threadId"]
     speech = api.post(f"/v1/host/moot/threads/{thread}/speech", {"speakerId": "host:ada"}).json()
@@ -63,7 +68,10 @@ def things(api: Api) -> dict[str, str]:
     item = api.post("/v1/host/moot/queues/access/items", {"body": "x"}).json()
     author = {"author": "access-agent"}
     summed_up = api.post(f"/v1/host/moot/threads/{thread}:catch-up", author).json()
+    times = {"workflowId": "access-sleep", "kind": "interval", "intervalSeconds": 86_400}
+    schedule = api.post("/v1/host/moot/schedules", times).json()
     return {
+        "schedule_id": schedule["scheduleId"],
         "webhook_id": hook["webhookId"],
         "subscription_id": subscription["subscriptionId"],
         "queue": "access",
@@ -78,6 +86,7 @@ def things(api: Api) -> dict[str, str]:
         "key_id": key["id"],
         "agent_id": "host:access-agent",
         "name": "access-agent",
+        "roster_id": "host:access-member",
         "node_id": "gate",
         "token": api.read(run_id)["interrupt"]["interruptToken"],
     }

@@ -76,7 +76,7 @@ def test_a_malformed_control_is_kept_and_changes_nothing(
 
 def test_the_hosts_own_route_warns_as_well(api: Api, thread: str) -> None:
     answer = api.post(f"/v1/host/moot/threads/{thread}/controls", {"content": {"mute": 5}})
-    assert answer.status_code == 200 and "names nobody" in answer.json()["warning"]
+    assert answer.status_code == 200 and "names nobody" in answer.json()["warnings"][0]
 
 
 def test_half_a_control_counts_as_far_as_it_is_one(api: Api, thread: str) -> None:

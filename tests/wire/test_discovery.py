@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from . import bridge_claims, live_claims, supervisor_claims
+from . import bridge_claims, live_claims, roster_claims, schedule_claims, supervisor_claims
 from . import test_model_calls as models
 from .api import Api, definition
 from .asking import answered, asked, begun, council, gate, of, resolve, say, talk
@@ -483,6 +483,12 @@ def _model(api: Api, value: Any) -> None:
 
 
 for _name, _probe in {
+    "scheduling.supported": lambda api, value: schedule_claims.scheduling(
+        api, document(api)["scheduling"]
+    ),
+    "scheduling.cron": schedule_claims.cron,
+    "scheduling.delayed": schedule_claims.delayed,
+    "scheduling.maxFutureHorizon": schedule_claims.horizon,
     "agents.subRunAttestation": supervisor_claims.attested,
     "agents.manifestRuntime.*": live_claims.manifest_runtime,
     "agents.liveRuntime.supported": lambda api, value: live_claims.sources(
@@ -490,6 +496,8 @@ for _name, _probe in {
     ),
     "agents.liveRuntime.sources": live_claims.sources,
     "agents.liveRuntime.confidenceEscalation": live_claims.escalation,
+    "agents.roster.*": roster_claims.kept,
+    "agents.roster.portfolioTriggerSources": roster_claims.sources,
     "agents.deployment.*": live_claims.deployment,
     "agents.deployment.canary": live_claims.canary,
     "agents.deployment.states": live_claims.states,

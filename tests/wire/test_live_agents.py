@@ -237,12 +237,17 @@ def test_a_canary_gets_its_share_and_a_run_draws_once(api: Api) -> None:
     second = hired(api, first["name"], prompt="You are new.")
     promoted(api, agent_id, second["version"], channel="stable", canaryPercent=50)
     flow = channelled(api, agent_id)
-    drawn = {version_in(api, api.run(flow)["runId"]) for _ in range(30)}
-    assert drawn == {first["version"], second["version"]}
+    assert drawn(api, flow, 30) == {first["version"], second["version"]}
     assert deploy(
         api, agent_id, second["version"], "adjust-canary", canaryPercent=100
     ).json()["canaryPercent"] == 100  # fmt: skip
-    assert {version_in(api, api.run(flow)["runId"]) for _ in range(5)} == {second["version"]}
+    assert drawn(api, flow, 5) == {second["version"]}
+
+
+def drawn(api: Api, flow: str, times: int) -> set[str]:
+    """The versions that so many runs of it have got, all under way at once."""
+    runs = [api.create(flow) for _ in range(times)]
+    return {version_in(api, api.until(run_id)["runId"]) for run_id in runs}
 
 
 def test_a_change_is_told_in_a_run_of_its_own(api: Api) -> None:

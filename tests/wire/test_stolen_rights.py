@@ -230,7 +230,7 @@ def test_a_member_does_not_close_a_persons_council_by_any_door(api: Api) -> None
 
 
 def test_a_moderator_closes_where_it_is_the_moderators(api: Api) -> None:
-    led = {**LED, "close": "moderator", "moderator": ADA}
+    led = {"mode": "round-robin", "close": "moderator", "moderator": ADA}
     thread = convened(api, policy=led)
     refused(close(key_as(api, BO), thread), 403, "forbidden")
     answered(close(key_as(api, ADA), thread))

@@ -5,6 +5,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from moot.core.initiation import Member
 from moot.core.participation import Task
 from moot.core.policy import Policy
 from moot.core.trace import Trace
@@ -44,6 +45,8 @@ class Assignment(Struct, frozen=True, kw_only=True):
     version: str | None = None
     channel: str | None = None
     versions: dict[str, str] = {}
+    #: the standing agent that ``agent`` means, as the run's start has found it
+    member: Member | None = None
     why: str = ""
     #: where it takes place, for what is said in the same place to be alike
     place: str = ""

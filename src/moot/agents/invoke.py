@@ -26,6 +26,7 @@ from moot.agents.spending import Spending
 from moot.agents.tools import Toolbox
 from moot.core.agency import DONE, INVOKED, REFUSAL, RESOLVED, RETRIED, TRUNCATED
 from moot.core.escalations import DecisionRejected, threshold_of
+from moot.core.initiation import Member
 from moot.core.model_errors import ModelAnswerInvalid, ModelError
 from moot.core.participation import SPOKEN
 from moot.core.refusals import without_echo
@@ -40,6 +41,8 @@ class Found(Struct, frozen=True, kw_only=True):
     agent: Agent
     version: str
     channel: str | None = None
+    #: under whose name it works, where that is a standing agent
+    member: Member | None = None
 
 
 #: None: nobody of this name is here. Raises NoActiveDeployment for a channel that leads to nobody
@@ -75,7 +78,8 @@ class _Work:
         self._assignment, self._desk, self._toolbox = assignment, desk, toolbox
         agent, others = found.agent, assignment.configurable.get("models")
         models = others if isinstance(others, dict) else {}
-        reference = models.get(agent.name) or models.get(agent.agent_id) or agent.model
+        names = (assignment.agent, agent.name, agent.agent_id)
+        reference = next((models[name] for name in names if models.get(name)), agent.model)
         self._book, self._reference = book, str(reference)
         self._model: Chosen = book.choose(self._reference)
         self._spending = Spending(assignment, self._model, desk.now)
@@ -285,6 +289,9 @@ class _Work:
 
     def _speaker(self) -> dict[str, Any]:
         model = {"provider": self._model.provider, "model": self._model.reference.model}
+        member = self._found.member
+        if member is not None:
+            return {"agentId": member.roster_id, "name": member.persona, "model": model}
         return {"agentId": self._agent.agent_id, "model": model}
 
     def _started(self, prompt: Prompt) -> dict[str, Any]:

@@ -58,6 +58,16 @@ class Pause(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     until: int | None = None
 
 
+class Budget(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True,
+             omit_defaults=True):  # fmt: skip
+    """What a member's runs may use up; days and months are those of UTC."""
+
+    tokens_per_day: Annotated[int, Meta(ge=1, le=2**53)] | None = None
+    tokens_per_month: Annotated[int, Meta(ge=1, le=2**53)] | None = None
+    money_per_day: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    money_per_month: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+
+
 class Hired(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A member as it is kept: the entry, and what is only ours."""
 
@@ -66,6 +76,7 @@ class Hired(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     did: str
     hired_at: int
     pause: Pause | None = None
+    budget: Budget | None = None
 
     def off_duty(self, now: int) -> str | None:
         """Why nothing may be started for it."""
@@ -93,12 +104,15 @@ _decode = msgspec.json.Decoder(Hired).decode
 class Roster:
     """The members of every tenant."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, clock: Clock, kept: bool = True) -> None:
+        self._store, self._clock, self._kept = store, clock, kept
         #: who is told (tenant, member) that a member was changed
         self.told: list[Callable[[str, str], None]] = []
 
     async def find(self, tenant: str, roster_id: str) -> Seat | None:
+        """Nobody on a host that keeps no roster."""
+        if not self._kept:
+            return None
         record = await self._store.record(tenant, KIND, roster_id)
         return None if record is None else _seat(record)
 

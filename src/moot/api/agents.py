@@ -1,5 +1,6 @@
 """Agents: the inventory as the protocol has it, and their management under the host's own name."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -35,16 +36,39 @@ def entry(agent: Agent) -> dict[str, Any]:
 
 
 async def inventory(request: Request) -> Reply:
-    found = [entry(agent) for agent in await request.services.agents.all(request.caller.tenant)]
+    instances = await _instances(request)
+    found = [
+        {**entry(agent), **instances(agent)}
+        for agent in await request.services.agents.all(request.caller.tenant)
+    ]
     found.sort(key=lambda each: str(each["agentId"]))
     return Reply({"agents": found, "total": len(found)})
+
+
+async def _instances(request: Request) -> Callable[[Agent], dict[str, Any]]:
+    """What the inventory adds to an agent: its standing instances, if there can be any."""
+    if not request.services.settings.roster:
+        return lambda agent: {}
+    seats = await request.services.roster.all(request.caller.tenant)
+
+    def projected(agent: Agent) -> dict[str, Any]:
+        names = (agent.manifest_id, agent.agent_id, agent.name)
+        mine = [seat.entry for seat in seats if seat.entry.agent_ref.agent_id in names]
+        return {
+            "roster": [
+                {"rosterId": e.roster_id, "persona": e.persona, "workflows": list(e.workflows)}
+                for e in mine
+            ]
+        }
+
+    return projected
 
 
 async def inventory_entry(request: Request) -> Reply:
     wanted = request.params["agent_id"]
     for agent in await request.services.agents.all(request.caller.tenant):
         if wanted in (agent.manifest_id, agent.agent_id, agent.name):
-            return Reply(entry(agent))
+            return Reply({**entry(agent), **(await _instances(request))(agent)})
     raise NotFound("There is no such agent.", agentId=wanted)
 
 

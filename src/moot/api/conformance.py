@@ -8,10 +8,12 @@ from msgspec import UNSET, Struct, UnsetType
 from moot.api import (
     agent_seams,
     bridge_seams,
+    clock_seams,
     council_seams,
     dispatch_seams,
     live_seams,
     model_seams,
+    roster_seams,
 )
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import SetVariables
@@ -152,6 +154,10 @@ class _Notebook:
     def __init__(self, tenant: str, run_id: str) -> None:
         self.tenant, self.run_id, self.node_id, self.attempt = tenant, run_id, "claim", 1
         self.earlier = self.inherited = 0
+        self.charged: str | None = None
+
+    async def warn(self, message: str) -> None:
+        """Nobody listens."""
 
     async def recorded(self, *events: NewEvent) -> None:
         await asyncio.sleep(0)
@@ -241,6 +247,10 @@ SEAMS = (
         "POST", "agents/deployment-transition", live_seams.transition, "Promote an agent",
         live_seams.Transition,
     ),
+    _seam("POST", "scheduling/tick", clock_seams.tick, "Let a time come", clock_seams.Tick),
+    _seam("POST", "heartbeat/tick", clock_seams.beat, "Look for a change", clock_seams.Beat),
+    _seam("POST", "roster/fire", roster_seams.fire, "Fire a portfolio", roster_seams.Fire),
+    *roster_seams.ALIASES,
     _seam(
         "POST", "trigger-bridge/deliver", bridge_seams.deliver, "Deliver something",
         bridge_seams.Deliver,

@@ -10,6 +10,7 @@ from moot.api.services import Services
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core import agent_events, deployment, escalations, inbound, notes, rosters, turn_inputs
 from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
+from moot.core.schedule import HORIZON
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 from moot.triggers.deliveries import SOURCES
 
@@ -49,6 +50,7 @@ def document(services: Services) -> dict[str, Any]:
         "restTransport": {"conditionalRunGet": True},
         "debugBundle": {"supported": True},
         "subWorkflow": {"inputMapping": True},
+        "scheduling": _scheduling(),
         "webhooks": {"supported": True, "signatureAlgorithms": ["v1"], "durable": True},
         "triggerBridge": _bridge(),
         "idempotency": {
@@ -62,6 +64,10 @@ def document(services: Services) -> dict[str, Any]:
     if settings.conformance:
         claims |= _conformance(services)
     return _overlaid(claims, services.overlay)
+
+
+def _scheduling() -> dict[str, Any]:
+    return {"supported": True, "cron": True, "delayed": True, "maxFutureHorizon": HORIZON}
 
 
 def _asking() -> dict[str, Any]:
@@ -97,7 +103,7 @@ def _orchestrating(services: Services) -> dict[str, Any]:
             "modes": list(forks.MODES),
             "sideEffectSuppression": "recorded-outcome",
         },
-        "agents": _agents(),
+        "agents": _agents(services),
         "dispatch": {
             "supported": True,
             "models": ["child-run"],
@@ -127,7 +133,7 @@ def _orchestrating(services: Services) -> dict[str, Any]:
     }
 
 
-def _agents() -> dict[str, Any]:
+def _agents(services: Services) -> dict[str, Any]:
     return {
         "supported": True,
         "orchestrator": True,
@@ -140,6 +146,7 @@ def _agents() -> dict[str, Any]:
         },
         "subRunAttestation": True,
         **_living(),
+        **_standing(services),
         "memoryBackends": ["long-term"],
     }
 
@@ -160,6 +167,20 @@ def _living() -> dict[str, Any]:
             "rollback": True,
             "states": list(deployment.STATES),
         },
+    }
+
+
+def _standing(services: Services) -> dict[str, Any]:
+    """Standing agents, and what wakes them here."""
+    if not services.settings.roster:
+        return {}
+    sources = sorted(services.triggers.sources)
+    return {
+        "roster": {
+            "supported": True,
+            "installScope": "tenant",
+            "portfolioTriggerSources": sources,
+        }
     }
 
 

@@ -24,7 +24,9 @@ async def register_folder(services: Services, folder: Path) -> list[str]:
     problems = []
     for file in sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES):
         try:
-            await services.host.flows.register(DEFAULT_TENANT, read_flow(file), source=file.name)
+            await services.triggers.declared.register(
+                DEFAULT_TENANT, read_flow(file), "moot", file.name
+            )
         except MootError as refusal:
             problems.append(f"{file.name}: {refusal.message}")
         except (OSError, ValueError) as error:

@@ -13,6 +13,8 @@ from moot.core.waiting import Conversation
 
 #: what minutes tell of a member beside its id
 PROFILE = ("name", "role", "model")
+#: characters of what a tool was given
+LONGEST_INPUTS = 200
 
 
 #: who takes part -> that
@@ -61,6 +63,8 @@ async def gather(
         said = event.payload
         if said.get("conversationId") == talk.conversation_id:
             _take(found, event, said, people)
+        if event.node_id == talk.node_id:
+            _tool(found, event, said)
     named = [member["agentId"] for member in found.participants]
     found.participants += [{"agentId": name} for name in people if name not in named]
     for member in found.participants:
@@ -98,6 +102,20 @@ def _take(found: Minutes, event: Event, said: dict[str, Any], people: People) ->
             _note(found, event, str(said.get("by")), f"uninvited {said.get('participantId')}")
         case "moot.thread.control":
             _note(found, event, str(said.get("from")), _sentence(said.get("content")))
+        case _:
+            pass
+
+
+def _tool(found: Minutes, event: Event, said: dict[str, Any]) -> None:
+    """Who used what, and by whose leave."""
+    match event.type:
+        case "agent.toolCalled":
+            _note(found, event, str(said.get("agentId")), f"used {tool_of(said)}")
+        case "moot.tool.asked":
+            _note(found, event, str(said.get("agentId")), f"asked to use {tool_of(said)}")
+        case "moot.tool.answered":
+            word = "allowed it" if said.get("allowed") else "did not allow it"
+            _note(found, event, str(said.get("by")), word)
         case _:
             pass
 
@@ -160,6 +178,13 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _text(value: Any) -> str | None:
     return None if value is None else str(value)
+
+
+def tool_of(said: dict[str, Any]) -> str:
+    """``price_history({"sku":"lamp"})``"""
+    given = text_of(said.get("inputs") or {})
+    shown = given if len(given) <= LONGEST_INPUTS else given[:LONGEST_INPUTS] + "…"
+    return f"{said.get('toolName')}({shown})"
 
 
 def text_of(content: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from moot import __version__
-from moot.api.wire import Endpoint, encode
+from moot.api.wire import BODILESS, Endpoint, encode
 
 #: answers every keyed route may give besides its own
 COMMON = {
@@ -20,6 +20,7 @@ COMMON = {
 }
 
 SAYS = {
+    204: "There is nothing, or not yet.",
     304: "Nothing has changed since the given ETag.",
     404: "There is no such thing, or it is not yours.",
     409: "The state does not allow it now.",
@@ -141,7 +142,7 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
         responses[str(status)] = {"description": SAYS[status]}
         if status == 409 and endpoint.local:
             responses["409"]["content"] = {"application/json": {"schema": BRIDGE_CONFLICT}}
-        elif status != 304:
+        elif status not in BODILESS:
             responses[str(status)]["content"] = error
     if not endpoint.public:
         for status, says in COMMON.items():

@@ -73,7 +73,7 @@ async def _signed(request: Request, run_id: str, talk: Conversation) -> Reply:
     if len(await request.body()) > MOST_DETAILS:
         raise BodyTooLarge(f"A sign of life has at most {MOST_DETAILS} bytes.", field="details")
     who, name = posts.speaks(request, asked.from_)
-    _check_here(request, talk, who, name)
+    check_here(request, talk, who, name)
     desk = request.services.host.presence
     here = desk.set((run_id, talk.conversation_id), name, asked.state, asked.details)
     told = shown(here, desk.now())
@@ -81,7 +81,7 @@ async def _signed(request: Request, run_id: str, talk: Conversation) -> Reply:
     return Reply({"received": True, "presence": about})
 
 
-def _check_here(request: Request, talk: Conversation, who: Speaker, name: str) -> None:
+def check_here(request: Request, talk: Conversation, who: Speaker, name: str) -> None:
     """Only who takes part is here; a program that the host trusts may listen before it does."""
     if not who.admin and name != who.person and name not in who.names:
         raise NotYourName(name, list(who.names))

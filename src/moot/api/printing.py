@@ -56,7 +56,8 @@ def _md_facts(minutes: Minutes) -> list[str]:
 
 
 def _md_decision(decision: Decision) -> list[str]:
-    lines = ["## Decision", "", *_quoted(decision.text)]
+    title = "Decision" if decision.adopted else "Proposal, not adopted"
+    lines = [f"## {title}", "", *_quoted(decision.text)]
     lines[-1] += "".join(f" [{index}]" for index in decision.cited_turns)
     lines.append("")
     if decision.votes:
@@ -133,7 +134,8 @@ def html(minutes: Minutes) -> str:
 
 def _html_decision(decision: Decision) -> list[str]:
     links = "".join(f' <a href="#t{n}">[{n}]</a>' for n in decision.cited_turns)
-    parts = [f"<h2>Decision</h2><blockquote>{escape(decision.text)}{links}</blockquote>"]
+    title = "Decision" if decision.adopted else "Proposal, not adopted"
+    parts = [f"<h2>{title}</h2><blockquote>{escape(decision.text)}{links}</blockquote>"]
     if decision.votes:
         rows = "".join(
             "<tr>" + "".join(f"<td>{escape(part or '')}</td>" for part in (v.by, v.vote, v.reason))

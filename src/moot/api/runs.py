@@ -13,11 +13,14 @@ from moot.core.events import iso
 from moot.core.run import Run
 from moot.core.starting import StartRun, check_inputs
 from moot.core.status import Status
+from moot.core.trigger_errors import Overtaken
 from moot.engine.ancestry import inherited_artifact
 from moot.engine.head import Head
-from moot.store.protocol import RunFilter, RunRow
+from moot.store.protocol import Batch, RunFilter, RunRow
 
 MOST_CANCELS = 100
+#: how often a start is tried anew that somebody has come between
+MOST_TRIES = 4
 Short = Annotated[str, Meta(max_length=512)]
 RunId = Annotated[str, Meta(min_length=1, max_length=128)]
 
@@ -41,14 +44,25 @@ class Resume(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def create(request: Request) -> Reply:
-    services, host = request.services, request.services.host
     asked = await request.read(CreateRun)
-    flow = await agent_runs.flow_of(request, asked)
+    for _ in range(MOST_TRIES - 1):
+        try:
+            return await _create(request, asked)
+        except Overtaken:
+            continue  # a standing agent was changed meanwhile: it is looked up again
+    return await _create(request, asked)
+
+
+async def _create(request: Request, asked: CreateRun) -> Reply:
+    services, host, tenant = request.services, request.services.host, request.caller.tenant
+    seat = await agent_runs.member_of(request, asked)
+    flow = await agent_runs.flow_of(request, asked, seat)
     options.check(services, request, asked, flow)
     check_inputs(flow, asked.inputs)
     options.check_rosters(flow, asked.inputs)
+    drawn = await services.pins.drawn(tenant, flow, host.flows, seat)
     command = StartRun(
-        tenant=request.caller.tenant,
+        tenant=tenant,
         principal=request.caller.id,
         person=interrupts.speaker(request).person,
         at=services.clock.millis(),
@@ -60,11 +74,17 @@ async def create(request: Request) -> Reply:
         scope_id=None if asked.scope_id is UNSET else asked.scope_id,
         callback_url=None if asked.callback_url is UNSET else asked.callback_url,
         engine_version=options.engine_version(services, request),
-        versions=await services.pins.drawn(request.caller.tenant, flow),
+        versions=drawn.versions,
+        members=drawn.members,
+        initiation=agent_runs.initiation(seat, drawn),
         **ancestry.given(request),
     )
     dedup = (request.header("x-dedup") or "").lower() == "enforce"
-    await host.create(flow, command, request.recording(_created), dedup)
+
+    def relied_on(_: Run, batch: Batch) -> None:
+        batch.guards += drawn.guards
+
+    await host.create(flow, command, request.recording(_created), dedup, relied_on)
     return request.made
 
 
@@ -233,6 +253,7 @@ async def list_runs(request: Request) -> Reply:
         parent_run=query.get("parent"),
         fork_of=query.get("forkOf"),
         prefix=query.get("prefix"),
+        member=query.get("member"),
     )
     limit = request.integer("limit", 50, 1, 500)
     rows, cursor = await request.services.store.list_runs(
@@ -259,6 +280,7 @@ def _row(row: RunRow) -> dict[str, Any]:
         "scopeId": row.scope_id,
         "errorCode": row.error_code,
         "forkedFrom": _fork(row),
+        "rosterId": row.member,
     }
     shown.update({name: value for name, value in optional.items() if value is not None})
     return shown
@@ -319,6 +341,7 @@ ENDPOINTS = (
             "agent": (TEXT, "only runs of this agent"),
             "parent": (TEXT, "only children of this run"),
             "forkOf": (TEXT, "only forks of this run"),
+            "member": (TEXT, "only work of this standing agent"),
             "prefix": (TEXT, "only run ids that begin so"),
             "cursor": (TEXT, "the nextCursor of the page before"),
             "limit": ({"type": "integer", "minimum": 1, "maximum": 500}, "rows per page"),

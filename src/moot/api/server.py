@@ -15,10 +15,13 @@ import uvicorn
 
 from moot.agents.deployments import Deployments
 from moot.agents.desk import Invoke, nobody
+from moot.agents.instances import Instances
 from moot.agents.invoke import Invoker
 from moot.agents.models.book import Book
 from moot.agents.registry import Agents
-from moot.api import tokens
+from moot.agents.roster import KIND as MEMBER
+from moot.agents.roster import Roster
+from moot.api import discovery, selfcheck, tokens
 from moot.api.app import App
 from moot.api.auth import DEFAULT_TENANT, LIVE_PREFIX, hash_of, new_key
 from moot.api.fixtures import seed
@@ -30,6 +33,7 @@ from moot.config import Settings, agents_folder, bootstrap_key, peer_key, peers_
 from moot.core.errors import MootError
 from moot.core.outcomes import NodeType
 from moot.core.starting import Limits
+from moot.engine.allowances import Allowances
 from moot.engine.flows import Flows
 from moot.engine.host import Host
 from moot.engine.nodes import registry
@@ -65,9 +69,11 @@ async def build(
     book = book or book_of(found, settings, secret, clock)
     agents = Agents(store, clock, shelf.problem, book.problem)
     deployments = Deployments(store, clock, agents)
-    invoker = Invoker(book, deployments.resolve, shelf)
+    roster = Roster(store, clock, settings.roster)
+    instances = Instances(roster, agents, deployments, clock)
+    invoker = Invoker(book, instances.resolve, shelf)
     types = node_types(settings, programs, invoker)
-    flows = Flows(store, types, clock, agents=agents.worker)
+    flows = Flows(store, types, clock, agents=instances.worker)
     limits = Limits(
         node_executions=settings.max_node_executions,
         duration_ms=settings.max_run_duration_ms,
@@ -79,7 +85,8 @@ async def build(
     host.activities.ledger.purse = Purse(
         store, clock, settings.tenant_tokens_per_day, settings.tenant_money_per_day or 0.0
     )
-    services = Services(settings, host, store, clock, agents, deployments, programs)
+    host.activities.ledger.purse.allowances = Allowances(store, clock, roster)
+    services = Services(settings, host, store, clock, instances, programs)
     services.tools, services.book = shelf, book
     await services.triggers.load()
     fresh = clock.new_secret("").encode()
@@ -95,6 +102,15 @@ async def build(
         for problem in await register_folder(services, Path(settings.workflows)):
             log.warning("A workflow file was left out: %s", problem)
     return services
+
+
+async def refuse_contradictions(services: Services) -> None:
+    """Raises ValueError with a sentence when what this host would claim cannot be so."""
+    bound = False
+    for tenant in await services.store.record_tenants(MEMBER):
+        seats = await services.roster.all(tenant)
+        bound = bound or any(seat.entry.agent_ref.channel is not None for seat in seats)
+    selfcheck.refuse(discovery.document(services), bound)
 
 
 async def meet(services: Services) -> None:
@@ -172,6 +188,7 @@ class Server:
         )
         services = await build(self._settings, store, clock)
         try:
+            await refuse_contradictions(services)
             await services.host.recover()
             services.triggers.start()
             relax_collector()

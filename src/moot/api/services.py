@@ -1,9 +1,7 @@
 """What the handlers work with, made once when the server starts."""
 
-from moot.agents.deployments import Deployments
+from moot.agents.instances import Instances
 from moot.agents.models.book import Book
-from moot.agents.registry import Agents
-from moot.agents.roster import Roster
 from moot.agents.toolkit.shelf import Shelf
 from moot.api.auth import Keyring
 from moot.api.limits import RateLimit
@@ -27,14 +25,14 @@ class Services:
         host: Host,
         store: Store,
         clock: Clock,
-        agents: Agents,
-        deployments: Deployments,
+        instances: Instances,
         programs: Programs | None = None,
     ) -> None:
         self.settings, self.host, self.store, self.clock = settings, host, store, clock
-        self.agents, self.deployments = agents, deployments
-        self.pins = Pins(agents, deployments, clock)
-        self.roster = Roster(store, clock)
+        self.instances = instances
+        self.agents, self.deployments = instances.agents, instances.deployments
+        self.roster = instances.roster
+        self.pins = Pins(instances, clock)
         net = Outbound(settings.allow_private_targets)
         self.triggers = Triggers(host, store, clock, self.roster, self.pins, net)
         self.keyring = Keyring(store, clock)

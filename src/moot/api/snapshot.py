@@ -4,6 +4,7 @@ import hashlib
 from typing import Any
 
 from moot.api.wire import encode
+from moot.core import handles
 from moot.core.events import LOG_SCHEMA_VERSION, iso
 from moot.core.node_state import NodeState
 from moot.core.run import Run
@@ -109,7 +110,10 @@ def _error(run: Run) -> dict[str, Any] | None:
 
 def _orchestrator(head: Head) -> dict[str, Any] | None:
     found = head.run.orchestrator
-    return {"agentId": found.agent_id} if found is not None else None
+    if found is None:
+        return None
+    member = head.run.members.get(found.agent_id)
+    return {"agentId": found.agent_id} if member is None else handles.projected(member)
 
 
 def _agent(head: Head) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from moot.api import interrupts
 from moot.api.auth import LIVE_PREFIX, keep_open, new_key
+from moot.api.strangers import refuse_strangers
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core import guests, rosters, threads
@@ -132,6 +133,7 @@ async def _led(
         raise BadRequest(problem, field="policy")
     policy, budget = asked.policy or Policy(), asked.budget or Budget()
     names = [str(member["agentId"]) for member in members]
+    await refuse_strangers(request, names)
     limits = policy.limits
     limits = replace(
         limits,

@@ -38,7 +38,7 @@ async def register(request: Request) -> Reply:
     services = request.services
     if services.overlay:
         options.refuse_switched_off(services, services.host.flows.compile(body))
-    flow = await services.host.flows.register(request.caller.tenant, body)
+    flow = await services.triggers.declared.register(request.caller.tenant, body, request.caller.id)
     answer = {
         "workflowId": flow.definition.id,
         "version": flow.definition.version,

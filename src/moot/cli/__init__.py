@@ -11,15 +11,15 @@ from moot.cli import output
 from moot.cli.trouble import Exit, Trouble
 
 COMMANDS = (
-    "demo", "init", "serve", "dev", "convene", "ask", "watch", "run", "fork", "replay", "diff",
-    "tree", "why", "inbox", "approve", "reject", "answer", "thread", "search", "flow", "agent",
-    "check", "test", "memory", "models", "tools", "queue", "item", "webhook", "key", "db",
-    "doctor", "api", "openapi", "version",
+    "demo", "init", "serve", "dev", "convene", "ask", "say", "wait", "join", "watch", "run",
+    "fork", "replay", "diff", "tree", "why", "inbox", "approve", "reject", "answer", "thread",
+    "search", "flow", "agent", "schedule", "check", "test", "memory", "models", "tools",
+    "queue", "item", "webhook", "key", "db", "doctor", "mcp", "api", "openapi", "version",
 )  # fmt: skip
 #: a command is in the module of its name, except
 _ELSEWHERE = {
     "approve": "answer", "reject": "answer", "openapi": "about", "version": "about",
-    "thread": "threads",
+    "thread": "threads", "wait": "say",
 }  # fmt: skip
 
 

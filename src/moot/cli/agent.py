@@ -3,39 +3,65 @@
 import click
 
 from moot.cli import output
-from moot.cli.agent_set import set_
-from moot.cli.client import path_of, to_read
+from moot.cli.agent_set import change_agent
+from moot.cli.client import path_of, to_read, to_write
+from moot.cli.member import COMMANDS
+from moot.cli.member_set import change_member
+from moot.cli.member_show import all_members, find_member, row_of, show_member
 from moot.cli.options import Options, talks
 
 
 @click.group()
 def agent() -> None:
-    """Agents: list, show and change."""
+    """Agents, and those of them that are on staff: standing agents with work of their own."""
 
 
-agent.add_command(set_)
+for _each in COMMANDS:
+    agent.add_command(_each)
+
+
+@agent.command("set")
+@click.argument("name")
+@click.argument("changes", metavar="KEY=VALUE...", nargs=-1, required=True)
+@talks
+def set_(options: Options, name: str, changes: tuple[str, ...]) -> None:
+    """Change a standing agent: persona=Sal, portfolio=a,b, tokens-per-day=20k, enabled=no; or an
+    agent: model=local, tools=look,http:rates, toolRounds=3, confidence=0.8.
+
+    Nothing after the = takes a budget away, or puts back what is usual. Runs that go on keep the
+    version they began with where one was pinned.
+    """
+    change = change_member if find_member(to_write(options), name) else change_agent
+    change(options, name, changes)
 
 
 @agent.command("list")
 @talks
 def list_(options: Options) -> None:
-    """The agents of the server."""
-    found = to_read(options).get("/v1/host/moot/agents")["agents"]
+    """The standing agents of the server, then the agents."""
+    api = to_read(options)
+    staff, found = all_members(api), api.get("/v1/host/moot/agents")["agents"]
     if options.json:
-        output.show_json(found)
+        output.show_json([*staff, *found])
         return
     rows = ([one["name"], one["persona"], one["role"], one["model"], one["description"]]
             for one in found)  # fmt: skip
     empty = "No agents. Write agents/NAME.md and start the server beside it."
-    output.table(("NAME", "CALLED", "ROLE", "MODEL", "ABOUT"), rows, empty=empty)
+    everybody = [*map(row_of, staff), *rows]
+    output.table(("NAME", "CALLED", "ROLE", "MODEL", "ABOUT"), everybody, empty=empty)
 
 
 @agent.command()
 @click.argument("name")
 @talks
 def show(options: Options, name: str) -> None:
-    """One agent, with its prompt and its history."""
-    found = to_read(options).get(path_of("v1", "host", "moot", "agents", name))
+    """A standing agent with its work, or else an agent with its prompt and its history."""
+    api = to_read(options)
+    member = find_member(api, name)
+    if member is not None:
+        output.show_json(member) if options.json else show_member(api, member)
+        return
+    found = api.get(path_of("v1", "host", "moot", "agents", name.removeprefix("host:")))
     if options.json:
         output.show_json(found)
         return

@@ -6,23 +6,15 @@ import click
 
 from moot.cli import output
 from moot.cli.client import path_of, to_write
-from moot.cli.options import Options, talks
+from moot.cli.options import Options
 from moot.cli.trouble import Exit, Trouble
 
 #: what an agent is, and not how it is
 FIXED = ("name", "manifest")
 
 
-@click.command("set")
-@click.argument("name")
-@click.argument("changes", metavar="KEY=VALUE...", nargs=-1, required=True)
-@talks
-def set_(options: Options, name: str, changes: tuple[str, ...]) -> None:
-    """Change an agent: model=local, tools=look,http:rates, toolRounds=3, confidence=0.8.
-
-    Nothing after the = puts back what is usual. Runs that go on keep the version they began with
-    where one was pinned.
-    """
+def change_agent(options: Options, name: str, changes: tuple[str, ...]) -> None:
+    """The server has another version of it then."""
     api = to_write(options)
     known = api.get(path_of("v1", "host", "moot", "agents", name.removeprefix("host:")))
     definition = changed(known["definition"], changes)

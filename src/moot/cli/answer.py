@@ -97,7 +97,7 @@ def _decide(
     options: Options, place: tuple[str, str | None], value: dict[str, Any], said: str
 ) -> None:
     api = to_write(options)
-    question = find(api, *place)
+    question = find(api, *place, decision=True)
     if not is_decision(question):
         raise Trouble(
             f"{title(question)} wants words, not a decision: {way_to_answer(question)}", Exit.USAGE

@@ -1,15 +1,17 @@
 """``moot ask``: one question to one agent."""
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from moot.cli import output
-from moot.cli.client import Client, to_write
+from moot.cli.client import Api, Client, to_write
 from moot.cli.inputs import read_bytes
 from moot.cli.options import Options, place, talks
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 
 @click.command()
@@ -32,7 +34,11 @@ def ask(options: Options, agent: str, text: str) -> Exit:
     body = {"question": question, "participants": [known["agentId"]], "open": True,
             "policy": {"mode": "declared"}}  # fmt: skip
     thread_id = str(api.post("/v1/host/moot/councils", body)["threadId"])
-    turn = _answer(frames(client, thread_id, -1, 60.0), thread_id, aloud=not options.json)
+
+    def decide(wanted: dict[str, Any]) -> None:
+        _needs_a_word(api, wanted, thread_id, at_hand=not options.json)
+
+    turn = _answer(frames(client, thread_id, -1, 60.0), decide, aloud=not options.json)
     outcome = turn["content"] if turn["role"] == "agent" else None
     api.post(f"{threads(thread_id)}:close", {"outcome": outcome})
     if turn["role"] != "agent":
@@ -43,7 +49,7 @@ def ask(options: Options, agent: str, text: str) -> Exit:
     return Exit.OK
 
 
-def _answer(stream: Any, thread_id: str, aloud: bool) -> dict[str, Any]:
+def _answer(stream: Any, decide: Callable[[dict[str, Any]], None], aloud: bool) -> dict[str, Any]:
     """The turn; on a terminal its words as they come."""
     spoken = ""
     for frame in stream:
@@ -53,7 +59,7 @@ def _answer(stream: Any, thread_id: str, aloud: bool) -> dict[str, Any]:
             sys.stdout.write(words)
             sys.stdout.flush()
         elif frame.kind == "event" and frame.data["type"] == "moot.tool.asked":
-            _needs_a_word(frame.data["payload"], thread_id)
+            decide(frame.data["payload"])
         elif frame.kind == "event" and frame.data["type"] == "moot.participation.answered":
             if frame.data["payload"].get("outcome") == "passed":
                 return {"role": "system", "content": "the agent has nothing to say to that."}
@@ -67,13 +73,22 @@ def _answer(stream: Any, thread_id: str, aloud: bool) -> dict[str, Any]:
     raise Trouble("the thread ended before there was an answer.")
 
 
-def _needs_a_word(asked: dict[str, Any], thread_id: str) -> None:
-    """The agent waits until somebody agrees; who asked is told so, and how."""
+def _needs_a_word(api: Api, asked: dict[str, Any], thread_id: str, at_hand: bool) -> None:
+    """The agent waits until somebody agrees: whoever sits here, or exit code 4 says so."""
+    from moot.cli.council import threads
+
     what = f"{asked['toolName']}({output.brief(asked.get('inputs', {}))})"
-    output.complain(
-        f"{asked['agentId']} wants to use {what} and waits for a person. Agree or refuse in"
-        f" another terminal: moot watch {thread_id}, then /allow or /deny"
-    )
+    wants = output.one_line(f"{asked['agentId']} wants to use {what}")
+    if not (at_hand and sys.stdin.isatty() and output.on_terminal(err=True)):
+        name = output.short(thread_id)
+        raise Trouble(
+            f"{wants} and waits for a person. Agree: {way(f'approve {name}')}, refuse:"
+            f" {way(f'reject {name}')}; then read the answer: {way(f'watch {name} --from-start')}",
+            Exit.WAITING,
+        )
+    agreed = click.confirm(f"\n{wants}. Allow it?", default=False, err=True)
+    word = "allow" if agreed else "deny"
+    api.post(threads(thread_id, "controls"), {"content": {word: asked["askId"]}})
 
 
 def _rest(turn: dict[str, Any], spoken: str) -> None:

@@ -204,11 +204,12 @@ def _missing(name: str, entry: "ModelEntry") -> str | None:
 
     from moot.agents.models.book import URLS
     from moot.config import secret
+    from moot.extras import install
 
     if entry.provider == "demo":
         return None
     if find_spec(entry.provider) is None:
-        return f"needs a package: pip install 'moot[{entry.provider}]'"
+        return f"needs a package: {install(entry.provider)}"
     if entry.key_env and not secret(entry.key_env):
         return f"has no key: set {entry.key_env}"
     url = entry.url or URLS[entry.provider]

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from moot.cli.options import Options, place
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import program
 from moot.place import Place
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Unreachable(Trouble):
         else:
             said = f"no server answers at {where.url} ({why})"
         file = f" {where.database}" if where.chosen else ""
-        super().__init__(f"{said}. Start one with: moot serve{file}", Exit.UNREACHABLE)
+        super().__init__(f"{said}. Start one with: {program()} serve{file}", Exit.UNREACHABLE)
 
 
 class Answer(NamedTuple):
@@ -156,8 +157,9 @@ def refusal(answer: Answer, where: Place) -> Trouble:
     details = {}
     try:
         body = json.loads(answer.body)
-        said, details = str(body["message"]), dict(body.get("details") or {})
-    except (ValueError, KeyError, TypeError):
+        told = body["error"] if isinstance(body.get("error"), dict) else body  # as /threads has it
+        said, details = str(told["message"]), dict(body.get("details") or {})
+    except (ValueError, KeyError, TypeError, AttributeError):
         said = f"the server answered with status {answer.status}."
     if answer.status == 401:
         said += (

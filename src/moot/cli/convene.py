@@ -9,6 +9,7 @@ from moot.cli import output, quantities
 from moot.cli.client import Api, Client, to_write
 from moot.cli.options import Options, place, talks
 from moot.cli.trouble import Exit
+from moot.cli.way import way
 
 MODES = ("round-robin", "declared", "addressed", "raise-hand", "moderated", "small", "large")
 
@@ -74,7 +75,8 @@ def convene(options: Options, question: str, **given: Any) -> Exit:
         --rounds 2 --budget 20k-tokens --vote
     """
     api, client = to_write(options), Client(place(options))
-    warn_of_strangers(api, [*given["members"], *filter(None, [given["moderator"]])])
+    if not question.strip():
+        raise click.UsageError("say what the council is to talk about: moot convene QUESTION.")
     thread_id = str(api.post("/v1/host/moot/councils", asked(question, **given))["threadId"])
     if given["detach"]:
         _show_id(options, thread_id)
@@ -100,20 +102,6 @@ def asked(question: str, **given: Any) -> dict[str, Any]:
     if given["open_"]:
         body["open"] = True
     return body
-
-
-def warn_of_strangers(api: Api, names: list[str]) -> None:
-    """An agent nobody knows here is waited for: it may speak with a key of its own."""
-    from moot.core.definition import nearest
-
-    known = [agent["name"] for agent in api.get("/v1/host/moot/agents")["agents"]]
-    for name in names:
-        short = name.removeprefix("host:")
-        if short not in known:
-            meant = nearest(short, known)
-            hint = f" Did you mean '{meant}'?" if meant else " See: moot agent list"
-            said = f"'{name}' is no agent of this server; it must speak with a key of its own."
-            output.complain(f"warning: {said}{hint}")
 
 
 def _show_id(options: Options, thread_id: str) -> None:
@@ -145,16 +133,21 @@ def attend(api: Api, client: Client, thread_id: str, how: Attending) -> Exit:
     shown.tell(header(thread))
     try:
         end = shown.follow(how.after, how.stay)
-    except Left:
-        name = output.short(thread_id)
-        output.complain(f"You left; the council goes on. Come back: moot watch {name}")
+    except Left as left:
+        name, now = output.short(thread_id), api.get(threads(thread_id))
+        rests = not now["open"] or now.get("floor", {}).get("atRest", True)
+        goes_on = "it waits for a person" if rests else "the council goes on"
+        output.complain(f"You left; {goes_on}. Come back: {way(f'watch {name}')}")
+        if left.by_force:
+            raise click.Abort from None
         return Exit.OK
     if end is Exit.WAITING:
         now = api.get(threads(thread_id))
         name = output.short(thread_id)
         output.complain(
             f"The council waits for a person: {waits_for(now)}."
-            f" Take part: moot watch {name}, or end it: moot thread close {name} --decision TEXT"
+            f" Take part: {way(f'watch {name}')},"
+            f" or end it: {way(f'thread close {name} --decision TEXT')}"
         )
     return end
 

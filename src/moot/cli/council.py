@@ -17,9 +17,11 @@ from moot.cli.room import Room
 from moot.cli.screen import Keyboard, Pipe, Screen, Terminal
 from moot.cli.told import Teller, Told, note, turn_of
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 ENDS = {"conversation.closed": Exit.OK, "run.failed": Exit.FAILED, "run.cancelled": Exit.FAILED}
 TICK = 1.0
+PAUSED = "paused; /resume to go on"
 #: how often the words of a quick speaker are drawn
 FRAME = 0.04
 
@@ -30,6 +32,10 @@ def threads(thread_id: str, *more: str) -> str:
 
 class Left(KeyboardInterrupt):
     """The person has gone, by a word or by Ctrl-C; the council has not."""
+
+    def __init__(self, by_force: bool = False) -> None:
+        super().__init__()
+        self.by_force = by_force
 
 
 class Council:
@@ -61,6 +67,8 @@ class Council:
         self._keyboard = Keyboard() if self._editor else None
         self._ended: Exit | None = None
         self._stay, self._looked = False, True
+        #: what a person was last told that it waits for
+        self._reminded = ""
         #: turns that have been shown, and the newest event that came
         self.turns, self._seen = 0, -1
 
@@ -85,8 +93,10 @@ class Council:
                 while self._ended is None:
                     self._draw()
                     self._wait(feed)
+            except Left:
+                raise
             except KeyboardInterrupt:
-                raise Left from None
+                raise Left(by_force=True) from None
         return self._ended
 
     def _wait(self, feed: Feed) -> None:
@@ -145,6 +155,8 @@ class Council:
         self._live.follow(event, time.monotonic())
         if not self._as_json:
             self._screen.tell(self._teller.tell(event))
+        if event["type"] == "moot.thread.control" and not self._as_json:
+            self._reminded = PAUSED  # the control itself has been told
         self.turns += event["type"] == "conversation.exchanged"
         self._ended = ENDS.get(event["type"])
         self._looked = True
@@ -166,9 +178,15 @@ class Council:
         if self._seen < self._thread["lastSequence"]:
             return  # more is on its way
         if self.interactive:
-            self._say(waits_for(self._thread))
+            self._remind(waits_for(self._thread))
         elif not self._stay:
             self._ended = Exit.WAITING
+
+    def _remind(self, text: str) -> None:
+        """Once, until something else is waited for."""
+        if text != self._reminded:
+            self._say(text)
+        self._reminded = text
 
     def _say(self, text: str) -> None:
         if not self._as_json:
@@ -206,7 +224,8 @@ class Council:
             return str(trouble)
         members = [{"agentId": str(name)} for name in [*roster, said["participant"]]]
         given = json.dumps(members, separators=(",", ":"))
-        return f"{trouble} moot fork {self.thread_id}@0 --set 'input.participants={given}'"
+        again = way(f"fork {self.thread_id}@0 --set 'input.participants={given}'")
+        return f"{trouble}\n{again}"
 
     def _do(self, said: typed.Typed) -> None:
         match said:
@@ -283,7 +302,7 @@ def waits_for(thread: dict[str, Any]) -> str:
     """What a council at rest waits for, and the words that help it on."""
     floor = thread["floor"]
     if thread["state"]["paused"]:
-        return "paused; /resume to go on"
+        return PAUSED
     if floor["stopped"]:
         return f"stopped at its limit ({floor['stopped']}); /continue to go on, /close to end it"
     if floor["phase"] == "over" and floor["proposal"]:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from moot.cli import output
-from moot.cli.options import Options, shows
+from moot.cli.options import Options, place, shows
 from moot.cli.trouble import Exit, Trouble
-from moot.place import USUAL_DATABASE
 
 if TYPE_CHECKING:
     from moot.store.sqlite import SqliteStore
@@ -22,7 +21,7 @@ _database = click.argument("database", required=False, metavar="[DB]")
 def db() -> None:
     """The database file: stats, backup, verify, rebuild.
 
-    DB is MOOT_DATABASE or moot.db unless given.
+    DB is MOOT_DATABASE, what moot.toml names, or moot.db unless given.
     """
 
 
@@ -104,9 +103,10 @@ async def _rebuild(store: "SqliteStore") -> int:
 
 
 def _path(database: str | None) -> str:
-    from moot.config import client_environment
-
-    return database or client_environment().get("MOOT_DATABASE") or USUAL_DATABASE
+    """The file every other command means."""
+    options = Options()
+    options.database = database
+    return str(place(options).database)
 
 
 def _with_store(

@@ -1,5 +1,6 @@
 """``moot demo``: a council of the offline model on the screen, from its question to its minutes."""
 
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moot.cli import output, quantities
+from moot.cli import child, output, quantities
 from moot.cli.options import Options, place
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import program, way
 
 if TYPE_CHECKING:
     from moot.cli.client import Api
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 QUESTION = "Should a 4-person startup rewrite its billing service?"
 SEATS = ("ada", "bo", "cy")
 MODERATOR = "mo"
-STOP_SECONDS = 10
 #: words a second: to read along, and where nobody does
 AT_EASE, AT_ONCE = "24", "100"
 
@@ -32,6 +33,7 @@ AT_EASE, AT_ONCE = "24", "100"
 @click.option("--no-prompt", is_flag=True, help="Only watch; type nothing.")
 def demo(database: str, fresh: bool, no_prompt: bool) -> Exit:
     """Seat a council of demo agents and watch it decide. Needs no key and no network."""
+    child.leave_on_signals()
     if fresh:
         with tempfile.TemporaryDirectory(prefix="moot-demo-") as folder:
             return _shown(Path(folder) / "moot-demo.db", None, not no_prompt)
@@ -49,6 +51,9 @@ def _shown(database: Path, minutes: Path | None, prompt: bool) -> Exit:
 
             options = Options()
             options.database = str(database)
+            if minutes is not None:  # what is said to be typed names the file that stays
+                click.get_current_context().obj = kept = Options()
+                kept.database = str(database)
             options.server = address()
             api = to_write(options)
             seen.append(_seated(api, options, prompt))
@@ -56,9 +61,9 @@ def _shown(database: Path, minutes: Path | None, prompt: bool) -> Exit:
             _keep(api, seen[0].thread_id, minutes)
     except KeyboardInterrupt:
         turns = seen[0].turns if seen else 0
-        again = f" Resume: {_program()} serve {database}" if minutes else ""
+        again = f" Resume: {program()} serve {shlex.quote(str(database))}" if minutes else ""
         click.echo(f"Stopping… {quantities.counted(turns, 'turn')} saved.{again}")
-        return Exit.OK
+        raise click.Abort from None
     if minutes is not None:
         _go_on(database, seen[0].thread_id)
     return end
@@ -103,21 +108,16 @@ def _keep(api: "Api", thread_id: str, minutes: Path | None) -> None:
 
 
 def _go_on(database: Path, thread_id: str) -> None:
-    program, thread = _program(), output.short(thread_id)
+    """Each command on a line of its own: it must not break where it is copied from."""
     click.echo("\nThe server has stopped; everything is kept. To go on:\n")
-    for command, says in (
-        (f"{program} serve {database}", "the server again; then, in another terminal:"),
-        (f'{program} convene "…" --with ada,bo,cy --database {database}', "a question of yours"),
-        (f"{program} watch {thread} --from-start --database {database}", "this council again"),
-        (f"{program} --help", "everything else"),
+    for says, command in (
+        ("start the server again", f"{program()} serve {shlex.quote(str(database))}"),
+        ("then, in another terminal, a question of yours", way('convene "…" --with ada,bo,cy')),
+        ("this council again", way(f"watch {output.short(thread_id)} --from-start")),
+        ("everything else", f"{program()} --help"),
     ):
-        click.echo(f"  {command:<68} {click.style(says, dim=True)}")
-
-
-def _program() -> str:
-    if Path(".venv/bin/moot").exists():
-        return ".venv/bin/moot"
-    return Path(sys.argv[0]).name if Path(sys.argv[0]).stem == "moot" else "moot"
+        click.echo(click.style(f"  {says}:", dim=True))
+        click.echo(f"    {command}")
 
 
 @contextmanager
@@ -127,39 +127,25 @@ def _server(database: Path) -> Iterator[Callable[[], str]]:
     from moot.config import with_defaults
 
     samples = Path(__file__).parents[1] / "agents" / "samples"
-    command = [sys.executable, "-m", "moot.cli", "serve", str(database)]
-    command += ["--port", "0", "--agents", str(samples)]
+    arguments = [str(database), "--port", "0", "--agents", str(samples)]
     pace = with_defaults(MOOT_DEMO_WPS=AT_EASE if output.on_terminal() else AT_ONCE)
     log = database.with_suffix(".log")
     with log.open("w") as errors:
-        child = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=pace,
-            start_new_session=True,  # Ctrl-C is for the one who watches
-        )  # fmt: skip
+        server = child.start(arguments, pace, stdout=subprocess.PIPE, stderr=errors)
     try:
-        yield lambda: _address(child, log, database)
+        yield lambda: _address(server, log, database)
     finally:
-        _stop(child)
+        child.end(server)
 
 
-def _address(child: "subprocess.Popen[str]", log: Path, database: Path) -> str:
+def _address(server: "subprocess.Popen[str]", log: Path, database: Path) -> str:
     from moot import __version__
 
-    assert child.stdout is not None
-    banner = child.stdout.readline().strip()
+    assert server.stdout is not None
+    banner = server.stdout.readline().strip()
     if not banner:
-        raise Trouble(f"the server did not start; {log} says: {log.read_text().strip()}")
+        why = log.read_text().strip().removeprefix("error: ")
+        raise Trouble(f"the server did not start: {why or 'it has ended without a word'}")
     url = next(word for word in banner.split() if word.startswith("http"))
-    click.echo(f"moot {__version__} · {url} · data {database} · model: demo (offline, no key)")
+    output.parts(f"moot {__version__}", url, f"data {database}", "model: demo (offline, no key)")
     return url
-
-
-def _stop(child: "subprocess.Popen[str]") -> None:
-    child.terminate()
-    try:
-        child.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
-    if child.stdout is not None:
-        child.stdout.close()

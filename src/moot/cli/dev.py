@@ -1,8 +1,6 @@
 """``moot dev``: the server in a child process, started again when a file changes."""
 
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from types import FrameType
@@ -10,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from moot.cli import child
 from moot.cli.serve import refuse_taken_port, server_options, settings_from
 from moot.cli.trouble import Exit
 
 if TYPE_CHECKING:
+    import subprocess
+
     from moot.config import Settings
 
 EVERY = 0.5
@@ -32,7 +33,7 @@ def dev(log_json: bool, **flags: Any) -> Exit:
 
 
 class Watch:
-    """One child at a time. Ctrl-C and SIGTERM end both."""
+    """One child at a time. Ctrl-C, SIGTERM and a terminal that goes away end both."""
 
     def __init__(self, settings: "Settings", extra: list[str]) -> None:
         self._settings, self._extra = settings, extra
@@ -40,31 +41,30 @@ class Watch:
         self._stop = threading.Event()
 
     def run(self) -> Exit:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._told)
         seen = stamps(self._settings)
-        child = self._start()
+        server: subprocess.Popen[str] | None = self._start()
         while not self._stop.wait(EVERY):
             now = stamps(self._settings)
             if now == seen:
-                if child is not None and child.poll() is not None:
+                if server is not None and server.poll() is not None:
                     click.echo("The server has stopped; change a file to start it again.", err=True)
-                    child = None
+                    child.end(server)
+                    server = None
                 continue
             click.echo(f"{', '.join(changes(seen, now))}: starting again", err=True)
             seen = now
-            _end(child)
-            child = self._start()
-        _end(child)
+            child.end(server)
+            server = self._start()
+        child.end(server)
         return Exit.OK
 
     def _told(self, number: int, frame: FrameType | None) -> None:
         self._stop.set()
 
-    def _start(self) -> "subprocess.Popen[bytes] | None":
-        """In a session of its own, so that Ctrl-C reaches it once, from here."""
-        command = [sys.executable, "-m", "moot.cli", "serve", *self._flags(), *self._extra]
-        return subprocess.Popen(command, start_new_session=True)
+    def _start(self) -> "subprocess.Popen[str]":
+        return child.start([*self._flags(), *self._extra])
 
     def _flags(self) -> list[str]:
         from moot.config import peers_of
@@ -111,17 +111,6 @@ def changes(before: Stamps, after: Stamps) -> list[str]:
              if before[path] != after[path]]  # fmt: skip
     words += [f"{path} is new" for path in sorted(after.keys() - before.keys())]
     return words + [f"{path} is gone" for path in sorted(before.keys() - after.keys())]
-
-
-def _end(child: "subprocess.Popen[bytes] | None") -> None:
-    if child is None or child.poll() is not None:
-        return
-    child.terminate()
-    try:
-        child.wait(10)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
 
 
 def _free_port(host: str) -> int:

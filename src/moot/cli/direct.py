@@ -11,6 +11,7 @@ import click
 
 from moot.cli.client import Answer, Client, Unreachable
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import program
 from moot.place import Place
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class ServerOrFile:
             if not self.place.database.is_file():
                 raise Trouble(
                     f"no server answers at {self.place.url}, and there is no file"
-                    f" {self.place.database} to read. Start one with: moot serve",
+                    f" {self.place.database} to read. Start one with: {program()} serve",
                     Exit.UNREACHABLE,
                 ) from trouble
         click.echo(f"No server runs; reading {self.place.database} itself.", err=True)
@@ -80,7 +81,9 @@ class File:
 
 def _app(store: "Store", where: Place) -> "App":
     from moot.agents.deployments import Deployments
+    from moot.agents.instances import Instances
     from moot.agents.registry import Agents
+    from moot.agents.roster import Roster
     from moot.api.app import App
     from moot.api.auth import DEFAULT_TENANT, Keyring, hash_of, new_key
     from moot.api.services import Services
@@ -104,7 +107,9 @@ def _app(store: "Store", where: Place) -> "App":
     settings = Settings(database=str(where.database))
     host = Host(store, Flows(store, AnyType(), clock), clock)
     agents = Agents(store, clock)
-    services = Services(settings, host, store, clock, agents, Deployments(store, clock, agents))
+    roster, deployments = Roster(store, clock), Deployments(store, clock, agents)
+    instances = Instances(roster, agents, deployments, clock)
+    services = Services(settings, host, store, clock, instances)
     services.keyring = Owner(store, clock)
     return App(services)
 

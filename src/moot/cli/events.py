@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from moot.cli import output
+from moot.cli import agent_lines, output
 from moot.cli.lineage import descent
 
 Started = dict[str, str]
@@ -32,6 +32,18 @@ def _run_started(event: dict[str, Any], _: Started) -> str:
     inputs, fork = event["payload"].get("inputs"), event["payload"].get("forkedFrom")
     origin = f", {descent(fork)}" if isinstance(fork, dict) else ""
     return "run started" + origin + (f" with {output.brief(inputs)}" if inputs else "")
+
+
+def _whose(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    return (
+        f"started by {said.get('persona')} ({said.get('rosterId')}) · {said.get('triggerSource')}"
+    )
+
+
+def _delivered(event: dict[str, Any], _: Started) -> str:
+    said = event["payload"]
+    return f"delivery {event['eventId']} of {said.get('subscriptionId')}, attempt {said['attempt']}"
 
 
 def _run_ended(event: dict[str, Any], _: Started) -> str:
@@ -114,8 +126,10 @@ def _logged(event: dict[str, Any], _: Started) -> str:
     return f"{output.line(said.get('level', 'info'))}: {output.brief(str(said.get('message', '')))}"
 
 
-def _effect(event: dict[str, Any], _: Started) -> str:
+def _effect(event: dict[str, Any], _: Started) -> str | None:
     said = event["payload"]
+    if str(said.get("providerKey", "")).startswith(agent_lines.MODEL) and not said.get("error"):
+        return None
     word = event["type"].removeprefix("moot.effect.")
     return output.line(f"effect {said.get('providerKey', '')} {word}{_error(said)}")
 
@@ -278,7 +292,10 @@ LINES: dict[str, Said] = {
     "core.dispatch.join": _joined,
     "replay.diverged": _went_astray,
     "moot.pause.requested": _pause_requested,
+    "roster.run.initiated": _whose,
+    "trigger.delivery.attempted": _delivered,
     "moot.effect.started": _effect,
     "moot.effect.finished": _effect,
+    **agent_lines.LINES,
     **dict.fromkeys(SAID_BY_OTHERS, _nothing),
 }

@@ -12,6 +12,7 @@ from moot.cli.lineage import spot
 from moot.cli.options import Options, talks
 from moot.cli.places import place_of
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 #: what an answer causes at once: who names one of these means the answer
 ANSWERED = ("approval.received", "clarification.resolved", "node.resumed")
@@ -49,6 +50,7 @@ def fork(
     moot fork @last@17 --set model.ada=local      another model for an agent
     moot fork @last@12 --set answer=reject        instead of the answer at #12
     moot fork @last@12 --edit                     #12 itself, in an editor
+    moot fork @last@turn5 --edit                  turn 5 of a council
 
     A turn, a decision or an answer takes the place of event N; it must be one. All else is
     changed after it. The numbers stand in: moot run tail RUN
@@ -94,7 +96,8 @@ def _edit(api: Api, at: Event, given: tuple[str, ...], by_hand: bool) -> Edit:
         raise _misfit(api, at, "is no answer", ANSWERS)
     edit = gathered(given, at)
     if "inputs" in edit and at["sequence"] != 0:
-        where = f"moot fork {at['runId']}@0 --set input.{next(iter(edit['inputs']))}=…"
+        name = next(iter(edit["inputs"]))
+        where = way(f"fork {at['runId']}@0 --set input.{name}=…")
         raise click.UsageError(f"inputs belong to the beginning: {where}")
     if not by_hand:
         return edit
@@ -116,7 +119,7 @@ def _misfit(api: Api, at: Event, said: str, kinds: tuple[str, ...]) -> Trouble:
     before = page_of(api, at["runId"], max(-1, at["sequence"] - LOOKED))["events"]
     found = [event for event in before if event["type"] in kinds][-NAMED:]
     ways = ", ".join(f"#{event['sequence']} {event['type']}" for event in found)
-    hint = f" These would do: {ways}." if ways else f" See: moot run tail {at['runId']}"
+    hint = f" These would do: {ways}." if ways else f" See: {way('run tail ' + at['runId'])}"
     return Trouble(f"event #{at['sequence']} ({at['type']}) {said}.{hint}", Exit.USAGE)
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from moot.cli.client import Api, path_of
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 #: events of a page, as the server gives them
 PAGE = 1000
@@ -65,6 +66,6 @@ class Histories:
         newest = last_of(self._api, run_id, 1)[-1]["sequence"]
         return Trouble(
             f"{run_id} has no event #{sequence}; its last one is #{newest}."
-            f" See: moot run tail {run_id}",
+            f" See: {way(f'run tail {run_id}')}",
             Exit.NOT_FOUND,
         )

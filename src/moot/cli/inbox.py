@@ -32,15 +32,21 @@ def inbox(options: Options, watch: bool) -> None:
         _watch(options)
         return
     page = to_read(options).get(INBOX, limit=MOST)
-    found = list(enumerate(page["items"], 1))
+    found, notices = list(enumerate(page["items"], 1)), page.get("notices", [])
     if options.json:
-        output.show_json([{"number": number, **item} for number, item in found])
+        output.show_json([*({"number": number, **item} for number, item in found), *notices])
         return
-    _show(found, heading=True)
-    for notice in page.get("notices", []):
-        where = f"queue {notice['queue']}" if "queue" in notice else notice["subscriptionId"]
-        said = f"Not delivered: {notice['id']} of {where}: {notice['reason']}"
-        click.echo(output.line(said, err=True), err=True)
+    if found or not notices:
+        _show(found, heading=True)
+    for notice in notices:
+        click.echo(output.line(_told(notice)))
+
+
+def _told(notice: dict[str, Any]) -> str:
+    """What nobody waits for, and what can be done about it."""
+    about, name = notice.get("workflowId") or notice.get("queue", ""), notice.get("scheduleId")
+    ways = f" · moot schedule run {name} --missed / skip {name} --missed" if name else ""
+    return f"{about}: {notice['text']}{ways}" if about else f"{notice['text']}{ways}"
 
 
 def _show(found: list[Numbered], heading: bool) -> None:

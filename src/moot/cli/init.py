@@ -10,6 +10,8 @@ import click
 from moot.cli import output
 from moot.cli.options import Options, shows
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import NAME as NAME_OF_PROGRAM
+from moot.cli.way import program
 
 #: how the files of the starter are called, and those that cannot be called as they shall be
 SUFFIX = ".in"
@@ -23,14 +25,18 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 @shows
 def init(options: Options, name: str | None, here: bool) -> None:
     """Make a project: agents, a workflow, a node, a tool, tests. It runs offline at once."""
-    if (name is None) != here:
+    if name is None and not here:
         raise click.UsageError("say how the project is called, or --here to use this folder.")
+    if name is not None and here:
+        said = f"--here makes the project in this folder; leave out '{name}', or leave out --here."
+        raise click.UsageError(said)
     folder = Path() if name is None else Path(name)
     called = folder.resolve().name
     if not NAME.fullmatch(called):
         raise Trouble(f"'{called}' is no name: use letters, digits, '.', '_' and '-'.", Exit.USAGE)
     if name is not None and folder.exists():
-        raise Trouble(f"{folder} is there already; for its sake: cd {folder} && moot init --here")
+        way = f"cd {folder} && {program(elsewhere=True)} init --here"
+        raise Trouble(f"{folder} is there already; for its sake: {way}")
     made, kept = _written(folder, called)
     if options.json:
         output.show_json({"folder": str(folder), "made": made, "kept": kept})
@@ -40,7 +46,10 @@ def init(options: Options, name: str | None, here: bool) -> None:
     for file in made:
         click.echo(f"wrote  {file}")
     way = "" if name is None else f"cd {folder} && "
-    click.echo(f"\nIt runs as it is: {way}moot check && moot test && moot dev")
+    moot = program(elsewhere=name is not None)
+    click.echo(f"\nIt runs as it is: {way}{moot} check && {moot} test && {moot} dev")
+    if moot != NAME_OF_PROGRAM:
+        click.echo(f"To type only {NAME_OF_PROGRAM}: source {Path(moot).parent / 'activate'}")
 
 
 def _written(folder: Path, called: str) -> tuple[list[str], list[str]]:

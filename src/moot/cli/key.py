@@ -8,6 +8,7 @@ from moot.cli import output
 from moot.cli.client import Api, path_of, to_read, to_write
 from moot.cli.options import Options, talks
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 KEYS = "/v1/host/moot/keys"
 
@@ -125,4 +126,4 @@ def _resolve(rows: list[dict[str, Any]], given: str) -> dict[str, Any]:
     if meant:
         found = ", ".join(row["id"] for row in meant)
         raise Trouble(f"several keys are meant by '{given}': {found}.", Exit.USAGE)
-    raise Trouble(f"no key in use is called '{given}'. See: moot key list", Exit.NOT_FOUND)
+    raise Trouble(f"no key in use is called '{given}'. See: {way('key list')}", Exit.NOT_FOUND)

@@ -9,6 +9,7 @@ from moot.cli.client import to_read, to_write
 from moot.cli.options import Options, talks
 from moot.cli.runs import resolve
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 MEMORY = "/v1/host/moot/memory"
 
@@ -55,7 +56,9 @@ def show(options: Options, ref: str, memory_id: str) -> None:
     """Print one entry: the text on stdout, where it comes from on stderr."""
     found = to_read(options).get(MEMORY, ref=ref, id=memory_id)["entries"]
     if not found:
-        raise Trouble(f"'{ref}' has no entry '{memory_id}'. See: moot memory list", Exit.NOT_FOUND)
+        raise Trouble(
+            f"'{ref}' has no entry '{memory_id}'. See: {way('memory list')}", Exit.NOT_FOUND
+        )
     if options.json:
         output.show_json(found[0])
         return

@@ -31,6 +31,7 @@ MARKS = {
     "failed": ("✗", "red"),
     "cancelled": ("✗", "yellow"),
     "running": ("●", "cyan"),
+    "talking": ("●", "cyan"),
     "pending": ("○", "cyan"),
     "running, pausing": ("⏸", "yellow"),
     "paused": ("⏸", "yellow"),
@@ -86,7 +87,8 @@ def table(
     empty: str = "Nothing.",
     heading: bool = True,
 ) -> None:
-    """Columns with a heading for people, bare values for programs."""
+    """Columns with a heading for people, those without any value left out; bare values for
+    programs."""
     found = [[_cell(value) for value in row] for row in rows]
     if not on_terminal():
         for row in found:
@@ -94,7 +96,9 @@ def table(
     elif not found:
         click.echo(empty)
     else:
-        _pretty(columns, found, heading)
+        full = [n for n in range(len(columns)) if any(row[n] != "-" for row in found)] or [0]
+        shown = [[row[n] for n in full] for row in found]
+        _pretty([columns[n] for n in full], shown, heading)
 
 
 def _pretty(columns: Sequence[str], rows: list[list[str]], heading: bool) -> None:
@@ -131,6 +135,19 @@ def one_line(text: str) -> str:
 
 def _style(value: str) -> str:
     return MARKS.get(value.removeprefix("✓ ").removeprefix("✗ "), ("", ""))[1]
+
+
+def parts(*words: str) -> None:
+    """Facts with a dot between them; a terminal breaks the line only there."""
+    import shutil
+
+    room, rows = shutil.get_terminal_size().columns if on_terminal() else 0, [words[0]]
+    for word in words[1:]:
+        if room and len(rows[-1]) + len(word) + 3 > room:
+            rows.append(f"  {word}")
+        else:
+            rows[-1] += f" · {word}"
+    click.echo("\n".join(rows))
 
 
 def fitted(text: str, colour: str | None = None) -> None:

@@ -7,6 +7,7 @@ from moot.cli.client import Api, path_of
 from moot.cli.runs import resolve
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.watching import FOR_A_PERSON
+from moot.cli.way import way
 
 INBOX = "/v1/host/moot/inbox"
 MOST = 1000
@@ -24,8 +25,12 @@ class NothingWaits(Trouble):
         super().__init__(sentence, Exit.NOT_FOUND)
 
 
-def find(api: Api, what: str, node: str | None) -> Question:
-    """The one open question that is meant. What is only digits is a number of the inbox."""
+def find(api: Api, what: str, node: str | None, decision: bool = False) -> Question:
+    """The one open question that is meant. What is only digits is a number of the inbox.
+
+    ``decision``: a yes or a no is to be said, so that what a member asks beside the conversation
+    comes before the conversation itself.
+    """
     if what.isdecimal() or what.startswith("int_"):
         item = _numbered(api, int(what)) if what.isdecimal() else _named(api, what)
         if from_the_floor(item):
@@ -34,13 +39,22 @@ def find(api: Api, what: str, node: str | None) -> Question:
     run_id = resolve(api, what)
     if node is not None:
         return _of_node(api, run_id, node)
-    found = waiting_in(api, run_id)
+    found = _beside(api, run_id) if decision else []
+    found = found or waiting_in(api, run_id)
     if not found:
         raise _nothing(api, run_id)
     if len(found) > 1:
-        ways = ", ".join(f"{one['runId']} --node {one['nodeId']}" for one in found)
+        ways = ", ".join(
+            one["id"] if from_the_floor(one) else f"{one['runId']} --node {one['nodeId']}"
+            for one in found
+        )
         raise Trouble(f"{len(found)} questions wait in {run_id}; name one: {ways}.", Exit.USAGE)
     return found[0]
+
+
+def _beside(api: Api, run_id: str) -> list[Question]:
+    items = api.get(INBOX, limit=MOST)["items"]
+    return [one for one in items if one["runId"] == run_id and from_the_floor(one)]
 
 
 def _numbered(api: Api, number: int) -> Question:
@@ -49,7 +63,9 @@ def _numbered(api: Api, number: int) -> Question:
         raise NothingWaits("the inbox is empty: nothing waits for a person.")
     if not 1 <= number <= len(items):
         counted = "1 question" if len(items) == 1 else f"{len(items)} questions"
-        raise NothingWaits(f"the inbox has {counted}, none with number {number}. See: moot inbox")
+        raise NothingWaits(
+            f"the inbox has {counted}, none with number {number}. See: {way('inbox')}"
+        )
     found: Question = items[number - 1]
     return found
 
@@ -138,21 +154,21 @@ def way_to_answer(question: Question, node: bool = False) -> str:
     """The command, ready to be typed but for the words."""
     where = question["runId"] + (f" --node {question['nodeId']}" if node else "")
     if is_decision(question):
-        return f"moot approve {where} (or reject)"
+        return f"{way(f'approve {where}')} (or reject)"
     asked = question.get("data", {}).get("questions", [])
     if len(asked) > 1:
         words = " ".join(f"--answer {one['id']}=TEXT" for one in asked)
-        return f"moot answer {where} {words}"
-    return f"moot answer {where} TEXT"
+        return way(f"answer {where} {words}")
+    return way(f"answer {where} TEXT")
 
 
 def waiting_line(api: Api, run_id: str) -> str:
     """What a run that stands still waits for, and how to help it on."""
     found = waiting_in(api, run_id)
     if not found:
-        return f"{run_id} waits for a person. See: moot inbox"
+        return f"{run_id} waits for a person. See: {way('inbox')}"
     first = found[0]
     several = sum(one["runId"] == first["runId"] for one in found) > 1
     said = f"{run_id} waits for a person: {title(first)}."
-    more = f" {len(found) - 1} more: moot inbox" if len(found) > 1 else ""
+    more = f" {len(found) - 1} more: {way('inbox')}" if len(found) > 1 else ""
     return f"{said} Answer with: {way_to_answer(first, several)}{more and f'.{more}'}"

@@ -9,9 +9,10 @@ from moot.cli.client import Api, Client, path_of, to_read, to_write
 from moot.cli.inputs import gather
 from moot.cli.options import Options, place, talks
 from moot.cli.questions import waiting_line
-from moot.cli.runs import resolve, status_in_list
+from moot.cli.runs import in_list, resolve
 from moot.cli.trouble import Exit, Trouble
-from moot.cli.watching import FOR_A_PERSON, Follower, show_end
+from moot.cli.watching import FOR_A_PERSON, TALKING, Follower, show_end, talking
+from moot.cli.way import way
 
 EPILOG = "A workflow that is called like one of these commands: moot run start FLOW."
 
@@ -115,8 +116,8 @@ def _created(api: Api, body: dict[str, Any]) -> dict[str, Any]:
             raise Trouble(f"{trouble} {hint}", trouble.exit_code) from trouble
         if trouble.exit_code is not Exit.NOT_FOUND:
             raise
-        hint = f" Or did you mean the command: moot run {verb}?" if verb else ""
-        asked = f"{body['workflowId']}: {trouble}{hint} See: moot flow list"
+        hint = f" Or did you mean the command: {way(f'run {verb}')}?" if verb else ""
+        asked = f"{body['workflowId']}: {trouble}{hint} See: {way('flow list')}"
         raise Trouble(asked, Exit.NOT_FOUND) from trouble
     return created
 
@@ -141,7 +142,7 @@ def follow_on(options: Options, api: Api, run_id: str, quiet: bool = False, **ho
     try:
         end = follower.follow(quiet=quiet, **how)
     except KeyboardInterrupt:
-        click.echo(f"\nThe run goes on. Follow it with: moot run tail {run_id}", err=True)
+        click.echo(f"\nThe run goes on. Follow it with: {way(f'run tail {run_id}')}", err=True)
         raise
     found = api.get(path_of("v1", "runs", run_id))
     if options.json and quiet:
@@ -180,14 +181,18 @@ def list_(
         output.show_json(rows)
         return
     output.table(
-        ("ID", "FLOW", "STATUS", "STARTED", "TOOK", "EVENTS", "ERROR", "CHILD OF"),
-        ([output.short(r["runId"]), r["workflowId"], status_in_list(api, r), _started(r), _took(r),
-          r["eventCount"], r.get("errorCode"), output.short(r.get("parentRunId", ""))]
-         for r in rows),
-        empty="No runs. Start one with: moot run FLOW",
+        ("ID", "FLOW", "STATUS", "STARTED", "TOOK", "EVENTS", "ERROR", "CHILD OF", "ABOUT"),
+        (_row(r, *in_list(api, r)) for r in rows),
+        empty=f"No runs. Start one with: {way('run FLOW')}",
     )  # fmt: skip
     if cursor is not None and output.on_terminal():
-        click.echo(f"There are more: moot run list --limit {limit * 4}", err=True)
+        click.echo(f"There are more: {way(f'run list --limit {limit * 4}')}", err=True)
+
+
+def _row(row: dict[str, Any], status: str, about: str | None) -> list[Any]:
+    parent = output.short(row.get("parentRunId", ""))
+    return [output.short(row["runId"]), row["workflowId"], status, _started(row), _took(row),
+            row["eventCount"], row.get("errorCode"), parent, about]  # fmt: skip
 
 
 def _started(row: dict[str, Any]) -> str:
@@ -212,8 +217,10 @@ def show(options: Options, run_id: str) -> None:
     if options.json:
         output.show_json(found)
         return
-    show_run(found, why_cancelled(api, found))
-    if found["status"] in FOR_A_PERSON:
+    waits = found["status"] in FOR_A_PERSON
+    talks_on = waits and talking(api, found["runId"])
+    show_run(found, why_cancelled(api, found), TALKING if talks_on else None)
+    if waits and not talks_on:
         output.complain(waiting_line(api, found["runId"]))
 
 

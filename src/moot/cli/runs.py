@@ -7,10 +7,21 @@ import click
 from moot.cli import output, quantities
 from moot.cli.client import Api, Client, path_of
 from moot.cli.trouble import Exit, Trouble
-from moot.cli.watching import AT_WORK, Follower, last_line, status_of
+from moot.cli.watching import (
+    AT_WORK,
+    TALKING,
+    THREAD,
+    Follower,
+    goes_on,
+    last_line,
+    status_of,
+    thread_of,
+)
+from moot.cli.way import way
 
 PREFIX = "run_"
-WHOLE = len(PREFIX) + 20
+#: letters of a whole id after what it begins with
+WHOLE = 20
 PAGE = 1000
 
 
@@ -19,7 +30,7 @@ def resolve(api: Api, given: str) -> str:
     if given == "@last":
         return _newest(api)
     name = given if "_" in given else PREFIX + given
-    if len(name) >= WHOLE:
+    if len(name.partition("_")[2]) >= WHOLE:
         return name
     found = [row["runId"] for row in api.get("/v1/host/moot/runs", prefix=name, limit=3)["runs"]]
     if len(found) == 1:
@@ -28,7 +39,8 @@ def resolve(api: Api, given: str) -> str:
         raise Trouble(f"several runs start with '{given}': {', '.join(found)}…", Exit.USAGE)
     newest = api.get("/v1/host/moot/runs", limit=1)["runs"]
     hint = f" (the newest is {newest[0]['runId']})" if newest else ""
-    raise Trouble(f"no run starts with '{given}'{hint}. See: moot run list", Exit.NOT_FOUND)
+    kind = "thread" if name.startswith("th_") else "run"
+    raise Trouble(f"no {kind} starts with '{given}'{hint}. See: {way('run list')}", Exit.NOT_FOUND)
 
 
 def _newest(api: Api) -> str:
@@ -41,14 +53,18 @@ def _newest(api: Api) -> str:
                 return str(row["runId"])
         cursor = page.get("nextCursor")
         if cursor is None:
-            raise Trouble("there is no run yet. Start one with: moot run FLOW", Exit.NOT_FOUND)
+            raise Trouble(f"there is no run yet. Start one with: {way('run FLOW')}", Exit.NOT_FOUND)
 
 
-def status_in_list(api: Api, row: dict[str, Any]) -> str:
-    """Only the run itself, not its row, knows of a pause that waits for nodes at work."""
+def in_list(api: Api, row: dict[str, Any]) -> tuple[str, str | None]:
+    """A run's status in a list, and what it is about. Only the run itself, not its row, knows of
+    a pause that waits for nodes at work; only its conversation, whether that goes on by itself."""
+    if row["workflowId"] == THREAD:
+        thread = thread_of(api, row["runId"]) or {"open": False, "title": None}
+        return TALKING if goes_on(api, thread) else str(row["status"]), thread["title"]
     if row["status"] != "running":
-        return str(row["status"])
-    return status_of(api.get(path_of("v1", "runs", row["runId"])))
+        return str(row["status"]), None
+    return status_of(api.get(path_of("v1", "runs", row["runId"]))), None
 
 
 def why_cancelled(api: Api, run: dict[str, Any]) -> str | None:
@@ -62,10 +78,10 @@ def why_cancelled(api: Api, run: dict[str, Any]) -> str | None:
     return ends[0].get("reason") if ends else None
 
 
-def show_run(run: dict[str, Any], reason: str | None = None) -> None:
+def show_run(run: dict[str, Any], reason: str | None = None, status: str | None = None) -> None:
     run_id, flow = output.line(run["runId"]), output.line(run["workflowId"])
     click.echo(f"{click.style(run_id, bold=True)} {flow}")
-    click.echo(last_line(run))
+    click.echo(last_line(run, status))
     if reason:
         click.echo(f"{'reason':<10}{output.brief(reason, 2000)}")
     for name in ("parentRunId", "tags", "inputs", "outputs", "error"):

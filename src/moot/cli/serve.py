@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from moot.cli import child
 from moot.cli.trouble import Trouble
-from moot.place import url_file
+from moot.place import address_of, url_file
 
 if TYPE_CHECKING:
     from moot.config import Settings
@@ -44,8 +45,11 @@ def server_options(command: Any) -> Any:
 
 @click.command()
 @server_options
-def serve(log_json: bool, **flags: Any) -> None:
+@click.option(child.FLAG, "with_parent", is_flag=True, hidden=True)
+def serve(log_json: bool, with_parent: bool, **flags: Any) -> None:
     """Run the server, on one database file, until Ctrl-C or SIGTERM."""
+    if with_parent:
+        child.end_with_parent()
     run_server(settings_from(flags), log_json)
 
 
@@ -77,15 +81,26 @@ def settings_from(flags: dict[str, Any]) -> "Settings":
 def run_server(settings: "Settings", log_json: bool) -> None:
     from moot.api import server
     from moot.cli import logs
-    from moot.store.sqlite.refusals import StoreRefused
+    from moot.store.sqlite.refusals import StoreBusy, StoreRefused
 
     logs.to_stderr(log_json)
     refuse_taken_port(settings)
     try:
         server.serve(settings, lambda url: announce(settings, url))
+    except StoreBusy as busy:
+        raise Trouble(in_use(Path(settings.database), busy.pid)) from busy
     except (StoreRefused, ValueError) as refusal:
         raise Trouble(str(refusal)) from refusal
     url_file(Path(settings.database)).unlink(missing_ok=True)
+
+
+def in_use(database: Path, pid: int | None) -> str:
+    """Who has the file, where it answers, and what can be done."""
+    url = address_of(database)
+    known = [*([f"process {pid}"] if pid else []), *([url] if url else [])]
+    who = f" ({', '.join(known)})" if known else ""
+    stop = f"stop that one with: kill {pid}" if pid else "stop that one first"
+    return f"{database} is in use by another Moot{who}; {stop}, or use another file."
 
 
 def refuse_taken_port(settings: "Settings") -> None:
@@ -109,11 +124,10 @@ def refuse_taken_port(settings: "Settings") -> None:
 def announce(settings: "Settings", url: str) -> None:
     from moot import __version__
     from moot.api.server import key_file
+    from moot.cli import output
 
-    click.echo(
-        f"moot {__version__} · {url} · database {settings.database}"
-        f" · key in {key_file(settings)} · Ctrl-C stops"
-    )
+    output.parts(f"moot {__version__}", url, f"database {settings.database}",
+                 f"key in {key_file(settings)}", "Ctrl-C stops")  # fmt: skip
     # for commands on this machine: a server on another port is found by its file
     near = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
     url_file(Path(settings.database)).write_text(near + "\n", encoding="utf-8")

@@ -7,6 +7,7 @@ import sys
 import click
 
 from moot.cli.trouble import Exit, Trouble
+from moot.extras import install
 
 PLUGIN = "moot.testing.plugin"
 #: what pytest means by its exit code, where it is no failed test
@@ -23,7 +24,7 @@ def test(record: bool, arguments: tuple[str, ...]) -> Exit:
     Everything after the options is pytest's: moot test -k brief -x
     """
     if importlib.util.find_spec("pytest") is None:
-        raise Trouble("pytest is not installed here; get it with: pip install 'moot[test]'")
+        raise Trouble(f"pytest is not installed here; get it with: {install('test')}")
     mode = "--moot-record" if record else "--moot-offline"
     command = [sys.executable, "-m", "pytest", "-p", PLUGIN, mode, *arguments]
     code = subprocess.run(command, check=False).returncode

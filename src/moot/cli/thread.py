@@ -1,5 +1,6 @@
 """``moot thread``: take a conversation along, bring one back, close it with a decision."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from moot.cli.inputs import read_bytes
 from moot.cli.options import Options, talks
 from moot.cli.runs import resolve
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 FORMATS = ("md", "html", "json", "bundle")
 THREADS = "/v1/host/moot/threads"
@@ -99,7 +101,7 @@ def close(
         output.show_json(answer)
     else:
         decided = f' with the decision "{output.brief(decision)}"' if decision is not None else ""
-        click.echo(f"{thread_id} closed{decided}. Minutes: moot thread export {thread_id}")
+        click.echo(f"{thread_id} closed{decided}. Minutes: {way(f'thread export {thread_id}')}")
 
 
 def _decision(
@@ -142,10 +144,10 @@ def _path(thread_id: str) -> str:
 
 def find_thread(api: Api, given: str) -> str:
     """The thread's whole id."""
-    run, colon, rest = given.partition(":")
+    run, mark, rest = re.fullmatch(r"([^~:]*)([~:]?)(.*)", given, re.S).groups()  # type: ignore[union-attr]
     run_id = resolve(api, run)
-    if colon:
-        return f"{run_id}:{rest}"
+    if mark:
+        return f"{run_id}{mark}{rest}"
     try:
         return str(api.get(_path(run_id))["threadId"])
     except Trouble as trouble:

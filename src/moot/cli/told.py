@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 import click
 
 from moot.cli import output
+from moot.cli.agent_lines import tool
 from moot.cli.quantities import counted, in_words
 from moot.cli.room import Room
+from moot.cli.way import way
 
 Event = dict[str, Any]
 
@@ -74,9 +76,9 @@ class Teller:
         told = self._turn(event) if final.get("role") != "system" else []
         outcome = said.get("outcome")
         decision = outcome if isinstance(outcome, dict) and outcome.get("text") else None
-        way = f"Minutes: moot thread export {self._thread_id} -f md"
+        minutes = f"Minutes: {way(f'thread export {self._thread_id} -f md')}"
         if decision is None:
-            return [*told, Told(f"Closed without a decision. {way}")]
+            return [*told, Told(f"Closed without a decision. {minutes}")]
         if not self._tallied:
             votes = listed(decision.get("votes"))
             told += self._tally({str(vote.get("by")): vote for vote in votes})
@@ -84,7 +86,8 @@ class Teller:
             told.append(note(f"decision: {decision['text']}"))
         for each in listed(decision.get("dissent")):
             told.append(note(f"dissent: {self._name(each)}: {each.get('text', '')}"))
-        return [*told, Told(f"Closed. Decision recorded (turn {said.get('turnIndex')}). {way}")]
+        word = "Not adopted" if decision.get("adopted") is False else "Decision recorded"
+        return [*told, Told(f"Closed. {word} (turn {said.get('turnIndex')}). {minutes}")]
 
     def _tally(self, votes: dict[str, dict[str, Any]]) -> list[Told]:
         if not votes:
@@ -198,6 +201,10 @@ class Teller:
         what = f"{said.get('toolName')}({output.brief(said.get('inputs', {}), 200)})"
         return [note(f"{self._name(said, 'agentId')} wants to use {what} · /allow or /deny")]
 
+    def _tool_used(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        return [note(f"{self._name(said, 'agentId')} used {tool(said)}")]
+
     def _tool_answered(self, event: Event) -> list[Told]:
         said = event["payload"]
         word = "allowed it" if said.get("allowed") else "did not allow it"
@@ -268,6 +275,7 @@ TELLS: dict[str, Callable[[Teller, Event], list[Told]]] = {
     "moot.participation.stopped": Teller._stopped,
     "moot.participation.continued": Teller._continued,
     "moot.vote.called": Teller._called_vote,
+    "agent.toolCalled": Teller._tool_used,
     "moot.tool.asked": Teller._tool_asked,
     "moot.tool.answered": Teller._tool_answered,
     "moot.tool.reopened": Teller._tool_reopened,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from moot.agents.manifest import ManifestProblem, from_markdown, line_of_tool
 from moot.agents.toolkit.shelf import Shelf
 from moot.config import agents_folder, secret
+from moot.extras import install
 from moot.net.targets import TargetRefused, target
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _key(name: str | None) -> list[str]:
 
 def _mcp(entry: "McpEntry") -> list[str]:
     if find_spec("mcp") is None:
-        return ["needs a package: pip install 'moot[mcp]'"]
+        return [f"needs a package: {install('mcp')}"]
     if entry.command is not None and shutil.which(entry.command[0]) is None:
         return [f"cannot be started: there is no program {entry.command[0]}"]
     return [*_key(entry.key_env), *(said for name in entry.pass_env for said in _key(name))]

@@ -12,6 +12,7 @@ from moot.cli.lineage import descent, place
 from moot.cli.options import Options, talks
 from moot.cli.runs import resolve
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 RUNS = "/v1/host/moot/runs"
 #: runs that are shown unless more are asked for, and pages of a log that are looked through for
@@ -68,14 +69,14 @@ def tree(options: Options, run_id: str, limit: int) -> None:
         output.table((), _rows(top, ""))
     if cut := _first_cut(top):
         deep = cut.depth >= DEEP
-        way = f"moot tree {cut.run_id}" if deep else f"moot tree {top.run_id} --limit {limit * 4}"
-        click.echo(f"There are more: {way}", err=True)
+        more = f"tree {cut.run_id}" if deep else f"tree {top.run_id} --limit {limit * 4}"
+        click.echo(f"There are more: {way(more)}", err=True)
 
 
 def _row(api: Api, run_id: str) -> dict[str, Any]:
     for row in api.get(RUNS, prefix=run_id, limit=1)["runs"]:
         return dict(row)
-    raise Trouble(f"there is no run {run_id}. See: moot run list", Exit.NOT_FOUND)
+    raise Trouble(f"there is no run {run_id}. See: {way('run list')}", Exit.NOT_FOUND)
 
 
 def grown(api: Api, row: dict[str, Any], limit: int) -> Node:

@@ -22,7 +22,7 @@ COMMANDS = {
     "deny": ("[ID]", "do not"),
     "close": ("[--decision TEXT] [--vote]", "end it, with a decision, after a vote"),
     "help": ("", "these lines"),
-    "quit": ("", "leave; the council goes on"),
+    "quit": ("", "leave; what is under way goes on"),
 }
 
 _ADDRESS = re.compile(r"@([\w][\w.:-]{0,127}?)[,:]?\s+(\S.*)", re.S)
@@ -83,8 +83,8 @@ def read(line: str, seats: Iterable[Seat]) -> Typed | None:
     if text.startswith("/"):
         return _command(text[1:], known)
     addressed = _ADDRESS.fullmatch(text)
-    if addressed and (seat := _meant(addressed[1], known)) is not None:
-        return Say(addressed[2].strip(), seat.agent_id)
+    if addressed:
+        return Say(addressed[2].strip(), _named(f"@{addressed[1]}", known).agent_id)
     return Say(text)
 
 

@@ -10,6 +10,7 @@ from moot.cli.options import Options, place, talks
 from moot.cli.quantities import counted
 from moot.cli.runs import resolve
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 if TYPE_CHECKING:
     from moot.cli.convene import Attending
@@ -70,7 +71,7 @@ def _council(
         return attend(api, client, name, how)
     if not thread["open"]:
         short = output.short(name)
-        click.echo(f"{short} is closed. Read it: moot watch {short} --from-start", err=True)
+        click.echo(f"{short} is closed. Read it: {way(f'watch {short} --from-start')}", err=True)
         return Exit.OK
     if not how.as_json:
         turns = counted(thread["turns"] + 1, "turn")

@@ -12,6 +12,7 @@ from moot.cli import output
 from moot.cli.client import SECONDS, Answer, Api, Client, Unreachable, path_of, refusal
 from moot.cli.events import line_of
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 TERMINAL = {"run.completed": Exit.OK, "run.failed": Exit.FAILED, "run.cancelled": Exit.FAILED}
 #: statuses in which only a person can help; the run's stream stays quiet then
@@ -24,6 +25,10 @@ STANDSTILLS = (
     "node.suspended", "node.dispatched", "node.completed", "node.failed", "node.skipped",
     "node.cancelled",
 )  # fmt: skip
+#: events after which a council may be at rest, or wait for a word on a tool
+PAUSES = ("moot.participation.decided", "moot.participation.stopped", "moot.tool.asked")
+#: the workflow of councils and threads, and how one is called that goes on by itself
+THREAD, TALKING = "moot.thread", "talking"
 #: statuses of nodes that have not ended
 AT_WORK = ("running", "retrying", "interrupted")
 
@@ -32,7 +37,7 @@ class TimedOut(Trouble):
     def __init__(self, run_id: str, seconds: float) -> None:
         super().__init__(
             f"the run has not ended after {seconds:g} s; it goes on."
-            f" Follow it with: moot run tail {run_id}",
+            f" Follow it with: {way(f'run tail {run_id}')}",
             Exit.TIMED_OUT,
         )
 
@@ -99,7 +104,8 @@ class Standstill:
         except Unreachable:
             return False
         self._known = run["metrics"]["eventCount"] - 1
-        self._suspected = run["status"] in FOR_A_PERSON
+        waits = run["status"] in FOR_A_PERSON
+        self._suspected = waits and not talking(self._api, self._run_id)
         return self._suspected and self.seen >= self._known
 
     def _note(self, event: dict[str, Any]) -> None:
@@ -109,7 +115,8 @@ class Standstill:
             self._waiting.add(node)
         elif kind in STANDSTILLS or kind == "node.resumed":
             self._waiting.discard(node)
-        self._suspected = self._suspected or (kind in STANDSTILLS and bool(self._waiting))
+        may_wait = kind in STANDSTILLS or kind in PAUSES
+        self._suspected = self._suspected or (may_wait and bool(self._waiting))
 
 
 class Follower:
@@ -172,14 +179,36 @@ class Follower:
             return 0
 
 
+def talking(api: Api, run_id: str) -> bool:
+    """Whether a council goes on by itself, though the protocol's word for its status is that of a
+    run that waits: one of its members has the floor, or is given it next, and asks nobody."""
+    thread = thread_of(api, run_id)
+    return thread is not None and goes_on(api, thread)
+
+
+def goes_on(api: Api, thread: dict[str, Any]) -> bool:
+    floor = thread.get("floor")
+    if api.offline or not floor or not thread["open"]:
+        return False
+    return not floor["atRest"] and not floor["asks"]
+
+
+def thread_of(api: Api, run_id: str) -> dict[str, Any] | None:
+    """The one conversation of a run, if there is one."""
+    try:
+        return dict(api.get(path_of("v1", "host", "moot", "threads", run_id)))
+    except Trouble:
+        return None
+
+
 def status_of(run: dict[str, Any]) -> str:
     """Its status, and that a pause waits for nodes at work."""
     return f"{run['status']}, pausing" if run.get("draining") else str(run["status"])
 
 
-def last_line(run: dict[str, Any]) -> str:
+def last_line(run: dict[str, Any], status: str | None = None) -> str:
     """How the run ended, or how it stands."""
-    text = output.status_mark(status_of(run))
+    text = output.status_mark(status or status_of(run))
     if run.get("completedAt"):
         text += f" in {output.span(output.between(run['startedAt'], run['completedAt']))}"
     states = run.get("nodeStates", {}).values()

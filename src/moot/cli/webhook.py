@@ -8,6 +8,7 @@ from moot.cli import output
 from moot.cli.client import Api, path_of, to_read, to_write
 from moot.cli.options import Options, talks
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 HOOKS = "/v1/host/moot/webhooks"
 
@@ -121,4 +122,4 @@ def _find(api: Api, given: str) -> str:
         return given if given in ids else meant[0]
     if meant:
         raise Trouble(f"several webhooks are meant by '{given}': {', '.join(meant)}.", Exit.USAGE)
-    raise Trouble(f"no webhook is called '{given}'. See: moot webhook list", Exit.NOT_FOUND)
+    raise Trouble(f"no webhook is called '{given}'. See: {way('webhook list')}", Exit.NOT_FOUND)

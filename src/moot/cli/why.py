@@ -12,9 +12,13 @@ from moot.cli.histories import Event, Histories
 from moot.cli.options import Options, talks
 from moot.cli.places import place_of
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 #: steps that are walked unless more are asked for
 STEPS = 200
+
+#: what begins a run that a trigger has started, and where in its log it may stand
+DELIVERY, DELIVERED_AT = "trigger.delivery.attempted", (1, 2)
 
 Find = Callable[[str], Event | None]
 
@@ -44,8 +48,9 @@ def why(options: Options, place: str, limit: int) -> None:
     run_id, sequence = place_of(api, place, "why")
     histories = Histories(api)
     first = histories.expect(run_id, sequence)
-    steps = list(walk(first, lambda name: found_by(histories, name), limit))
-    root = ended(steps, lambda name: found_by(histories, name))
+    finder = Finder(histories, run_id)
+    steps = list(walk(first, finder, limit))
+    root = ended(steps, finder)
     if options.json:
         shown = {"kind": root.kind, "causationId": root.cause, "hostId": root.host}
         kept = {name: value for name, value in shown.items() if value is not None}
@@ -61,6 +66,8 @@ def walk(first: Event, find: Find, limit: int) -> Iterator[Event]:
     while event is not None and len(seen) < limit and event["eventId"] not in seen:
         seen.add(event["eventId"])
         yield event
+        if event.get("type") == DELIVERY:
+            return
         cause = cause_of(event)
         event = find(cause) if cause is not None and host_of(event) is None else None
 
@@ -68,6 +75,8 @@ def walk(first: Event, find: Find, limit: int) -> Iterator[Event]:
 def ended(steps: list[Event], find: Find) -> Root:
     """Why it goes no further than the last step."""
     last = steps[-1]
+    if last.get("type") == DELIVERY:
+        return Root("delivery", last["eventId"])
     cause, host = cause_of(last), host_of(last)
     if cause is None:
         return Root("beginning")
@@ -102,6 +111,27 @@ def found_by(histories: Histories, event_id: str) -> Event | None:
         return None
 
 
+class Finder:
+    """Events by id: their own, or that of the delivery which began one of the runs seen so far."""
+
+    def __init__(self, histories: Histories, run_id: str) -> None:
+        self._histories, self._runs = histories, [run_id]
+
+    def __call__(self, event_id: str) -> Event | None:
+        found = found_by(self._histories, event_id) or self._delivery(event_id)
+        if found is not None and found["runId"] not in self._runs:
+            self._runs.append(found["runId"])
+        return found
+
+    def _delivery(self, event_id: str) -> Event | None:
+        for run_id in self._runs:
+            for sequence in DELIVERED_AT:
+                found = found_by(self._histories, f"{run_id}.{sequence}")
+                if found is not None and found["eventId"] == event_id:
+                    return found
+        return None
+
+
 def _show(steps: list[Event], root: Root) -> None:
     """On a terminal a list downwards, the newest first; for programs a row for each step."""
     if not output.on_terminal():
@@ -128,11 +158,13 @@ def _step(event: Event) -> str:
 
 
 def last_word(last: Event, root: Root) -> str:
+    place = f"{last['runId']}@{last['sequence']}"
     words: dict[str, str] = {
         "beginning": "",
+        "delivery": f"the delivery {root.cause} began the run",
         "host": f"caused by {root.cause} on {root.host}",
         "outside": f"caused by {root.cause}, which is no event of a run here",
         "circle": f"caused by {root.cause}, which is above already",
-        "limit": f"there is more: moot why {last['runId']}@{last['sequence']}",
+        "limit": f"there is more: {way(f'why {place}')}",
     }
     return output.one_line(words[root.kind])

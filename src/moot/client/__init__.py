@@ -6,7 +6,7 @@ methods of them. Nothing here imports the server.
 
 from typing import TYPE_CHECKING, Unpack
 
-from moot.client import calls_host, calls_reading, host, inbound, webhooks
+from moot.client import calls_host, calls_reading, host, inbound, roster, schedules, webhooks
 from moot.client.answers import Question, RunRow, Snapshot
 from moot.client.bound import awaits, waits
 from moot.client.bridge import AsyncBridge, Bridge
@@ -85,6 +85,8 @@ class Client:
         self.memory = host.Memory(self.sender)
         self.keys = host.Keys(self.sender)
         self.webhooks = webhooks.Webhooks(self.sender)
+        self.schedules = schedules.Schedules(self.sender)
+        self.roster = roster.Roster(self.sender)
         self.queues = inbound.Queues(self.sender)
         self.subscriptions = inbound.Subscriptions(self.sender)
 
@@ -138,6 +140,8 @@ class AsyncClient:
         self.memory = host.AsyncMemory(self.sender)
         self.keys = host.AsyncKeys(self.sender)
         self.webhooks = webhooks.AsyncWebhooks(self.sender)
+        self.schedules = schedules.AsyncSchedules(self.sender)
+        self.roster = roster.AsyncRoster(self.sender)
         self.queues = inbound.AsyncQueues(self.sender)
         self.subscriptions = inbound.AsyncSubscriptions(self.sender)
 

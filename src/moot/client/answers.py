@@ -222,11 +222,31 @@ class Item(Answer, frozen=True):
     deadline: str | None = None
 
 
+class Notice(Answer, frozen=True):
+    """Something that no run waits for: times that were missed, a run that could not begin."""
+
+    id: str
+    kind: str
+    text: str
+    actions: list[str] = []
+    since: str = ""
+    schedule_id: str | None = None
+    workflow_id: str | None = None
+    roster_id: str | None = None
+    at: str | None = None
+    count: int = 1
+    #: of what could not be delivered: by which way it came, and why
+    source: str | None = None
+    subscription_id: str | None = None
+    queue: str | None = None
+    reason: str | None = None
+
+
 class Inbox(Answer, frozen=True):
     items: list[Item]
     revision: int = 0
     #: what nobody is asked about but somebody should see, such as dead letters
-    notices: list[Data] = []
+    notices: list[Notice] = []
 
 
 class Question(Answer, frozen=True):

@@ -70,6 +70,8 @@ class Operation(Generic[P, T]):
         functools.update_wrapper(self, make)
         self.method, _, self.path = route.partition(" ")
         self.again = again
+        #: there may be nothing to answer with
+        self.sometimes = False
         self._make, self._answer = make, answer
         self.largest = LARGEST_BUNDLE if answer is bytes else LARGEST_ANSWER
         self._parts = re.split(r"\{\w+\}", self.path)
@@ -91,7 +93,7 @@ class Operation(Generic[P, T]):
 
     def read(self, body: bytes) -> T:
         answer: Any
-        if self._answer is None:
+        if self._answer is None or (self.sometimes and not body):
             answer = None
         elif self._answer is bytes:
             answer = body
@@ -130,6 +132,18 @@ def silent(
 
     def made(make: Callable[P, Sent]) -> Operation[P, None]:
         found: Operation[P, None] = Operation(make, route, None, again)
+        OPERATIONS.append(found)
+        return found
+
+    return made
+
+
+def sometimes(route: str, answer: type[T]) -> Callable[[Callable[P, Sent]], Operation[P, T | None]]:
+    """For routes that answer, or have nothing to say."""
+
+    def made(make: Callable[P, Sent]) -> Operation[P, T | None]:
+        found: Operation[P, T | None] = Operation(make, route, answer, Again.FREELY)
+        found.sometimes = True
         OPERATIONS.append(found)
         return found
 

@@ -126,13 +126,14 @@ def page(  # noqa: PLR0913 - each is one column of the list
     parent: str | None = None,
     fork_of: str | None = None,
     prefix: str | None = None,
+    member: str | None = None,
     cursor: str | None = None,
     limit: int = 50,
 ) -> Sent:
     """One page of the runs, newest first. ``waiting`` is a status, too."""
     statuses = status if isinstance(status, str | None) else ",".join(status)
     query = {"status": statuses, "workflow": workflow, "agent": agent, "parent": parent}
-    query |= {"forkOf": fork_of, "prefix": prefix, "cursor": cursor}
+    query |= {"forkOf": fork_of, "prefix": prefix, "member": member, "cursor": cursor}
     return Sent(query={**query, "limit": limit})
 
 

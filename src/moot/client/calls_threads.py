@@ -5,7 +5,7 @@ from typing import Any, Literal, TypedDict
 
 from moot.client import thread_answers as answers
 from moot.client.answers import Data
-from moot.client.call import Again, Sent, given, operation, silent
+from moot.client.call import Again, Sent, given, operation, silent, sometimes
 from moot.client.calls_runs import SSE
 
 Format = Literal["md", "html", "json", "bundle"]
@@ -188,6 +188,16 @@ def reopen(thread_id: str, *, note: str | None = None) -> Sent:
 def join(thread_id: str, name: str, *, seconds: int | None = None) -> Sent:
     """Make a key for one participant of one thread. It is shown once, and so is asked for once."""
     return Sent(thread_id, body={"as": name, **given(expiresInSeconds=seconds)})
+
+
+@sometimes("GET /v1/host/moot/threads/{thread_id}/next", answers.Due)
+def next_(
+    thread_id: str, *, after: int | None = None, wait: int = 30, name: str | None = None
+) -> Sent:
+    """The next thing a participant is asked; None when nothing comes in time. Without ``after``
+    what is not answered yet, with it what comes after that."""
+    query = {"after": after, "wait": wait, "as": name}
+    return Sent(thread_id, query=query, seconds=float(wait))
 
 
 @operation("GET /v1/host/moot/threads/{thread_id}/export", bytes)

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import field
 
 from moot.client.answers import Answer, Data
+from moot.client.bridge_answers import Told
 
 
 class Convened(Answer, frozen=True):
@@ -78,6 +79,17 @@ class JoinToken(Answer, frozen=True):
     token: str
     speaks_as: str = field(name="as")
     expires_at: str = ""
+
+
+class Due(Answer, frozen=True):
+    """What a participant is asked. ``seq`` is what to go on from, ``event`` what it is about."""
+
+    thread_id: str
+    speaks_as: str = field(name="as")
+    seq: int
+    reason: str = ""
+    task: bool = False
+    event: Told | None = None
 
 
 class Begun(Answer, frozen=True):

@@ -24,6 +24,7 @@ from moot.core.definition import SUPERVISOR
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
+from moot.core.handles import worker
 from moot.core.node_state import NodeState
 from moot.core.nodework import Emit
 from moot.core.run import Run
@@ -117,7 +118,7 @@ def attributed(run: Run, flow: Flow, events: list[NewEvent]) -> list[NewEvent]:
     found: list[NewEvent] = []
     holder = run.agent
     for event in events:
-        agent = flow.agents.get(event.node_id or "") if event.type in PINNED else None
+        agent = worker(run, flow, event.node_id or "") if event.type in PINNED else None
         if agent is not None:
             event.payload["agent"] = agent
             if event.type == "node.started" and _takes_over(run, event):
@@ -133,7 +134,7 @@ def _bracketed(
 ) -> list[NewEvent]:
     """A pure node whose agent is bound by channel says which version serves; nobody is asked."""
     channel = (agent or {}).get("channel")
-    version = run.versions.get(bound(agent["agentId"], channel)) if agent and channel else None
+    version = _version(run, agent["agentId"], channel) if agent and channel else None
     if agent is None or version is None or flow.nodes[str(event.node_id)].type.instant is None:
         return [event]
     attempt = event.payload.get("attempt") or run.nodes[str(event.node_id)].attempt
@@ -153,6 +154,11 @@ def _bracketed(
         "memoryBound": False,
     }
     return [event, NewEvent(INVOKED, began, event.node_id)]
+
+
+def _version(run: Run, agent_id: str, channel: str) -> str | None:
+    member = run.members.get(agent_id)
+    return member.version if member is not None else run.versions.get(bound(agent_id, channel))
 
 
 def _takes_over(run: Run, event: NewEvent) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from moot.core import remembering
+from moot.core import initiation, remembering
 from moot.core import trace as tracing
 from moot.core.events import Event
 
@@ -44,3 +44,4 @@ def started(run: "Run", event: Event, at: int) -> None:
     run.origin = said.get("origin")
     given = said.get("trace", {})
     run.trace = tracing.read(given.get("traceparent"), given.get("tracestate"))
+    initiation.begun(run, event)

@@ -141,6 +141,8 @@ def spawn(run: Run, node: FlowNode, at: int, sealed: dict[str, Any], limits: Lim
         ancestors=(*ancestors_of(run), run.run_id),
         cause=event_id(run.run_id, run.next_sequence - 1),
         trace=of_run(run.run_id, run.trace),
+        members=run.members,
+        inherits=run.member.roster_id if run.member is not None else None,
     )
 
 

@@ -129,7 +129,8 @@ Command = (
 def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:
     """What the command causes now. No event: nothing to do (a repeat, or too late)."""
     events = DECIDED_BY[type(command)](run, flow, command)
-    return agent_work.attributed(run, flow, events) if flow.agents and events else events
+    agents = flow.agents or run.members or run.member is not None
+    return agent_work.attributed(run, flow, events) if agents and events else events
 
 
 def _advance(run: Run, flow: Flow, command: Advance) -> list[NewEvent]:

@@ -40,6 +40,13 @@ class Decision(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     dissent: list[Dissent] = []
     cited_turns: list[int] = []
     action_items: list[Action] = []
+    #: a proposal that the vote did not carry is kept, too
+    adopted: bool = True
+
+
+def carried(votes: list[dict[str, str]]) -> bool:
+    """More ayes than noes, so at least one of them: silence adopts nothing."""
+    return sum({"yes": 1, "no": -1}.get(vote["vote"], 0) for vote in votes) > 0
 
 
 def read(outcome: Any) -> Decision | None:
@@ -101,6 +108,7 @@ def _decision(outcome: Any, called: bool = False) -> Decision | None:
         dissent=[_dissent(item) for item in _named(outcome, "dissent", "text")],
         cited_turns=_indexes(outcome.get("citedTurns", outcome.get("cites", []))),
         action_items=[_action(item) for item in _entries(outcome, "actionItems")],
+        adopted=outcome.get("adopted") is not False,
     )
 
 

@@ -82,7 +82,7 @@ def _in_phase(talk: Conversation, floor: Floor, at: int) -> Step | None:
         case "synthesis":
             return _synthesis(floor)
         case "vote":
-            return _vote(floor)
+            return _vote(talk, floor, at)
         case "over":
             return _over(floor)
 
@@ -251,10 +251,15 @@ def _moderated(talk: Conversation, floor: Floor, at: int) -> Step:
     return Step(wakes=(Give(str(moderator), "choose", "who is next"),), round=floor.round)
 
 
-def _vote(floor: Floor) -> Step:
+def _vote(talk: Conversation, floor: Floor, at: int) -> Step:
+    """Who is muted has no voice, and no vote."""
     waiting = [name for name in floor.speakers if name not in floor.votes]
-    wakes = tuple(Give(name, "vote", "the proposal is put to the vote") for name in waiting)
-    return Step(wakes=wakes, round=floor.round, phase="vote" if wakes else "over")
+    muted = {name: "muted" for name in waiting if thread.is_muted(talk.state, name, at)}
+    why = "the proposal is put to the vote"
+    wakes = tuple(Give(name, "vote", why) for name in waiting if name not in muted)
+    if not wakes:
+        return Step(round=floor.round, phase="over")
+    return Step(wakes=wakes, skipped=muted, round=floor.round, phase="vote")
 
 
 def _over(floor: Floor) -> Step | None:

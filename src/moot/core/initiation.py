@@ -3,20 +3,42 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from moot.core.events import Event, NewEvent, event_id
 
 if TYPE_CHECKING:
     from moot.core.run import Run
 
+INITIATED = "roster.run.initiated"
+DELIVERED = "trigger.delivery.attempted"
+#: what tells that a run's cause is another run
+ELSEWHERE = ("parentRunId", "forkedFrom", "causationHostId")
+#: the place of a delivery that was named and not told of yet
+UNTOLD = -1
+
 
 class Member(Struct, frozen=True, kw_only=True):
-    """A standing agent as it was when the run began, and the agent it is an instance of."""
+    """A standing agent as it was when the run began, and the agent it is an instance of, in the
+    version that was found then."""
 
     roster_id: str
     persona: str
     agent_id: str
+    manifest_id: str | None = None
+    version: str | None = None
+    channel: str | None = None
+
+    def told(self) -> dict[str, str]:
+        """As a run's start tells it, beside its id."""
+        said = {
+            "agentId": self.agent_id,
+            "persona": self.persona,
+            "manifestId": self.manifest_id,
+            "version": self.version,
+            "channel": self.channel,
+        }
+        return {name: value for name, value in said.items() if value is not None}
 
 
 class Delivered(Struct, frozen=True, kw_only=True):
@@ -51,17 +73,16 @@ def beginning(run_id: str, workflow_id: str, begun: Initiation) -> list[NewEvent
         }
         if delivered is not None:
             payload["triggerSubscriptionId"] = delivered.subscription
-        said.append(NewEvent("roster.run.initiated", payload))
+        said.append(NewEvent(INITIATED, payload))
     if delivered is not None:
-        told = {
+        attempted = {
             "subscriptionId": delivered.subscription,
             "dedupKey": delivered.key,
             "attempt": delivered.attempt,
             "outcome": "delivered",
             "runId": run_id,
         }
-        event_id = delivered.delivery_id
-        said.append(NewEvent("trigger.delivery.attempted", told, event_id=event_id))
+        said.append(NewEvent(DELIVERED, attempted, event_id=delivered.delivery_id))
     return said
 
 
@@ -72,18 +93,74 @@ def id_at(run: "Run", sequence: int) -> str:
     return event_id(run.run_id, sequence)
 
 
+def begun(run: "Run", start: Event) -> None:
+    """Whom the run's start has found, the one whose run began it, and the delivery it promises."""
+    said = start.payload
+    run.delivery = promised(start)
+    run.members = {
+        str(name): Member(
+            roster_id=str(name),
+            persona=found["persona"],
+            agent_id=found["agentId"],
+            manifest_id=found.get("manifestId"),
+            version=found.get("version"),
+            channel=found.get("channel"),
+        )
+        for name, found in said.get("members", {}).items()
+    }
+    run.member = run.members.get(said.get("member", ""))
+
+
 def _initiated(run: "Run", event: Event, at: int) -> None:
     said = event.payload
-    run.member = Member(
-        roster_id=said["rosterId"], persona=said["persona"], agent_id=said["agentId"]
-    )
+    told = Member(roster_id=said["rosterId"], persona=said["persona"], agent_id=said["agentId"])
+    run.member = run.members.get(told.roster_id, told)
 
 
 def _delivered(run: "Run", event: Event, at: int) -> None:
     run.delivery = (event.sequence, event.event_id)
 
 
+def promised(start: Event) -> tuple[int, str] | None:
+    """The delivery that a run's start names as its cause. It has yet to be told of."""
+    given = start.payload
+    if start.causation_id is UNSET or any(key in given for key in ELSEWHERE):
+        return None
+    return (UNTOLD, start.causation_id)
+
+
+def own_id(run: "Run", event: Event) -> str:
+    """The id that the run's next event must have."""
+    if event.type == DELIVERED and run.delivery is not None and run.delivery[0] == UNTOLD:
+        return run.delivery[1]
+    return event_id(run.run_id, run.next_sequence)
+
+
+def told(run: "Run", event: Event) -> dict[str, Any] | None:
+    """What an event that says who or what began the run must say; None where none may stand."""
+    said, inherited = event.payload, run.inherited > 0
+    if event.type == INITIATED and run.next_sequence == 1:
+        names = ("rosterId", "persona", "agentId", "triggerSource")
+        expected = {name: str(said.get(name)) for name in names}
+        expected["workflowId"] = run.workflow_id
+        known = said.get("triggerSubscriptionId")
+        return expected if known is None else {**expected, "triggerSubscriptionId": str(known)}
+    if event.type == DELIVERED and run.next_sequence in (1, 2):
+        if not inherited and (run.delivery is None or run.delivery[0] != UNTOLD):
+            return None
+        runs = said.get("runId") if inherited else run.run_id
+        attempt = said.get("attempt")
+        return {
+            "subscriptionId": str(said.get("subscriptionId")),
+            "dedupKey": str(said.get("dedupKey")),
+            "attempt": attempt if type(attempt) is int and attempt > 0 else 1,
+            "outcome": "delivered",
+            "runId": runs,
+        }
+    return None
+
+
 HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
-    "roster.run.initiated": _initiated,
-    "trigger.delivery.attempted": _delivered,
+    INITIATED: _initiated,
+    DELIVERED: _delivered,
 }

@@ -7,7 +7,8 @@ ModelError                      502  model_error
 ├── ModelAuth                        model_auth (the provider does not take the key)
 ├── ModelAnswerInvalid               model_answer_invalid (it answered, but not what was asked for)
 ├── BudgetUsedUp                429  budget_used_up (nothing more is called before a person agrees)
-│   └── DailyBudgetUsedUp            daily_budget_used_up (the tenant's, until midnight)
+│   ├── DailyBudgetUsedUp            daily_budget_used_up (the tenant's, until midnight)
+│   └── MemberBudgetUsedUp           member_budget_used_up (a standing agent's, by day or month)
 ├── ModelNotRecorded                 model_not_recorded (replaying, and nobody asked this before)
 ├── ModelRateLimited            503  model_rate_limited
 ├── ModelUnavailable            503  model_unavailable
@@ -60,6 +61,10 @@ class BudgetUsedUp(ModelError):
 
 class DailyBudgetUsedUp(BudgetUsedUp):
     code = "daily_budget_used_up"
+
+
+class MemberBudgetUsedUp(BudgetUsedUp):
+    code = "member_budget_used_up"
 
 
 class ModelNotRecorded(ModelError):

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from moot.core import agency, charging, conversation, giving, thread, unclear
 from moot.core.conversation import HOST as HOST
 from moot.core.conversation import Speaker
+from moot.core.decisions import carried
 from moot.core.errors import Conflict, MootError, ParticipantMuted, ThreadPaused
 from moot.core.events import NewEvent
 from moot.core.floor import step
@@ -126,10 +127,12 @@ def _close(
         else {"by": name, "vote": str(said.get("vote", "abstain"))}
         for name, said in floor.votes.items()
     ]
-    outvoted = sum({"no": 1, "yes": -1}.get(vote["vote"], 0) for vote in votes) > 0
-    by_itself = floor.closer is None  # a person may decide against the votes, and says so
-    text = f"Not adopted: {floor.proposal}" if outvoted and by_itself else floor.proposal
+    # a person may decide against the votes, and says so
+    rejected = floor.closer is None and floor.policy.vote and not carried(votes)
+    text = f"Not adopted: {floor.proposal}" if rejected else floor.proposal
     decision: dict[str, Any] = {"text": text, "votes": votes}
+    if rejected:
+        decision["adopted"] = False
     decision["dissent"] = [
         {"by": vote["by"], "text": vote.get("reason", "votes no")}
         for vote in votes
@@ -142,7 +145,7 @@ def _close(
         who = Speaker(HOST, (floor.closer, *floor.votes), admin=True)
     else:
         moderator = str(floor.policy.moderator)
-        said = text if outvoted else f"Decided: {text}"
+        said = text if rejected else f"Decided: {text}"
         value["turn"] = {"role": "agent", "speakerId": moderator, "content": said}
         who = Speaker(HOST, (moderator, *floor.votes), admin=True)
     try:

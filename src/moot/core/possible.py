@@ -20,6 +20,7 @@ from moot.core.comparison import CLOCKS, alike
 from moot.core.definition import SUPERVISOR
 from moot.core.events import Event, NewEvent, iso, millis
 from moot.core.flow import Flow, FlowNode
+from moot.core.handles import worker
 from moot.core.ids import logical_invocation_id
 from moot.core.lineage import CHILD_FORKED
 from moot.core.node_state import NodeState
@@ -70,8 +71,8 @@ def caused(
         raise Impossible("type", "something that nobody's node says", event.type)
     found = _of_node(seen, node, event)
     for new in found:
-        if new.type == "node.completed" and new.node_id in flow.agents:
-            new.payload["agent"] = flow.agents[new.node_id]
+        if new.type == "node.completed" and (by := worker(run, flow, new.node_id or "")):
+            new.payload["agent"] = by
     return found
 
 

@@ -104,7 +104,8 @@ class Run(Struct):
     answered: dict[str, waiting.Answered] = {}
     #: node -> its conversation, open or closed
     conversations: dict[str, waiting.Conversation] = {}
-    #: the standing agent that began it; where in the log its delivery stands, by which id
+    #: standing agents it names; the one it is the work of; where its delivery stands, by which id
+    members: dict[str, initiation.Member] = {}
     member: initiation.Member | None = None
     delivery: tuple[int, str] | None = None
     #: what came in and began it: the world's word, for its nodes to read
@@ -275,9 +276,7 @@ def _node_started(run: Run, event: Event, at: int) -> None:
 def _node_ended(run: Run, event: Event, at: int) -> None:
     said = event.payload
     node_id = _node_id(event)
-    node = run.nodes.get(node_id)
-    if node is None:
-        node = run.nodes[node_id] = NodeState(status=NodeStatus.RUNNING)
+    node = run.nodes.setdefault(node_id, NodeState(status=NodeStatus.RUNNING))
     node.status = NODE_ENDS[event.type]
     node.ended_seq = event.sequence
     node.due = None

@@ -60,6 +60,8 @@ class Condition(
     expression: Annotated[str, Meta(min_length=1, max_length=4096)] | None = None
     #: the queue that must hold an item
     queue: Name | None = None
+    #: of an expression, of whatever value: there is work when it is another than at the slot before
+    on_change: bool = False
 
 
 class ScheduleDraft(

@@ -99,6 +99,8 @@ def _draft(said: dict[str, Any]) -> ScheduleDraft:
     if condition is not None and (condition.expression is None) == (condition.queue is None):
         message = "A condition has either an 'expression' or a 'queue'."
         raise ScheduleRefused("condition", message)
+    if condition is not None and condition.on_change and condition.expression is None:
+        raise ScheduleRefused("condition", "Only an 'expression' can be looked at 'onChange'.")
     return draft
 
 

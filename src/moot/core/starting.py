@@ -9,7 +9,8 @@ from moot.core.definition import fits
 from moot.core.errors import BadRequest
 from moot.core.events import ENGINE_VERSION, NewEvent
 from moot.core.flow import Flow
-from moot.core.initiation import Initiation, beginning
+from moot.core.handles import whose
+from moot.core.initiation import Initiation, Member, beginning
 from moot.core.masking import masked
 from moot.core.peers import Origin
 from moot.core.remembering import default_scope
@@ -69,6 +70,9 @@ class StartRun(Struct, frozen=True, kw_only=True):
     cause_host: str | None = None
     #: what began it, where that was no caller
     initiation: Initiation | None = None
+    #: standing agents that the run names, as they are now; whose run began it, of a child
+    members: dict[str, Member] = {}
+    inherits: str | None = None
 
 
 def start(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
@@ -87,7 +91,9 @@ def start(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
         "memory": _memory(run, command),
         **_options(flow, command),
     }
-    cause, begun = command.cause, command.initiation
+    cause, begun = command.cause, whose(flow, command)
+    if command.inherits is not None and (begun is None or begun.member is None):
+        payload["member"] = command.inherits
     if begun is None:
         return [NewEvent("run.started", payload, cause=cause, sealed=sealed or None)]
     if begun.trigger is not None:
@@ -187,6 +193,7 @@ def _options(flow: Flow, command: StartRun) -> dict[str, Any]:
         "person": command.person if command.person != "user" else None,
         "callbackUrl": command.callback_url,
         "agentVersions": command.versions,
+        "members": {name: member.told() for name, member in command.members.items()},
         "parentRunId": command.parent_run,
         "parentNodeId": command.parent_node,
         "depth": command.depth,

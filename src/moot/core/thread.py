@@ -217,28 +217,3 @@ ACTS = {
     "discussion": _discussion,
     "invited_auto": _invited_auto,
 }
-
-
-def doubts(content: dict[str, Any]) -> list[str]:
-    """What of a control has no effect, though it is kept: for whoever sent it."""
-    said = {word: content[word] for word in content if word in ACTS}
-    found = [
-        f"'{word}' names nobody" for word in NAMING if word in said and not targets(said[word])
-    ]
-    found += [
-        f"'{word}' is true or false, or {{\"on\": true}}"
-        for word in SWITCHES
-        if word in said and _on(said[word]) is None
-    ]
-    timed = said.get("mute")
-    if isinstance(timed, dict) and "seconds" in timed and _milliseconds(timed["seconds"]) is None:
-        found.append("'mute.seconds' is no number of seconds")
-    if "ttl_seconds" in said and _milliseconds(said["ttl_seconds"]) is None:
-        found.append("'ttl_seconds' is no number of seconds")
-    if "done" in said and said["done"] is not True:
-        found.append("'done' is true or is left out")
-    return [f"{text}; nothing was changed by it." for text in found]
-
-
-NAMING = ("mute", "unmute", "prod")
-SWITCHES = ("pause", "discussion", "invited_auto")

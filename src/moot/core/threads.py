@@ -25,8 +25,7 @@ KNOWN = HUMAN_ONLY | {
 
 def warnings(talk: Conversation, content: dict[str, Any]) -> list[str]:
     """What a control says in vain; it is recorded as it was said."""
-    found = [f"'{str(word)[:64]}' is no control." for word in content if word not in KNOWN]
-    found += thread.doubts(content)
+    found = list(controls.problems(content, KNOWN).values())
     known = {*(talk.roster or ()), *talk.state.members}
     known |= set(talk.floor.members) if talk.floor is not None else set()
     for word in ("mute", "prod"):

@@ -16,7 +16,7 @@ TRANSPORTS = ("rest", "mcp", "a2a", "ui")
 LIMITS = {"nodeExecutions", "durationMs", "parallel", "depth", "tree"}
 
 
-def start(flow: Flow, run: Run, event: Event) -> Problem | None:
+def start(flow: Flow, run: Run, event: Event, delivered: bool) -> Problem | None:
     """What is wrong with the beginning of a run."""
     said = event.payload
     expected = {
@@ -41,7 +41,7 @@ def start(flow: Flow, run: Run, event: Event) -> Problem | None:
         return problem
     if "parentRunId" in said or "forkedFrom" in said:
         return None  # what another run gave is not known here
-    if event.causation_id is not UNSET:
+    if event.causation_id is not UNSET and not delivered:
         return "cause", None, event.causation_id
     return _seeded(flow, said)
 

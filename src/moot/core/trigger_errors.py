@@ -45,6 +45,17 @@ class SubscriptionNotFound(NotFound):
         super().__init__("There is no such subscription; see the list of them.", id=name[:128])
 
 
+class WorkspaceMembershipRequired(Forbidden):
+    code = "workspace_membership_required"
+
+    def __init__(self, workflow_id: str) -> None:
+        super().__init__(
+            "A portfolio holds workflows of its own tenant; register the workflow there first.",
+            field="workflows",
+            workflowId=workflow_id[:128],
+        )
+
+
 class TenantMembershipRequired(Forbidden):
     code = "tenant_membership_required"
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from moot.core import led, lineage, possible, told_start
+from moot.core import initiation, led, lineage, possible, told_start
 from moot.core.commands import Advance, Compute, Dispatch, decide
 from moot.core.comparison import CLOCKS, said
 from moot.core.errors import MootError
-from moot.core.events import CATALOGUE, Event, NewEvent, event_id, millis
+from moot.core.events import CATALOGUE, Event, NewEvent, millis
 from moot.core.flow import Flow
 from moot.core.node_state import NODE_ENDS
 from moot.core.outcomes import Kind
@@ -85,7 +85,8 @@ class _Walk:
             raise _Differs(0, "missing", "run.started", None)
         self._take(0)
         start = self.log[0]
-        if problem := told_start.start(self.flow, self.run, start):
+        delivered = any(event.type == initiation.DELIVERED for event in self.log[1:3])
+        if problem := told_start.start(self.flow, self.run, start, delivered):
             raise _Differs(0, *problem)
         self._veil = veil_of(self.flow, start)
         while self.run.next_sequence < len(self.log):
@@ -96,6 +97,9 @@ class _Walk:
         self._envelope(event)
         edited = lineage.edited(self.run, first)
         self._free = False
+        if (begun := initiation.told(self.run, event)) is not None:
+            self._group(first, [NewEvent(event.type, begun)])
+            return
         try:
             found = [] if edited else self._follows(event)
             if not found:
@@ -229,7 +233,7 @@ class _Walk:
 
     def _cause(self, event: Event, new: NewEvent) -> None:
         cause = event.sequence - 1 if new.cause is None else new.cause
-        expected = event_id(self.run.run_id, cause) if isinstance(cause, int) else cause
+        expected = initiation.id_at(self.run, cause) if isinstance(cause, int) else cause
         if event.sequence < self.run.inherited and self._is_earlier(event):
             return  # where it stands in its source, something else may have come before
         if event.causation_id != expected:
@@ -246,7 +250,7 @@ class _Walk:
         for kind, expected, found in (
             ("sequence", place, event.sequence),
             ("runId", self.run.run_id, event.run_id),
-            ("eventId", event_id(self.run.run_id, place), event.event_id),
+            ("eventId", initiation.own_id(self.run, event), event.event_id),
             ("schemaVersion", 1, _plain(event.schema_version)),
         ):
             if expected != found:

@@ -14,6 +14,7 @@ from moot.core.escalations import DecisionRejected
 from moot.core.events import NewEvent, decode
 from moot.core.flow import FlowNode
 from moot.core.graph import PortProblem, call_of
+from moot.core.initiation import Member
 from moot.core.masking import redacted, secrets_in
 from moot.core.node_state import NodeState
 from moot.core.nodework import Emit
@@ -246,6 +247,18 @@ class Context:
     @property
     def versions(self) -> dict[str, str]:
         return dict(self._host.runs.current(self._head).run.versions)
+
+    def member(self, name: str) -> Member | None:
+        run = self._head.run
+        return run.members.get(name) if name else run.member
+
+    @property
+    def charged(self) -> str | None:
+        member = self._head.run.member
+        return member.roster_id if member is not None else None
+
+    async def warn(self, message: str) -> None:
+        await self.log("warn", message)
 
     @property
     def inherited(self) -> int:

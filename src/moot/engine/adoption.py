@@ -13,6 +13,7 @@ from moot.core.definition import RESERVED
 from moot.core.errors import BadRequest, Conflict, Forbidden, SequenceConflict, Unprocessable
 from moot.core.events import Event, event_id
 from moot.core.flow import Flow, digest
+from moot.core.initiation import own_id
 from moot.core.nesting import too_deep
 from moot.core.pending import pending
 from moot.core.run import Run, apply
@@ -167,7 +168,7 @@ def _event(run: Run, row: bytes) -> Event:
         raise BadRequest(f"{place} cannot be read: {error}") from None
     if not (TYPE.fullmatch(event.type) and TIMESTAMP.fullmatch(event.timestamp)):
         raise BadRequest(f"{place} has a type or a time that nobody writes.")
-    mine = (run.run_id, run.next_sequence, event_id(run.run_id, run.next_sequence))
+    mine = (run.run_id, run.next_sequence, own_id(run, event))
     if (event.run_id, event.sequence, event.event_id) != mine:
         raise BadRequest(f"{place} is missing, or of another run.")
     if (event.type == "run.started") != (event.sequence == 0) or run.terminal:

@@ -5,6 +5,7 @@ publish, and see to what is owed.
 """
 
 import logging
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -74,8 +75,10 @@ class Host:
         self.memory = Recollections(store, clock, self.revisions)
         self._scopes = Scopes(store)
         self.recovery = Recovery(self)
-        self._stopping = False
+        self.stopping = False
         self.outbox: Outbox | None = None
+        #: who is told that a run has ended
+        self.endings: list[Callable[[Run], None]] = []
 
     # -- commands ----------------------------------------------------------------------------
 
@@ -206,7 +209,7 @@ class Host:
         for head in turn.born:
             self.runs.put(head)
         try:
-            if not self._stopping:
+            if not self.stopping:
                 turn.batch.more = self.speakers.follow(turn, owed)
             turn.post(self.outbox)
             self.faults.at(FaultPoint.BEFORE_APPEND)
@@ -233,7 +236,7 @@ class Host:
         for head in turn.heads.values():
             head.broken = True
             self.speakers.take_back(head)
-        if isinstance(failure, MootError) or self._stopping:
+        if isinstance(failure, MootError) or self.stopping:
             for head in turn.heads.values():
                 head.settle()
                 self._drop(head, head not in turn.born)
@@ -262,7 +265,7 @@ class Host:
         """Start what is owed and not yet under way. The same path after every commit and at
         every start."""
         run = head.run
-        if head.broken or self._stopping:
+        if head.broken or self.stopping:
             return
         if run.terminal:
             if not head.inflight:  # else its end is on its way, and may yet fail
@@ -291,6 +294,8 @@ class Host:
         self.activities.keep(run.run_id, [])
         self.speakers.keep(run.run_id, [])
         self._scopes.release(run.tenant, run.scope_id, run.run_id)
+        for tell in self.endings:
+            tell(run)
         if run.parent_run is not None and not self.runs.knows(run):
             self.tasks.start(self._harvest(run.tenant, run.parent_run, run.run_id))
 
@@ -377,17 +382,13 @@ class Host:
 
     # -- limits ------------------------------------------------------------------------------
 
-    @property
-    def stopping(self) -> bool:
-        return self._stopping
-
     def refuse_when_stopping(self) -> None:
-        if self._stopping:
+        if self.stopping:
             raise Unavailable("The server is stopping; send this again in a moment.", 2)
 
     async def aclose(self) -> None:
         """Stop effects and streams; what was accepted is on disk and goes on at the next start."""
-        self._stopping = True
+        self.stopping = True
         self.timers.close()
         self.hub.close()
         await self.activities.aclose()

@@ -49,7 +49,14 @@ class Reporter(Protocol):
     def inherited(self) -> int:
         """How many events of the run are those of another, said again."""
 
+    @property
+    def charged(self) -> str | None:
+        """The standing agent whose work this is."""
+
     async def recorded(self, *events: NewEvent) -> None: ...
+
+    async def warn(self, message: str) -> None:
+        """For people to see, where there is a place for it."""
 
 
 class EffectFailed(MootError):
@@ -217,7 +224,9 @@ class Ledger:
             counted.append(name)
         try:
             if self.purse is not None and effect.provider_key.startswith(MODEL):
-                await self.purse.refuse_when_empty(reporter.tenant)
+                warning = await self.purse.look_into(reporter.tenant, reporter.charged)
+                if warning is not None:
+                    await reporter.warn(warning)
             result = copied(await effect.call(name))
         except asyncio.CancelledError:
             raise

@@ -3,12 +3,8 @@
 from moot.clock import Clock
 from moot.core.model_errors import DailyBudgetUsedUp
 from moot.core.rooms import around
+from moot.engine.allowances import DAY_MS, PARTS, Allowances
 from moot.store.protocol import LogStore
-
-DAY_MS = 86_400_000
-#: money is counted in these parts
-PARTS = 1_000_000
-
 
 #: tokens that are not used up in a moment: where so many are left, one look a second will do
 PLENTY, GLANCE_MS = 2_000_000, 1000
@@ -24,6 +20,15 @@ class Purse:
         self._tokens, self._money = tokens, money
         #: tenant -> until when it is known to have plenty
         self._plenty: dict[str, int] = {}
+        #: those of standing agents
+        self.allowances: Allowances | None = None
+
+    async def look_into(self, tenant: str, member: str | None) -> str | None:
+        """Raises BudgetUsedUp; a sentence, when little is left to a standing agent."""
+        await self.refuse_when_empty(tenant)
+        if member is None or self.allowances is None:
+            return None
+        return await self.allowances.check(tenant, member)
 
     async def refuse_when_empty(self, tenant: str) -> None:
         now = self._clock.millis()

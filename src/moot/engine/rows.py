@@ -11,7 +11,7 @@ from moot.core.rooms import is_room
 from moot.core.run import Run
 from moot.core.texts import FOUND
 from moot.core.waiting import THREAD, title_of
-from moot.engine.purse import DAY_MS, PARTS
+from moot.engine.allowances import DAY_MS, PARTS
 from moot.store.protocol import EffectRow, InboxRow, RunRow
 from moot.store.reading import TextRow
 

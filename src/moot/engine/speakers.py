@@ -201,6 +201,7 @@ class Speakers:
             run_id=run.run_id,
             node_id=node_id,
             agent=wake.agent,
+            member=run.members.get(wake.agent),
             invocation=f"{run.run_id}:{node_id}:{wake_id}",
             task=wake.task,
             place=talk.conversation_id,

@@ -79,6 +79,14 @@ class WakeDesk:
         self._mouth = f"{HOST}:{self.run_id}"
 
     @property
+    def charged(self) -> str | None:
+        member = self._head.run.member
+        return member.roster_id if member is not None else None
+
+    async def warn(self, message: str) -> None:
+        """A conversation has no place for it; who looks at the member sees it."""
+
+    @property
     def inherited(self) -> int:
         return self._head.run.inherited
 

@@ -173,6 +173,18 @@ class MemoryStore(Journal, Shelf, Library):
         found = [e for e in self._effects.values() if (around(e.tenant), e.day) == (tenant, day)]
         return sum(effect.tokens for effect in found), sum(effect.money for effect in found)
 
+    async def spent_by(self, tenant: str, member: str, first: int, last: int) -> tuple[int, int]:
+        found = [
+            effect
+            for effect in self._effects.values()
+            if effect.tenant == tenant
+            and effect.day > 0
+            and first <= effect.day <= last
+            and (row := await self.find_run(tenant, effect.run_id)) is not None
+            and row.member == member
+        ]
+        return sum(effect.tokens for effect in found), sum(effect.money for effect in found)
+
     # derived rows
 
     async def find_run(self, tenant: str, run_id: str) -> RunRow | None:
@@ -236,6 +248,12 @@ class MemoryStore(Journal, Shelf, Library):
         newest_first = reversed(self._definitions)
         same = (known for known in newest_first if (known.tenant, known.digest) == (tenant, digest))
         return next(same, None)
+
+    async def defined_elsewhere(self, tenant: str, workflow_id: str) -> bool:
+        return any(
+            known.workflow_id == workflow_id and known.tenant != tenant and known.source != IMPORTED
+            for known in self._definitions
+        )
 
     async def definitions(self, tenant: str) -> list[Definition]:
         newest = {

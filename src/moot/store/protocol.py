@@ -276,6 +276,9 @@ class LogStore(Protocol):
     async def spent(self, tenant: str, day: int) -> tuple[int, int]:
         """Tokens and money that effects have used up on a day: the tenant's, and in its rooms."""
 
+    async def spent_by(self, tenant: str, member: str, first: int, last: int) -> tuple[int, int]:
+        """The same, of the runs of a standing agent, from a day to another, both counted."""
+
 
 class IndexStore(Protocol):
     """Look-ups over derived rows."""
@@ -320,6 +323,9 @@ class RecordStore(Protocol):
     async def definition_by_digest(self, tenant: str, digest: str) -> Definition | None: ...
 
     async def definitions(self, tenant: str) -> list[Definition]: ...
+
+    async def defined_elsewhere(self, tenant: str, workflow_id: str) -> bool:
+        """Whether a tenant other than this one has registered a workflow of this id."""
 
     async def put_key(self, key: Key) -> None: ...
 

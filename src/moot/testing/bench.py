@@ -275,8 +275,8 @@ class Bench:
 
     def _register(self, name: str, body: bytes) -> str:
         assert self._hosting is not None
-        flows = self._hosting.services.host.flows
-        flow = self._hosting.loop.call(flows.register(DEFAULT_TENANT, body, source=name))
+        declared = self._hosting.services.triggers.declared
+        flow = self._hosting.loop.call(declared.register(DEFAULT_TENANT, body, "bench", name))
         return flow.definition.id
 
     def restart(self) -> None:

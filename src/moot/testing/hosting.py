@@ -215,15 +215,18 @@ class Hosting:
 
     async def _forward(self, seconds: float) -> None:
         timers, until = self.services.host.timers, time.monotonic() + PATIENCE_S
+        triggers = self.services.triggers
         target = self.clock.millis() + round(seconds * 1000)
         while time.monotonic() < until:
             if self._idle():
-                due = timers.next
+                dues = (timers.next, await triggers.clockwork.next_due())
+                due = min((each for each in dues if each is not None), default=None)
                 if due is None or due > target:
                     self.clock.until(target)
                     return
                 self.clock.until(due)
                 timers.look()
+                triggers.look()
             await asyncio.sleep(GLANCE_S)
         raise Stuck(f"What fell due has not come to rest after {PATIENCE_S:g} s.")
 

@@ -1,5 +1,6 @@
 """The one way in which a trigger starts a run: looked up, guarded, written in one transaction."""
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -41,6 +42,10 @@ class Claim(Struct, kw_only=True):
     guards: list[Guard] = []
     ledgers: list[Ledger] = []
     deliveries: list[Delivery] = []
+    #: rows that are not about this run
+    others: list[Delivery] = []
+    #: a ledger that names the run
+    ledger_of: Callable[[Run], Ledger] | None = None
 
 
 class Firing:
@@ -53,6 +58,7 @@ class Firing:
         seat = await self._seat(order)
         flow = await self._host.flows.newest(order.tenant, order.workflow_id)
         check_inputs(flow, order.inputs)
+        drawn = await self._pins.drawn(order.tenant, flow, self._host.flows, seat)
         command = StartRun(
             tenant=order.tenant,
             principal=order.principal,
@@ -62,22 +68,30 @@ class Firing:
             configurable=order.configurable,
             tags=order.tags,
             metadata=order.metadata,
-            versions=await self._pins.drawn(order.tenant, flow),
+            versions=drawn.versions,
+            members=drawn.members,
             initiation=Initiation(
                 source=order.source,
-                member=member_of(seat),
+                member=drawn.members[order.roster_id] if order.roster_id else None,
                 delivered=order.delivered,
                 trigger=order.trigger,
             ),
         )
 
         def beside(run: Run, batch: Batch) -> None:
-            if seat is not None:
-                batch.guards.append(seat.guard)
+            batch.guards += drawn.guards
             if claim is not None:
                 write(claim, run, batch)
 
         return await self._host.create(flow, command, beside=beside)
+
+    async def rehearsed(self, order: Order) -> Member:
+        """Who would do it, in which version. Raises what a start would; starts nothing."""
+        seat = await self._seat(order)
+        flow = await self._host.flows.newest(order.tenant, order.workflow_id)
+        check_inputs(flow, order.inputs)
+        drawn = await self._pins.drawn(order.tenant, flow, self._host.flows, seat)
+        return drawn.members[str(order.roster_id)]
 
     async def _seat(self, order: Order) -> Seat | None:
         if order.roster_id is None:
@@ -90,18 +104,12 @@ class Firing:
         return seat
 
 
-def member_of(seat: Seat | None) -> Member | None:
-    if seat is None:
-        return None
-    entry = seat.entry
-    return Member(
-        roster_id=entry.roster_id, persona=entry.persona, agent_id=entry.agent_ref.agent_id
-    )
-
-
 def write(claim: Claim, run: Run, batch: Batch) -> None:
     batch.guards += claim.guards
     batch.ledgers += claim.ledgers
+    if claim.ledger_of is not None:
+        batch.ledgers.append(claim.ledger_of(run))
+    batch.deliveries += claim.others
     for delivery in claim.deliveries:
         batch.deliveries.append(
             replace(delivery, run_id=run.run_id) if delivery.run_id is None else delivery

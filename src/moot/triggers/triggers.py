@@ -9,12 +9,16 @@ from moot.engine.pins import Pins
 from moot.net.outbound import Outbound
 from moot.store.protocol import Store
 from moot.store.standing import DeliveryFilter
+from moot.triggers.clockwork import Clockwork
 from moot.triggers.courier import Courier
+from moot.triggers.declared import Declared
 from moot.triggers.deliveries import SOURCES, Deliveries
 from moot.triggers.firing import Firing
 from moot.triggers.outgoing import Outgoing
 from moot.triggers.queues import Queues
 from moot.triggers.rounds import Rounds
+from moot.triggers.schedules import Schedules
+from moot.triggers.sight import Sight
 from moot.triggers.subscriptions import Subscriptions
 from moot.triggers.webhooks import SOURCE, Webhooks
 
@@ -31,6 +35,11 @@ class Triggers:
         self.courier.carriers[SOURCE] = self.outgoing.carry
         self.webhooks.look = self.courier.look
         host.outbox = self.webhooks
+        self.clockwork = Clockwork(host, store, clock, self.firing, Sight(store, clock, roster))
+        self.schedules = Schedules(store, clock, host.flows, roster, self.clockwork)
+        self.declared = Declared(store, clock, host.flows, self.schedules)
+        #: what fires portfolios here: each part that brings such a source adds its name
+        self.sources: set[str] = {"schedule", *SOURCES}
         self.subscriptions = Subscriptions(store, clock, host.flows, roster)
         self.deliveries = Deliveries(
             store, clock, self.firing, host.flows, roster, self.subscriptions
@@ -41,8 +50,12 @@ class Triggers:
         self._tasks = host.tasks
         roster.told.append(self._member_changed)
         #: what goes round, and what must be let go of
-        self.rounds: list[Rounds] = [self.courier.rounds]
-        self.closing: list[Callable[[], Awaitable[None]]] = [self.courier.aclose, net.aclose]
+        self.rounds: list[Rounds] = [self.courier.rounds, self.clockwork.rounds]
+        self.closing: list[Callable[[], Awaitable[None]]] = [
+            self.clockwork.rounds.aclose,
+            self.courier.aclose,
+            net.aclose,
+        ]
 
     async def load(self) -> None:
         """What must be known before the first commit."""

@@ -31,6 +31,7 @@ from moot.core.model_errors import (
     ModelUnavailable,
     ModelWithoutSchemas,
 )
+from moot.extras import install
 
 CONNECT_S = 10.0
 #: the longest silence within an answer; the limits of a call are kept by ``Retrying``
@@ -303,8 +304,7 @@ def load(package: str) -> Any:
         return importlib.import_module(package)
     except ImportError:
         raise ModelNotConfigured(
-            f"The package '{package}' is not installed; install it with:"
-            f" pip install 'moot[{package}]'",
+            f"The package '{package}' is not installed; install it with: {install(package)}",
             package=package,
         ) from None
 

@@ -18,6 +18,7 @@ from moot.agents.toolkit.entries import McpEntry
 from moot.agents.toolkit.errors import ToolError
 from moot.agents.tools import Errand, Usable
 from moot.core import schemas
+from moot.extras import install
 
 log = logging.getLogger("moot.agents")
 
@@ -37,7 +38,7 @@ AGAIN_S = 10.0
 MOST_TOOLS = 256
 MOST_PAGES = 32
 LONGEST_DESCRIPTION = 1000
-MISSING = "the package mcp is not installed: pip install 'moot[mcp]'"
+MISSING = f"the package mcp is not installed: {install('mcp')}"
 
 
 class McpServer:

@@ -62,6 +62,9 @@ def reference(name: Any, pin: dict[str, Any]) -> dict[str, Any]:
 def invocation(ctx: NodeContext, name: Any) -> dict[str, Any]:
     """What every assignment of a node says of its place."""
     ref = reference(name, ctx.pin)
+    member = ctx.member(str(ref.get("agentId", "")))
+    if member is not None:
+        ref = {"agentId": member.roster_id}  # bound as the run's start has found it
     alone = ctx.workflow_id == ASK and ctx.parent_run is None
     source: Source = "run-api" if alone else "workflow-node"
     return {
@@ -72,6 +75,7 @@ def invocation(ctx: NodeContext, name: Any) -> dict[str, Any]:
         "version": ref.get("version"),
         "channel": ref.get("channel"),
         "versions": ctx.versions,
+        "member": member,
         "invocation": f"{ctx.run_id}:{ctx.node_id}:{ctx.attempt}",
         "source": source,
         "place": f"{ctx.run_id}:{ctx.node_id}",

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
+from moot.core.initiation import Member
 from moot.core.notes import Entry
 from moot.core.trace import Trace
 from moot.core.turn_inputs import TurnInputs
@@ -148,6 +149,10 @@ class NodeContext(Protocol):
     @property
     def versions(self) -> dict[str, str]:
         """Versions of agents that serve this run, by agent and channel."""
+
+    def member(self, name: str) -> Member | None:
+        """The standing agent of this name, as the run's start has found it; without a name, the
+        one whose run it is."""
 
     @property
     def config(self) -> dict[str, Any]: ...

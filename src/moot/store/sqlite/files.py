@@ -95,7 +95,8 @@ def _connect_writer(path: Path) -> apsw.Connection:
 
 
 class WriteLock:
-    """Held by the one process that may write. The file stays; only the lock comes and goes."""
+    """Held by the one process that may write. The file stays and names the last one that had it;
+    only the lock comes and goes."""
 
     def __init__(self, path: Path) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -103,13 +104,24 @@ class WriteLock:
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            pid = _holder(self._handle)
             os.close(self._handle)
+            who = f" (process {pid})" if pid else ""
             raise StoreBusy(
-                f"{path} is in use by another Moot; stop that one first, or use another file."
+                f"{path} is in use by another Moot{who}; stop that one first, or use another file.",
+                pid,
             ) from None
+        os.ftruncate(self._handle, 0)
+        os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         """Safe to call twice."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
+
+
+def _holder(handle: int) -> int | None:
+    """Who has the lock, as it wrote into the file."""
+    said = os.pread(handle, 32, 0).strip()
+    return int(said) if said.isdigit() else None

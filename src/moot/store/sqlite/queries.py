@@ -41,6 +41,11 @@ SELECT coalesce(sum(tokens), 0), coalesce(sum(money), 0) FROM (
   WHERE tenant > :tenant || '/' AND tenant < :tenant || '0' AND day = :day AND day > 0
 )
 """
+SPENT_BY = """
+SELECT coalesce(sum(e.tokens), 0), coalesce(sum(e.money), 0)
+FROM effects AS e CROSS JOIN heads AS h ON h.run_id = e.run_id CROSS JOIN runs AS r ON r.n = h.n
+WHERE e.tenant = ? AND e.day BETWEEN ? AND ? AND e.day > 0 AND r.member = ?
+"""
 FIND_RUN = """
 SELECT r.tenant, r.run_id, r.workflow_id, r.status, r.created_at, r.updated_at, r.ended_at,
        r.parent_run, r.scope_id, r.agent_id, r.error_code, r.next_sequence,
@@ -73,6 +78,9 @@ WHERE tenant = ? AND workflow_id = ? AND source <> 'import' ORDER BY id DESC LIM
 DEFINITION_BY_DIGEST = """
 SELECT tenant, workflow_id, version, digest, body, created_at, source FROM definitions
 WHERE tenant = ? AND digest = ? ORDER BY id DESC LIMIT 1
+"""
+DEFINED_ELSEWHERE = """
+SELECT 1 FROM definitions WHERE workflow_id = ? AND tenant != ? AND source != 'import' LIMIT 1
 """
 DEFINITIONS = """
 SELECT tenant, workflow_id, version, digest, body, created_at, source FROM definitions
@@ -150,6 +158,13 @@ def spent(db: apsw.Connection, tenant: str, day: int) -> tuple[int, int]:
     return tokens, money
 
 
+def spent_by(
+    db: apsw.Connection, tenant: str, member: str, first: int, last: int
+) -> tuple[int, int]:
+    row = _first(db, SPENT_BY, tenant, first, last, member)
+    return (row[0], row[1]) if row else (0, 0)
+
+
 def run_row(columns: tuple[Any, ...]) -> RunRow:
     return RunRow(**dict(zip(RunRow.__struct_fields__, columns, strict=True)))
 
@@ -210,6 +225,10 @@ def _definition(columns: tuple[Any, ...]) -> Definition:
 def definition(db: apsw.Connection, tenant: str, workflow_id: str) -> Definition | None:
     row = _first(db, DEFINITION, tenant, workflow_id)
     return _definition(row) if row else None
+
+
+def defined_elsewhere(db: apsw.Connection, tenant: str, workflow_id: str) -> bool:
+    return _first(db, DEFINED_ELSEWHERE, workflow_id, tenant) is not None
 
 
 def definition_by_digest(db: apsw.Connection, tenant: str, digest: str) -> Definition | None:

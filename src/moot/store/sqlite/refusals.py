@@ -12,7 +12,11 @@ class StoreRefused(Exception):
 
 
 class StoreBusy(StoreRefused):
-    """Another process has the store open for writing."""
+    """Another process has the store open for writing: this one, where it is known."""
+
+    def __init__(self, message: str, pid: int | None = None) -> None:
+        super().__init__(message)
+        self.pid = pid
 
 
 class StoreReadOnly(StoreRefused):

@@ -142,6 +142,9 @@ class SqliteStore:
     async def spent(self, tenant: str, day: int) -> tuple[int, int]:
         return await self._readers.run(queries.spent, tenant, day)
 
+    async def spent_by(self, tenant: str, member: str, first: int, last: int) -> tuple[int, int]:
+        return await self._readers.run(queries.spent_by, tenant, member, first, last)
+
     # derived rows
 
     async def find_run(self, tenant: str, run_id: str) -> RunRow | None:
@@ -192,6 +195,9 @@ class SqliteStore:
 
     async def definition_by_digest(self, tenant: str, digest: str) -> Definition | None:
         return await self._readers.run(queries.definition_by_digest, tenant, digest)
+
+    async def defined_elsewhere(self, tenant: str, workflow_id: str) -> bool:
+        return await self._readers.run(queries.defined_elsewhere, tenant, workflow_id)
 
     async def definitions(self, tenant: str) -> list[Definition]:
         return await self._readers.run(queries.definitions, tenant)

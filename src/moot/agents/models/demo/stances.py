@@ -110,7 +110,7 @@ BUILDER = Stance(
         ("yes", "One slice first, with a way back."),
         ("yes", "Waiting has a price as well."),
         ("yes", "If we begin with the part that hurts."),
-        ("abstain", "I would rather build the first piece and then vote."),
+        ("yes", "The first piece will tell us more than another vote."),
     ),
     themed={
         "software": (
@@ -158,8 +158,8 @@ MEASURER = Stance(
     votes=(
         ("yes", "If the pilot is measured."),
         ("yes", "With a threshold agreed beforehand."),
-        ("abstain", "Not before I have seen a baseline."),
-        ("no", "Without a figure this is a guess."),
+        ("yes", "Once a baseline has been taken."),
+        ("yes", "The figures will show whether it was right."),
     ),
     themed={
         "software": ("Response times and support tickets would tell us in a week.",),

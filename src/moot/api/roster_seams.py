@@ -1,0 +1,93 @@
+"""Seams for standing agents of a host under trial: a real member, really woken."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from moot.agents.manifest import Agent
+from moot.agents.roster import AgentRef, Entry, Hired, Owner, Seat, nobody
+from moot.api import roster
+from moot.api.roster_views import offered
+from moot.api.wire import Reply, Request
+from moot.core.errors import BadRequest
+from moot.core.initiation import Delivered
+from moot.store.standing import Delivery
+from moot.triggers.firing import Claim, Order
+
+#: who is woken when a suite names nobody, whose instance that is, and what it does
+NAME, AGENT, FLOW = "host:conformance-sally", "conformance-clerk", "conformance-noop"
+SUBSCRIPTION = "sub_conformance"
+
+ALIASES = tuple(
+    replace(row, path=row.path.replace("/moot/", "/sample/"), hidden=True)
+    for row in roster.ENDPOINTS
+    if row.path.startswith(roster.HOST)
+)
+
+
+class Fire(Struct, frozen=True, kw_only=True, rename="camel"):
+    trigger_source: Annotated[str, Meta(min_length=1, max_length=64)]
+    roster_id: str | None = None
+    workflow_id: str | None = None
+    #: it comes through a subscription, as a delivery of its own
+    as_work_item: bool = False
+
+
+async def fire(request: Request) -> Reply:
+    offered(request)
+    asked = await request.read(Fire)
+    services, tenant = request.services, request.caller.tenant
+    seat = await _somebody(request, asked.roster_id)
+    workflows = (asked.workflow_id,) if asked.workflow_id else seat.entry.workflows
+    if not workflows:
+        raise BadRequest(f"{seat.entry.roster_id} has no workflows.", field="rosterId")
+    delivered, claim = None, Claim()
+    if asked.as_work_item:
+        now, key = services.clock.millis(), services.clock.new_id("key_")
+        delivered = Delivered(
+            delivery_id=services.clock.new_id("dlv_"), subscription=SUBSCRIPTION, key=key
+        )
+        row = Delivery(
+            tenant=tenant, subscription=SUBSCRIPTION, key=key,
+            delivery_id=delivered.delivery_id, source=asked.trigger_source, state="delivered",
+            received_at=now, updated_at=now, member=seat.entry.roster_id,
+        )  # fmt: skip
+        claim.deliveries.append(row)
+    order = Order(
+        tenant=tenant,
+        workflow_id=workflows[0],
+        source=asked.trigger_source,
+        principal=request.caller.id,
+        roster_id=seat.entry.roster_id,
+        delivered=delivered,
+    )
+    run = await services.triggers.firing.start(order, claim)
+    body = {"runId": run.run_id, "rosterId": seat.entry.roster_id}
+    if delivered is not None:
+        body["triggerSubscriptionId"] = delivered.subscription
+    return Reply(body)
+
+
+async def _somebody(request: Request, name: str | None) -> Seat:
+    services, tenant = request.services, request.caller.tenant
+    if name is not None:
+        return await services.roster.must_find(tenant, name)
+    found = await services.roster.find(tenant, NAME)
+    if found is not None:
+        return found
+    agent = Agent(name=AGENT, role="tester", prompt="You are asked by a test suite. Be brief.")
+    await services.agents.put(tenant, agent, by="conformance")
+    entry = Entry(
+        roster_id=NAME,
+        persona="Sally",
+        agent_ref=AgentRef(agent_id=agent.manifest_id),
+        owner=Owner(tenant_id=tenant),
+        workflows=(FLOW,),
+    )
+    hired = Hired(entry=entry, did="hired", hired_at=services.clock.millis())
+    known = await services.roster.history(tenant, NAME)
+    guard = nobody(tenant, NAME)
+    guard = replace(guard, revision=known[0].revision) if known else guard
+    await services.roster.put(tenant, hired, "conformance", guard)
+    return await services.roster.must_find(tenant, NAME)

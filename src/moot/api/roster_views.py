@@ -1,0 +1,90 @@
+"""Standing agents as people see them: who is on duty, what is left to them, who did what."""
+
+from typing import Any
+
+import msgspec
+
+from moot.agents.roster import Hired, Pause, Seat, decoded
+from moot.api.wire import Reply, Request
+from moot.core.errors import NotProvided
+from moot.core.events import iso
+from moot.engine.allowances import WARN_AT, Allowances
+
+#: entries of a member's history that are shown
+MOST_HISTORY = 100
+
+
+def offered(request: Request) -> None:
+    if not request.services.settings.roster:
+        raise NotProvided("This host keeps no roster (MOOT_ROSTER).", capability="agents.roster")
+
+
+async def seat_of(request: Request) -> Seat:
+    offered(request)
+    roster_id = request.params["roster_id"].replace("%3A", ":").replace("%3a", ":")
+    return await request.services.roster.must_find(request.caller.tenant, roster_id)
+
+
+async def members(request: Request) -> Reply:
+    offered(request)
+    found = await request.services.roster.all(request.caller.tenant)
+    shown = [await with_budget(request, seat) for seat in found]
+    return Reply({"roster": shown, "total": len(found)})
+
+
+async def member(request: Request) -> Reply:
+    seat = await seat_of(request)
+    history = await request.services.roster.history(request.caller.tenant, seat.entry.roster_id)
+    told = [
+        {"at": iso(record.created_at * 1000), "by": record.by, **_did(decoded(record))}
+        for record in history[:MOST_HISTORY]
+    ]
+    return Reply({**await with_budget(request, seat), "history": told})
+
+
+def _did(hired: Hired) -> dict[str, Any]:
+    said: dict[str, Any] = {"did": hired.did}
+    if hired.did == "paused" and hired.pause is not None:
+        said |= _pause(hired.pause)
+    return said
+
+
+def _pause(pause: Pause) -> dict[str, Any]:
+    said: dict[str, Any] = {"by": pause.by}
+    if pause.reason:
+        said["reason"] = pause.reason
+    if pause.until is not None:
+        said["until"] = iso(pause.until * 1000)
+    return said
+
+
+async def with_budget(request: Request, seat: Seat) -> dict[str, Any]:
+    """A member, and of each of its limits how much is used up."""
+    said = shown(request, seat.hired)
+    if seat.hired.budget is not None:
+        services = request.services
+        allowances = Allowances(services.store, services.clock, services.roster)
+        said["budget"] = [
+            {
+                "limit": bound.name,
+                "most": bound.most,
+                "used": bound.used,
+                "state": "used up" if bound.share >= 1 else _nearly(bound.share),
+            }
+            for bound in await allowances.bounds(request.caller.tenant, seat)
+        ]
+    return said
+
+
+def _nearly(share: float) -> str:
+    return "nearly used up" if share >= WARN_AT else "ok"
+
+
+def shown(request: Request, hired: Hired) -> dict[str, Any]:
+    said: dict[str, Any] = msgspec.to_builtins(hired.entry)
+    off = hired.off_duty(request.services.clock.millis())
+    said |= {"status": off or "on-duty", "hiredAt": iso(hired.hired_at * 1000)}
+    if off == "paused" and hired.pause is not None:
+        since = {"since": iso(hired.pause.since * 1000)}
+        said["paused"] = {**since, **_pause(hired.pause)}
+    return said

@@ -1,0 +1,24 @@
+"""``moot mcp``: threads for assistants that speak MCP, over stdin and stdout."""
+
+import click
+
+from moot.cli.client import to_write
+from moot.cli.options import Options, talks
+from moot.cli.trouble import Trouble
+
+
+@click.command()
+@click.option("--as", "name", metavar="NAME",
+              help="Under which name it takes part [the key's own person].")  # fmt: skip
+@talks
+def mcp(options: Options, name: str | None) -> None:
+    """Serve threads to an assistant over MCP: list, read, say, wait, ask a person, start a run.
+
+    Give this command to the assistant as that of an MCP server; it ends with its input. It needs
+    the extra: pip install 'moot[mcp]'.
+    """
+    try:
+        from moot.cli.mcp_tools import server
+    except ImportError:
+        raise Trouble("the SDK is missing: pip install 'moot[mcp]'") from None
+    server(to_write(options), name).run("stdio")

@@ -1,0 +1,219 @@
+"""``moot agent hire``, ``pause``, ``run-now`` …: standing agents and their work."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from moot.cli import output
+from moot.cli.client import Api, path_of, to_read, to_write
+from moot.cli.inputs import gather
+from moot.cli.moments import instant
+from moot.cli.options import Options, talks
+from moot.cli.trouble import Exit, Trouble
+
+ROSTER = "/v1/host/moot/roster"
+
+
+def handle(name: str) -> str:
+    return name if name.startswith("host:") else f"host:{name}"
+
+
+def place_of(name: str, *more: str) -> str:
+    return ROSTER + path_of(handle(name), *more)
+
+
+@click.command()
+@click.argument("name")
+@click.option("--persona", help="The name it goes by [NAME with a capital].")
+@click.option("--role", help="What it is there for, in a few words.")
+@click.option("--from", "file", type=click.Path(exists=True, dir_okay=False),
+              help="The file of the agent it is an instance of; it is taken in, too.")  # fmt: skip
+@click.option("--agent", help="The agent it is an instance of, where that is here already.")
+@click.option("--channel", help="Which channel of it serves: stable, canary or latest.")
+@click.option("--portfolio", default="", metavar="FLOW,...", help="The workflows that are its own.")
+@click.option("--every", metavar="WORDS",
+              help="When the first of them is started: 'weekday 08:30 Europe/Berlin'.")  # fmt: skip
+@click.option("--on", "queue", metavar="queue:NAME", help="The queue that wakes the last of them.")
+@talks
+def hire(options: Options, name: str, **given: Any) -> None:
+    """Take on a standing agent: one with a name, its own workflows and what wakes it."""
+    api = to_write(options)
+    flows = [flow.strip() for flow in given["portfolio"].split(",") if flow.strip()]
+    if (given["every"] or given["queue"]) and not flows:
+        raise Trouble("say with --portfolio what --every and --on start.", Exit.USAGE)
+    ref = {"agentId": _agent(api, given["file"], given["agent"], name)}
+    if given["channel"]:
+        ref["channel"] = given["channel"]
+    bare = name.removeprefix("host:")
+    body = {
+        "rosterId": handle(name), "persona": given["persona"] or bare[:1].upper() + bare[1:],
+        "agentRef": ref, "workflows": flows,
+    }  # fmt: skip
+    made = api.post(ROSTER, body | ({"label": given["role"]} if given["role"] else {}))
+    woken = [*_scheduled(api, made, flows, given["every"]), *_fed(api, made, flows, given["queue"])]
+    if options.json:
+        output.show_json({**made, "wakes": woken})
+        return
+    said = " · ".join([f"{made['persona']} ({made['rosterId']}) is on staff", *woken])
+    click.echo(output.line(said))
+
+
+def _agent(api: Api, file: str | None, agent: str | None, name: str) -> str:
+    """Whose instance it is: from a file that is taken in, or by name."""
+    if (file is None) == (agent is None):
+        raise Trouble("say whose instance it is: --from FILE or --agent NAME.", Exit.USAGE)
+    if agent is not None:
+        return agent if ":" in agent or "." in agent else f"host:{agent}"
+    made = api.post("/v1/host/moot/agents", read_agent(Path(str(file))))
+    return str(made["agentId"])
+
+
+def read_agent(file: Path) -> dict[str, Any]:
+    """An agent's file as the server takes it: Markdown with front matter, YAML or JSON."""
+    import msgspec
+
+    from moot.agents.manifest import ManifestProblem, from_markdown
+
+    text = file.read_text(encoding="utf-8")
+    if file.suffix in (".yaml", ".yml", ".json"):
+        import yaml
+
+        said = yaml.safe_load(text)  # JSON is YAML, too
+        if not isinstance(said, dict):
+            raise Trouble(f"{file}: this is no agent; write 'key: value' lines.", Exit.USAGE)
+        return said if "agentId" in said else {"name": file.stem, **said}
+    try:
+        found: dict[str, Any] = msgspec.to_builtins(from_markdown(text, file.stem))
+    except ManifestProblem as problem:
+        raise Trouble(f"{file}:{problem.line}: {problem.message}", Exit.USAGE) from None
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _scheduled(api: Api, made: dict[str, Any], flows: list[str], words: str | None) -> list[str]:
+    if words is None:
+        return []
+    body = {
+        "workflowId": flows[0], "rosterId": made["rosterId"], "kind": "words", "words": words,
+    }  # fmt: skip
+    found = _beside(api, "/v1/host/moot/schedules", body, "schedules")
+    return [f"next: {flows[0]} {found['nextFireAt']}"] if found.get("nextFireAt") else []
+
+
+def _fed(api: Api, made: dict[str, Any], flows: list[str], queue: str | None) -> list[str]:
+    if queue is None:
+        return []
+    name = queue.removeprefix("queue:")
+    body = {"workflowId": flows[-1], "rosterId": made["rosterId"]}
+    found = _beside(api, path_of("v1", "host", "moot", "queues", name), body, "queues")
+    return [f"listens to queue:{name}"] if found else []
+
+
+def _beside(api: Api, path: str, body: dict[str, Any], what: str) -> dict[str, Any]:
+    """What wakes it. It is on staff already, so a refusal is told and leaves it there."""
+    try:
+        found: dict[str, Any] = api.post(path, body)
+    except Trouble as trouble:
+        output.complain(f"warning: {what}: {trouble} The member is on staff all the same.")
+        return {}
+    return found
+
+
+@click.command()
+@click.argument("name")
+@click.option("--reason", default="", help="Why, for everybody who looks at it.")
+@click.option("--until", help="A time to come: monday, tomorrow, 2h, 3d, an ISO time [resume].")
+@click.option("--stop", is_flag=True, help="Cancel what it has under way, too.")
+@talks
+def pause(options: Options, name: str, reason: str, until: str | None, stop: bool) -> None:
+    """Start nothing more for a standing agent."""
+    body: dict[str, Any] = {"reason": reason, "stop": stop}
+    if until is not None:
+        from moot.clock import SystemClock
+
+        now = datetime.fromtimestamp(SystemClock().millis() / 1000, UTC).astimezone()
+        try:
+            body["until"] = instant(until, now).isoformat()
+        except ValueError as problem:
+            raise Trouble(f"--until: {problem}.", Exit.USAGE) from None
+    found = to_write(options).post(place_of(name, "pause"), body)
+    if options.json:
+        output.show_json(found)
+        return
+    end = found["paused"].get("until")
+    when = f" until {output.moment(end).astimezone():%a %d %b %H:%M}" if end else ""
+    click.echo(output.line(f"{found['persona']} is paused{when}. Nothing is started for it."))
+    for run_id in found.get("running", ()):
+        click.echo(f"Running: {output.short(run_id)} continues (use --stop to cancel it).")
+    for run_id in found.get("stopped", ()):
+        click.echo(f"Cancelled: {output.short(run_id)}.")
+
+
+@click.command()
+@click.argument("name")
+@talks
+def resume(options: Options, name: str) -> None:
+    """On duty again."""
+    found = to_write(options).post(place_of(name, "resume"))
+    if options.json:
+        output.show_json(found)
+    else:
+        click.echo(output.line(f"{found['persona']} is {found['status']}."))
+
+
+@click.command("run-now")
+@click.argument("name")
+@click.argument("flow")
+@click.option("--item", help="Give it this work item; the item stays where it is.")
+@click.option("-i", "--input", "inputs", multiple=True, metavar="K=V", help="An input.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be started, and by whom.")
+@talks
+def run_now(
+    options: Options, name: str, flow: str, item: str | None, inputs: tuple[str, ...], dry_run: bool
+) -> None:
+    """Start one of a standing agent's workflows, as its work."""
+    body: dict[str, Any] = {"workflowId": flow, "inputs": gather(inputs), "dryRun": dry_run}
+    found = to_write(options).post(place_of(name, "run"), body | ({"item": item} if item else {}))
+    if options.json:
+        output.show_json(found)
+    elif dry_run:
+        would = found["would"]
+        by = f"{would['persona']} ({would['rosterId']}), {would['agentId']} {would['version']}"
+        click.echo(output.line(f"{would['workflowId']} would be started by {by}. Nothing was."))
+    else:
+        click.echo(found["runId"])
+
+
+@click.command()
+@click.argument("name")
+@click.option("--limit", default=20, type=click.IntRange(1, 500), help="How many [20].")
+@talks
+def runs(options: Options, name: str, limit: int) -> None:
+    """The runs of a standing agent, newest first; also of one that has gone."""
+    api = to_read(options)
+    rows = api.get("/v1/host/moot/runs", member=handle(name), limit=limit)["runs"]
+    if options.json:
+        output.show_json(rows)
+        return
+    output.table(
+        ("RUN", "WORKFLOW", "STATUS", "AGE"),
+        ([output.short(r["runId"]), r["workflowId"], r["status"], output.age(r["startedAt"])]
+         for r in rows),
+        empty="No runs yet.",
+    )  # fmt: skip
+
+
+@click.command()
+@click.argument("name")
+@talks
+def dismiss(options: Options, name: str) -> None:
+    """Let a standing agent go. What it did stays its own; what woke it wakes nobody."""
+    to_write(options).delete(place_of(name))
+    if options.json:
+        output.show_json({"rosterId": handle(name), "dismissed": True})
+    else:
+        click.echo(output.line(f"{handle(name)} is let go. Its runs stay its own."))
+
+
+COMMANDS = (hire, pause, resume, run_now, runs, dismiss)

@@ -1,0 +1,90 @@
+"""``moot say`` and ``moot wait``: take part in a thread from a shell, one word at a time."""
+
+import time
+
+import click
+
+from moot.cli import output, quantities
+from moot.cli.client import to_write
+from moot.cli.inputs import read_bytes
+from moot.cli.options import Options, talks
+from moot.cli.participant import POLL, Participant
+from moot.cli.thread import find_thread
+from moot.cli.trouble import Exit
+
+AS = click.option("--as", "name", metavar="NAME", help="Under which name [the key's own].")
+
+
+@click.command()
+@click.argument("thread")
+@click.argument("text", default="-")
+@AS
+@click.option("--to", metavar="NAME", help="For one participant [all].")
+@click.option("--reply-to", metavar="EVENT", help="The id of what it replies to.")
+@click.option("--task", "kind", flag_value="task", default="message", help="Ask --to to do it.")
+@click.option("--result", "kind", flag_value="result", help="It is the result of --reply-to.")
+@talks
+def say(
+    options: Options,
+    thread: str,
+    text: str,
+    name: str | None,
+    to: str | None,
+    reply_to: str | None,
+    kind: str,
+) -> None:
+    """Say something in a thread; - reads it from stdin. Prints the id of what was said."""
+    said = read_bytes("-").decode(errors="replace").strip() if text == "-" else text
+    if not said.strip():
+        raise click.UsageError("Say something: moot say THREAD TEXT.")
+    api = to_write(options)
+    who = Participant(api, find_thread(api, thread), name)
+    event = who.say(said, kind=kind, to=to, reply_to=reply_to)
+    if options.json:
+        output.show_json(event)
+    else:
+        click.echo(output.line(event["id"]))
+
+
+def _span(ctx: click.Context, param: click.Parameter, given: str) -> int:
+    try:
+        return quantities.seconds(given)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from None
+
+
+@click.command()
+@click.argument("thread")
+@AS
+@click.option("--timeout", default="10m", show_default=True, callback=_span, metavar="SPAN",
+              help="How long: 90s, 10m, 2h.")  # fmt: skip
+@click.option("--after", type=click.IntRange(-1), metavar="SEQ",
+              help="Only what is asked after that [what is not answered yet].")  # fmt: skip
+@talks
+def wait(options: Options, thread: str, name: str | None, timeout: int, after: int | None) -> Exit:
+    """Wait until somebody is asked, and print what for.
+
+    Exit code 3 when nobody was in time. Whoever answers says so with --reply-to, or is asked
+    again the next time.
+    """
+    from moot.cli.briefing import spoken, transcript
+
+    api = to_write(options)
+    who = Participant(api, find_thread(api, thread), name)
+    until = time.monotonic() + timeout
+    while (left := until - time.monotonic()) > 0:
+        due = who.next(after, max(1, min(POLL, int(left))))
+        if due is None:
+            continue
+        context = spoken(who.events())
+        if options.json:
+            output.show_json({**due, "context": context})
+            return Exit.OK
+        click.echo(output.lines("\n".join(transcript(who.thread(), context))))
+        about = due["event"]["id"] if due["event"] else None
+        answer = f" --reply-to {about}" if about else ""
+        asked = f"{due['as'].removeprefix('host:')}: {due['reason']} (--after {due['seq']}{answer})"
+        click.echo(output.line(asked, err=True), err=True)
+        return Exit.OK
+    click.echo("Nobody was asked in that time.", err=True)
+    return Exit.TIMED_OUT

@@ -1,0 +1,110 @@
+"""Schedules in words for people; programs get the times as they are."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+
+from moot.cli import output
+from moot.cli.quantities import counted, in_words
+
+ACTS = {"start": "starts", "buffer": "waits for the run before it", "skip": "is skipped"}
+
+
+def when(timestamp: str, zone: str) -> str:
+    """``tomorrow 08:30``, ``Mon 4 Jan 08:30``, on the wall of the schedule's zone."""
+    if not output.on_terminal():
+        return timestamp
+    from moot.clock import SystemClock
+
+    there = _zone(zone)
+    then = output.moment(timestamp).astimezone(there)
+    now = datetime.fromtimestamp(SystemClock().millis() / 1000, UTC).astimezone(there)
+    days = (then.date() - now.date()).days
+    clock = f"{then:%H:%M:%S}" if then.second else f"{then:%H:%M}"
+    if days in (0, 1):
+        return f"{('today', 'tomorrow')[days]} {clock}"
+    year = "" if then.year == now.year else f" {then.year}"
+    return f"{then:%a} {then.day} {then:%b}{year} {clock}"
+
+
+def _zone(name: str) -> tzinfo:
+    from moot.core.calendars import zone_of
+
+    return zone_of(name) or UTC
+
+
+def times_of(found: dict[str, Any]) -> str:
+    """Its times as they were said."""
+    if found["kind"] == "interval":
+        return f"every {in_words(found['intervalSeconds'])}"
+    said = found.get("words") or found.get("cronExpr") or found.get("at") or ""
+    zone = found.get("timezone", "UTC")
+    return str(said) if zone in said or zone == "UTC" else f"{said} {zone}"
+
+
+def next_words(found: dict[str, Any]) -> str:
+    if not found.get("nextFires"):
+        return "nothing is to come"
+    return "next: " + ", ".join(when(at, found["timezone"]) for at in found["nextFires"])
+
+
+def when_rows(rows: list[dict[str, Any]]) -> Iterator[list[Any]]:
+    for row in rows:
+        upcoming = row.get("nextFireAt")
+        due = None if upcoming is None else when(upcoming, row["timezone"])
+        last = row.get("lastRunId")
+        yield [
+            row["scheduleId"], row["workflowId"], times_of(row), row["state"], due,
+            None if last is None else output.short(last),
+        ]  # fmt: skip
+
+
+def facts(found: dict[str, Any]) -> Iterator[str]:
+    member = f" · {found['rosterId']}" if "rosterId" in found else ""
+    name, flow = found["scheduleId"], found["workflowId"]
+    yield f"{name} {flow}{member} · {times_of(found)} · {found['state']}"
+    if "problem" in found:
+        yield found["problem"]
+        return
+    yield next_words(found)
+    yield f"overlap {found['overlap']} · catch-up {found['catchUp']}"
+    if (pause := found.get("pause")) is not None:
+        until = f" until {when(pause['until'], found['timezone'])}" if "until" in pause else ""
+        reason = f", {pause['reason']}" if pause["reason"] else ""
+        yield f"paused by {pause['by']}{reason}{until}"
+    for run_id in found["going"]:
+        yield f"going: {run_id}"
+    if found["waiting"]:
+        yield f"{counted(found['waiting'], 'time')} waiting for it to end"
+
+
+def missed_line(found: dict[str, Any], fire: dict[str, Any]) -> str:
+    """``1 missed fire at 08:30 · run now / skip``"""
+    name, last = found["scheduleId"], fire.get("until", fire["slot"])
+    fires = "1 missed fire" if fire["count"] == 1 else f"{fire['count']} missed fires, the last"
+    ways = f"moot schedule run {name} --missed / skip {name} --missed"
+    return f"{fires} at {when(last, found['timezone'])} · {ways}"
+
+
+def fire_rows(found: dict[str, Any], fires: list[dict[str, Any]]) -> Iterator[list[Any]]:
+    for fire in fires:
+        slot = when(fire["slot"], found["timezone"])
+        if fire["count"] > 1:
+            slot = f"{slot} … {when(fire['until'], found['timezone'])} ({fire['count']})"
+        cause = None if fire["cause"] == "slot" else fire["cause"]
+        run_id = fire.get("runId")
+        yield [
+            slot, fire["state"], fire.get("reason") or cause,
+            None if run_id is None else output.short(run_id),
+        ]  # fmt: skip
+
+
+def done_lines(found: dict[str, Any], done: dict[str, Any]) -> Iterator[str]:
+    """What was done by hand, or would be."""
+    for fire in done["fires"]:
+        what = "now" if fire["cause"] == "manual" else when(fire["slot"], found["timezone"])
+        if "runId" in fire:
+            yield f"{fire['runId']} is started for {what}"
+        else:
+            why = f" ({fire['reason']})" if "reason" in fire else ""
+            yield f"{what} {ACTS[fire['act']]}{why}"

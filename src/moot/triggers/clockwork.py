@@ -1,0 +1,296 @@
+"""Schedules turn here: what is due is read, decided purely, and written with the runs it starts.
+
+Nothing is kept in memory that matters. Whoever decides on the same ledger second is refused by the
+store and looks again, so two hosts or a restart start no slot twice.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from moot.clock import Clock
+from moot.core.commands import CancelRun
+from moot.core.errors import MootError, Unavailable
+from moot.core.firing import bar_at, decide_fires
+from moot.core.run import Run
+from moot.core.schedule import Decision, Fire, Seen
+from moot.core.schedule_errors import ScheduleRefused
+from moot.core.slots import ticks
+from moot.core.trigger_errors import MemberOffDuty, NotInPortfolio, Overtaken
+from moot.engine.host import Host
+from moot.engine.hub import inbox_of
+from moot.store.protocol import Batch, Delivery, Ledger, Store
+from moot.triggers.fires import Rows, schedule_of, told, waiting
+from moot.triggers.firing import Claim, Firing, Order
+from moot.triggers.plans import KIND, MOST_GOING, SOURCE, Book, book_of, ledger_row
+from moot.triggers.rounds import Rounds
+from moot.triggers.sight import Case, Sight
+
+log = logging.getLogger("moot.triggers")
+
+#: schedules looked at side by side
+PAGE = 64
+MOST_RACES = 20
+#: what waits for a run to end is looked at so often, whoever may have missed that end (ms)
+GLANCE = 60_000
+#: fires that are a matter for people
+ASKING = ("missed", "dead")
+#: a schedule that cannot be decided is left alone so long (ms)
+PUT_OFF = 60_000
+
+
+#: a tenant and the id of its schedule
+Place = tuple[str, str]
+
+
+class Done(Struct, frozen=True):
+    """A fire and the run that it began."""
+
+    fire: Fire
+    run_id: str | None = None
+
+
+class Clockwork:
+    def __init__(
+        self, host: Host, store: Store, clock: Clock, firing: Firing, sight: Sight
+    ) -> None:
+        self._host, self._store, self._clock = host, store, clock
+        self._firing, self.sight = firing, sight
+        self.rounds = Rounds("Schedules", clock, self.next_due, self._round)
+        host.endings.append(self._ended)
+        #: hints: what this host has begun and not seen end, and where something waits for an end
+        self._begun: dict[str, Place] = {}
+        self._waiting: set[Place] = set()
+
+    async def next_due(self) -> int | None:
+        """When (ms) the first schedule must be looked at."""
+        return await self._store.next_ledger(KIND)
+
+    async def _round(self, now: int) -> bool:
+        due = await self._store.due_ledgers(KIND, now, PAGE)
+        tended = await asyncio.gather(*(self._tend(each) for each in due), return_exceptions=True)
+        for failure in tended:
+            if failure is not None:
+                raise failure
+        return len(due) == PAGE
+
+    async def _tend(self, ledger: Ledger) -> None:
+        """One that cannot be decided does not hold up the others."""
+        try:
+            await self.look(ledger.tenant, ledger.name, ledger=ledger)
+        except (Unavailable, Overtaken) as refusal:
+            log.warning("Schedule %s waits: %s", ledger.name, refusal)
+            await self._put_off(ledger, 1000)
+        except ScheduleRefused as refusal:
+            log.warning("Schedule %s cannot be read any more: %s", ledger.name, refusal)
+            await self._put_off(ledger, PUT_OFF)
+        except Exception:
+            log.exception("Schedule %s could not be decided", ledger.name)
+            await self._put_off(ledger, PUT_OFF)
+
+    async def _put_off(self, ledger: Ledger, wait: int) -> None:
+        later = replace(ledger, revision=ledger.revision + 1, due_at=self._clock.millis() + wait)
+        try:
+            await self._store.commit(Batch(ledgers=[later]))
+        except Overtaken:
+            return  # somebody has decided it
+
+    # -- deciding ----------------------------------------------------------------------------
+
+    async def look(
+        self, tenant: str, schedule_id: str, now: int | None = None, ledger: Ledger | None = None
+    ) -> list[Done]:
+        """Decides all that is due. ``now`` is another instant than the clock's, for a trial;
+        ``ledger`` the one that was just read."""
+        done: list[Done] = []
+        for _ in range(MOST_RACES):
+            more = True
+            while more:
+                case, ledger = await self.sight.case(tenant, schedule_id, now, ledger), None
+                if case is None:
+                    return done
+                decision = decide_fires(case.plan.spec, case.book.decided, case.seen)
+                more = decision.more
+                try:
+                    done += await self.carry(case, decision)
+                except (Overtaken, MemberOffDuty, NotInPortfolio):
+                    self.sight.forget(tenant, schedule_id)
+                    break
+            else:
+                return done
+        raise Overtaken(schedule_id)
+
+    async def act(
+        self, tenant: str, schedule_id: str, decide: Callable[[Case], Decision], dry: bool
+    ) -> list[Done]:
+        """What somebody asks for by hand, after all that is due. Raises what ``decide`` raises, and
+        MemberOffDuty and NotInPortfolio."""
+        for _ in range(MOST_RACES):
+            if not dry:
+                await self.look(tenant, schedule_id)
+            case = await self.sight.must(tenant, schedule_id)
+            decision = decide(case)
+            if dry:
+                return [Done(fire) for fire in decision.fires]
+            try:
+                return await self.carry(case, decision, by_hand=True)
+            except Overtaken:
+                self.sight.forget(tenant, schedule_id)
+        raise Overtaken(schedule_id)
+
+    # -- writing -----------------------------------------------------------------------------
+
+    async def carry(self, case: Case, decision: Decision, by_hand: bool = False) -> list[Done]:
+        """One transaction for each run, the first one with everything else that was decided.
+        Starts after the first wait in the ledger until theirs, so that none is lost."""
+        starts = [fire for fire in decision.fires if fire.act == "start"]
+        others = [fire for fire in decision.fires if fire.act != "start"]
+        writing = _Writing(case, decision)
+        rows = Rows(self._store, case.tenant, case.plan, case.seen.now, self._clock.new_id)
+        placed = any(fire.act == "buffer" for fire in others)
+        letters, tail = await rows.of(others, case.book.tail, bool(starts) or placed)
+        writing.book = replace(writing.book, tail=None if starts else tail)
+        place = case.tenant, case.plan.spec.schedule_id
+        if decision.ledger.buffered or len(starts) > 1:
+            self._waiting.add(place)
+        if not starts:
+            await self._write(case, writing, letters)
+            return [Done(fire) for fire in others]
+        for run_id in {name: None for fire in starts for name in fire.cancels}:
+            await self._cancel(case.tenant, run_id)
+        done = [Done(fire) for fire in others]
+        for number, fire in enumerate(starts):
+            run = await self._start(case, rows, fire, writing.rest(starts[number + 1 :]), letters)
+            letters = []
+            done.append(Done(fire, None if run is None else run.run_id))
+            if run is None and by_hand:
+                break
+        return done
+
+    async def _write(self, case: Case, writing: "_Writing", letters: list[Delivery]) -> None:
+        after = writing.ledger(writing.book)
+        if not letters and after.body == case.ledger.body and after.due_at == case.ledger.due_at:
+            return
+        batch = Batch(guards=case.guards, ledgers=[after], deliveries=letters)
+        await self._store.commit(batch)
+        if any(letter.state in ASKING for letter in letters):
+            self._host.hub.ring(inbox_of(case.tenant))
+
+    async def _start(
+        self, case: Case, rows: Rows, fire: Fire, writing: "_Writing", letters: list[Delivery]
+    ) -> Run | None:
+        """The run of a fire; None when it could not be begun, which is then on disk instead."""
+        row, delivered = await rows.start(fire)
+        spec = case.plan.spec
+        order = Order(
+            tenant=case.tenant,
+            workflow_id=spec.workflow_id,
+            source=SOURCE,
+            principal=case.plan.owner,
+            roster_id=spec.roster_id,
+            inputs=spec.inputs or {},
+            delivered=delivered,
+            trigger=told(case.plan, row, fire),
+        )
+        place = case.tenant, spec.schedule_id
+
+        def ledger_of(run: Run) -> Ledger:
+            self._begun[run.run_id] = place  # it may end with the commit that begins it
+            return writing.with_run(run)
+
+        claim = Claim(guards=case.guards, deliveries=[row], others=letters, ledger_of=ledger_of)
+        try:
+            run = await self._firing.start(order, claim)
+        except (Overtaken, MemberOffDuty, NotInPortfolio, Unavailable):
+            self._begun.pop(writing.book.last_run or "", None)
+            raise
+        except MootError as refusal:
+            log.warning("Schedule %s could not start its run: %s", spec.schedule_id, refusal)
+            dead = await rows.dead(fire, refusal.message[:500])
+            await self._write(case, writing, [*letters, dead])
+            return None
+        finally:
+            writing.revision += 1
+        return run
+
+    async def _cancel(self, tenant: str, run_id: str) -> None:
+        """First, so that a crash in between leaves the slot to be decided again."""
+        command = CancelRun(self._clock.millis(), "schedule-overlap")
+        try:
+            await self._host.handle(tenant, run_id, command)
+        except Unavailable:
+            raise
+        except MootError:
+            return  # it has ended meanwhile
+
+    # -- ends of runs ------------------------------------------------------------------------
+
+    def _ended(self, run: Run) -> None:
+        """What waits for a run of the same schedule has its turn now."""
+        if run.delivery is None or run.replayed:
+            return
+        place = self._begun.pop(run.run_id, None)
+        if place is None or place in self._waiting:
+            self._waiting.discard(place or ("", ""))
+            self._host.tasks.start(self._after(run.tenant, run.delivery[1]))
+
+    async def _after(self, tenant: str, delivery_id: str) -> None:
+        row = await self._store.delivery_by_id(tenant, delivery_id)
+        if row is None or row.source != SOURCE:
+            return
+        ledger = await self._store.ledger(tenant, KIND, schedule_of(row.key))
+        if ledger is not None and book_of(ledger).decided.buffered:
+            await self._tend(ledger)
+            self.rounds.look()
+
+
+class _Writing:
+    """The ledger as it goes on from one transaction of a decision to the next."""
+
+    def __init__(self, case: Case, decision: Decision) -> None:
+        self._case, self._decision = case, decision
+        self.book = replace(case.book, decided=decision.ledger)
+        if any(fire.cause != "manual" for fire in decision.fires):
+            self.book = replace(self.book, observed=case.observed)
+        self.revision = case.ledger.revision
+        self._rest: list[Fire] = []
+
+    def rest(self, starts: list[Fire]) -> "_Writing":
+        """The next transaction: these starts are still to come."""
+        self._rest = starts
+        return self
+
+    def with_run(self, run: Run) -> Ledger:
+        now = self._case.seen.now
+        going = (*self.book.going, run.run_id)[-MOST_GOING:]
+        self.book = replace(self.book, going=going, last_run=run.run_id, last_fire=now)
+        return self.ledger(self.book)
+
+    def ledger(self, book: Book) -> Ledger:
+        case, now = self._case, self._case.seen.now
+        kept = self._decision.ledger
+        if self._rest:
+            later = tuple(waiting(fire, now) for fire in self._rest)
+            kept = replace(kept, buffered=(*later, *kept.buffered))
+        book = replace(book, decided=kept)
+        due = now if self._rest or self._decision.more else _due(case, self._decision)
+        name = case.plan.spec.schedule_id
+        return ledger_row(case.tenant, name, book, self.revision, due)
+
+
+def _due(case: Case, decision: Decision) -> int | None:
+    """When to look again. While only others hold it up, every slot is recorded as it passes."""
+    now, spec, kept = case.seen.now, case.plan.spec, decision.ledger
+    due = decision.wake_at
+    own = bar_at(spec, kept, Seen(now=now), now)
+    if own is not None:
+        due = own.until
+    elif any(bar.holds(now) for bar in case.seen.bars):
+        following = next(ticks(spec, kept.decided), None)
+        due = following.due if following is not None else None
+    if kept.buffered:
+        due = now + GLANCE if due is None else min(due, now + GLANCE)
+    return due

@@ -1,0 +1,90 @@
+"""Programs that join threads, for tests: written to a folder, started as people start them."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cli_helpers import Cli
+
+import forked_moot
+from real_server import ServerProcess, server_environment
+
+PATIENCE = 30.0
+THREADS = "/v1/host/moot/threads"
+
+PROGRAMS = {
+    "answers": "import os, sys\ntold = sys.stdin.read()\n"
+    "print('I heard', 'Do we raise prices?' in told, os.listdir('.'),"
+    " [n for n in os.environ if n.startswith('MOOT')])\n",
+    "crashes": "import sys\nsys.stderr.write('first\\nno such wheel @ada\\n')\nsys.exit(7)\n",
+    "hangs": "import time\ntime.sleep(600)\n",
+    "babbles": "import sys\nsys.stdout.buffer.write(b'\\xff\\xfe ' + b'x' * 300000)\n",
+    "counts": "import json, sys\nfor number, line in enumerate(sys.stdin, 1):\n"
+    "    told = json.loads(line)\n"
+    "    if 'fall' in told['event']['content']:\n        sys.exit(3)\n"
+    "    text = told['event']['content']\n"
+    "    print(json.dumps({'content': f'{number}: {text}'}), flush=True)\n",
+}
+
+
+def write_programs(folder: Path) -> None:
+    for name, text in PROGRAMS.items():
+        (folder / f"{name}.py").write_text(text)
+
+
+def until(look: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if found := look():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it never came")
+
+
+class Room:
+    """A thread on a server, and programs in it."""
+
+    def __init__(self, host: ServerProcess, *agents: str) -> None:
+        self.host, self.moot = host, Cli(host.folder)
+        body = {"title": "Prices", "participants": list(agents)}
+        self.id = str(self._call("POST", THREADS, body)["threadId"])
+        self.joined: list[Any] = []
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        given = None if body is None else json.dumps(body).encode()
+        status, answer, _ = self.host.request(method, path, given)
+        assert status < 300, answer
+        return answer
+
+    def join(self, name: str, *words: str, **environment: str) -> Any:
+        """Started, and there: it has been invited and asks what is next."""
+        made = forked_moot.start(
+            "join", self.id, "--as", name, *words, folder=self.host.folder,
+            files=(forked_moot.NOTHING,) * 3, environment=server_environment(**environment),
+        )  # fmt: skip
+        self.joined.append(made)
+        until(lambda: name in self.presence())
+        return made
+
+    def steer(self, content: dict[str, Any]) -> None:
+        self._call("POST", f"{THREADS}/{self.id}/controls", {"content": content})
+
+    def presence(self) -> dict[str, Any]:
+        return dict(self._call("GET", f"/threads/{self.id}/presence")["presence"])
+
+    def said(self, name: str | None = None) -> list[dict[str, Any]]:
+        found = self._call("GET", f"/threads/{self.id}/events")["events"]
+        turns = [each for each in found if each["type"] in ("message", "task", "result")]
+        return [each for each in turns if name in (None, each["from"])]
+
+    def members(self) -> list[str]:
+        state = self._call("GET", f"/threads/{self.id}/state")["state"]
+        return [each["id"] for each in state["participants"]["invited"]]
+
+    def end(self) -> None:
+        for each in self.joined:
+            if each.poll() is None:
+                each.kill()
+            each.wait()

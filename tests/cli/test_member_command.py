@@ -1,0 +1,75 @@
+"""moot agent hire, pause, run-now …: a standing agent from the first day to the last."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_helpers import Cli
+
+AGENT = "---\nrole: sales ops\n---\nYou keep the pipeline tidy.\n"
+
+
+@pytest.fixture
+def sally(moot: Cli, tmp_path: Path) -> str:
+    file = tmp_path / "sales.md"
+    file.write_text(AGENT)
+    name = f"sally-{tmp_path.name.replace('_', '-')}"[:60]
+    done = moot("agent", "hire", name, "--persona", "Sally", "--role", "sales ops",
+                "--from", str(file), "--portfolio", "hello")  # fmt: skip
+    assert f"Sally (host:{name}) is on staff" in done.out
+    return name
+
+
+def data(moot: Cli, *words: str) -> Any:
+    return json.loads(moot(*words, "--json").out)
+
+
+def test_a_member_is_hired_shown_paused_resumed_and_let_go(moot: Cli, sally: str) -> None:
+    assert f"host:{sally}\tSally\tsales ops\thost:sales\ton-duty" in moot("agent", "list").out
+    shown = moot("agent", "show", sally).out
+    assert "Sally · sales ops · ● on-duty" in shown and "hello\tnever" in shown
+    done = moot("agent", "pause", sally, "--reason", "quarter close", "--until", "monday")
+    assert "Sally is paused until Mon" in done.out
+    assert "quarter close" in moot("agent", "show", sally).out
+    refused = moot("agent", "run-now", sally, "hello")
+    assert refused.code == 1 and "is paused" in refused.err
+    assert "Sally is on-duty" in moot("agent", "resume", sally).out
+    assert "would be started by Sally" in moot("agent", "run-now", sally, "hello", "--dry-run").out
+    [run_id] = moot("agent", "run-now", sally, "hello").lines()
+    assert run_id in moot("agent", "runs", sally).out
+    assert "is let go" in moot("agent", "dismiss", sally).out
+    assert run_id in moot("agent", "runs", sally).out
+    assert moot("agent", "pause", sally).code != 0
+
+
+def test_a_member_is_changed(moot: Cli, sally: str) -> None:
+    moot("agent", "set", sally, "persona=Sal", "tokens-per-day=20k", "money-per-month=2.50")
+    found = data(moot, "agent", "show", sally)
+    assert found["persona"] == "Sal"
+    assert {each["limit"]: each["most"] for each in found["budget"]} == {
+        "tokensPerDay": 20_000, "moneyPerMonth": 2.5,
+    }  # fmt: skip
+    assert "tokensPerDay: 0 of 20000" in moot("agent", "show", sally).out
+    moot("agent", "set", sally, "tokens-per-day=", "money-per-month=", "portfolio=")
+    found = data(moot, "agent", "show", sally)
+    assert "budget" not in found and not found.get("workflows")
+    for wrong, word in (("personna=x", "did you mean 'persona'"), ("x", "KEY=VALUE"),
+                        ("tokens-per-day=many", "a number")):  # fmt: skip
+        done = moot("agent", "set", sally, wrong)
+        assert done.code == 2 and word in done.err
+
+
+def test_whose_instance_it_is_must_be_said_once(moot: Cli, sally: str) -> None:
+    assert moot("agent", "hire", "mo").code == 2
+    assert "--from FILE or --agent NAME" in moot("agent", "hire", "mo").err
+    done = moot("agent", "hire", "mo", "--agent", "sales", "--portfolio", "helo")
+    assert done.code == 1 and "'hello'" in done.err
+    assert moot("agent", "hire", "mo", "--agent", "sales", "--every", "monday").code == 2
+    assert moot("agent", "hire", "mo", "--agent", "sales", "--channel", "x").code == 1
+
+
+def test_a_way_of_waking_it_that_is_not_there_is_told_of(moot: Cli, sally: str) -> None:
+    done = moot("agent", "hire", f"{sally}-b", "--agent", "sales", "--portfolio", "hello",
+                "--every", "weekday 25:99 Nowhere")  # fmt: skip
+    assert "is on staff" in done.out and "warning: schedules" in done.err

@@ -1,0 +1,63 @@
+"""moot schedule: made in words, shown with what is to come and what was missed."""
+
+import json
+from pathlib import Path
+
+from cli_helpers import Cli
+
+from moot.testing import Bench
+
+
+def test_a_schedule_is_made_in_words_and_shown(moot: Cli) -> None:
+    done = moot("schedule", "add", "hello", "weekday", "08:30", "Europe/Berlin")
+    assert done.code == 0, done.err
+    name, rest = done.out.split(" ", 1)
+    assert rest.startswith("hello · next: ") and rest.count("T") >= 5
+    [row] = [line.split("\t") for line in moot("schedule", "list").lines() if line.startswith(name)]
+    assert row[1:4] == ["hello", "weekday 08:30 Europe/Berlin", "active"]
+    shown = json.loads(moot("schedule", "show", name[:12], "--json").out)
+    assert shown["comesTo"] == "30 8 * * 1-5" and shown["lastFires"] == []
+    assert len(moot("schedule", "next", name).lines()) == 5
+    skipped = moot("schedule", "skip", name).out
+    assert skipped == f"{shown['nextFires'][0]} is left out\n"
+    assert moot("schedule", "remove", name).out == f"{name} starts nothing more\n"
+    assert moot("schedule", "show", name).code == 5
+
+
+def test_it_is_paused_resumed_and_run_by_hand(moot: Cli) -> None:
+    name = moot("schedule", "add", "list", "--cron", "0 8 1 1 *").out.split()[0]
+    why = ("--reason", "quarter close", "--until", "2999-01-01T08:00")
+    paused = moot("schedule", "pause", "list", *why)
+    assert paused.out == f"{name} is paused until 2999-01-01T08:00:00.000000Z.\n"
+    assert "quarter close" in moot("schedule", "show", name).out
+    assert moot("schedule", "resume", name).out.startswith(f"{name} goes on · next: ")
+    assert moot("schedule", "run", name, "--dry-run").out == "now starts\n"
+    began = moot("schedule", "run", name).out
+    assert began.startswith("run_") and began.endswith(" is started for now\n")
+    dry = moot("schedule", "backfill", name, "2020-01-01T00:00", "2021-06-01T00:00", "--dry-run")
+    assert len(dry.lines()) == 2
+    moot("schedule", "remove", name)
+
+
+def test_mistakes_say_what_to_write_instead(moot: Cli) -> None:
+    wrong = moot("schedule", "add", "hello", "wekday", "08:30")
+    assert wrong.code != 0 and "weekday 08:30" in wrong.err
+    assert "say when" in moot("schedule", "add", "hello").err
+    assert "no schedule is called 'nowhere'" in moot("schedule", "show", "nowhere").err
+    dry = moot("schedule", "add", "hello", "--every", "15m", "--dry-run")
+    assert dry.out.startswith("next: ")
+
+
+def test_what_was_missed_is_said_also_while_no_server_runs(tmp_path: Path) -> None:
+    with Bench(database=tmp_path / "moot.db").flow("workflow: brief\nsteps: [{set: {a: 1}}]") as b:
+        daily = {"workflowId": "brief", "kind": "words", "words": "daily 08:30", "catchUp": "none"}
+        name = b.client.schedules.make(daily).schedule_id
+        b.restart()
+        b.clock.forward(20 * 3600)
+        b.advance(seconds=1)
+        assert len(b.client.inbox.list().notices) == 1
+    alone = Cli(tmp_path)
+    ways = f"moot schedule run {name} --missed / skip {name} --missed"
+    said = f"1 missed fire at 2030-01-01T08:30:00.000000Z · {ways}"
+    assert said in alone("schedule", "show", name).lines()
+    assert alone("inbox").lines() == [f"brief: {said}"]

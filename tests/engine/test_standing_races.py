@@ -1,0 +1,119 @@
+"""A standing agent that is changed while its run begins: the run is of who it is, or is not."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from moot.agents.deployments import Deployments
+from moot.agents.instances import Instances
+from moot.agents.manifest import Agent
+from moot.agents.registry import Agents
+from moot.agents.roster import AgentRef, Entry, Hired, Owner, Pause, Roster, nobody
+from moot.clock import SystemClock
+from moot.core.trigger_errors import MemberOffDuty, Overtaken
+from moot.engine.flows import Flows
+from moot.engine.host import Host
+from moot.engine.nodes.registry import built_in
+from moot.engine.pins import Drawn, Pins
+from moot.store.memory import MemoryStore
+from moot.triggers.firing import Firing, Order
+
+TENANT, SALLY, FLOW = "acme", "host:sally", "noop"
+ORDER = Order(
+    tenant=TENANT, workflow_id=FLOW, source="queue", principal="key_test", roster_id=SALLY
+)
+
+
+class Interrupted(Pins):
+    """Somebody comes between the look at a member and the commit that relies on it."""
+
+    between = None
+
+    async def drawn(self, *given: object, **more: object) -> Drawn:
+        found = await super().drawn(*given, **more)  # type: ignore[arg-type]
+        if self.between is not None:
+            await self.between()
+        return found
+
+
+class Office:
+    def __init__(self) -> None:
+        self.store, self.clock = MemoryStore(), SystemClock()
+        flows = Flows(self.store, built_in(), self.clock)
+        self.host = Host(self.store, flows, self.clock)
+        self.agents = Agents(self.store, self.clock)
+        self.roster = Roster(self.store, self.clock)
+        deployments = Deployments(self.store, self.clock, self.agents)
+        instances = Instances(self.roster, self.agents, deployments, self.clock)
+        self.pins = Interrupted(instances, self.clock)
+        self.firing = Firing(self.host, self.roster, self.pins, self.clock)
+
+    async def open(self) -> None:
+        node = {
+            "id": "a", "typeId": "core.noop", "name": "a", "position": {"x": 0, "y": 0},
+            "config": {}, "inputs": {},
+        }  # fmt: skip
+        body = {
+            "id": FLOW, "name": FLOW, "version": "1", "nodes": [node], "edges": [],
+            "triggers": [], "variables": [], "metadata": {}, "settings": {},
+        }  # fmt: skip
+        await self.host.flows.register(TENANT, msgspec.json.encode(body))
+        await self.agents.put(TENANT, Agent(name="clerk"), "test")
+        entry = Entry(
+            roster_id=SALLY, persona="Sally", agent_ref=AgentRef(agent_id="host:clerk"),
+            owner=Owner(tenant_id=TENANT), workflows=(FLOW,),
+        )  # fmt: skip
+        hired = Hired(entry=entry, did="hired", hired_at=1)
+        await self.roster.put(TENANT, hired, "test", nobody(TENANT, SALLY))
+
+    async def pause(self) -> None:
+        seat = await self.roster.must_find(TENANT, SALLY)
+        paused = msgspec.structs.replace(
+            seat.hired, pause=Pause(since=1, by="test"), did="paused"
+        )  # fmt: skip
+        await self.roster.put(TENANT, paused, "test", seat.guard)
+
+
+@pytest.fixture
+async def office() -> AsyncIterator[Office]:
+    found = Office()
+    await found.open()
+    yield found
+    await found.host.aclose()
+
+
+async def test_a_member_paused_in_between_starts_nothing(office: Office) -> None:
+    office.pins.between = office.pause
+    with pytest.raises(Overtaken):
+        await office.firing.start(ORDER)
+    office.pins.between = None
+    with pytest.raises(MemberOffDuty):
+        await office.firing.start(ORDER)
+    assert await office.store.runs() == []
+
+
+async def test_a_member_dismissed_in_between_starts_nothing(office: Office) -> None:
+    async def dismiss() -> None:
+        seat = await office.roster.must_find(TENANT, SALLY)
+        gone = msgspec.structs.replace(seat.hired, did="dismissed")
+        await office.roster.put(TENANT, gone, "test", seat.guard, gone=True)
+
+    office.pins.between = dismiss
+    with pytest.raises(Overtaken):
+        await office.firing.start(ORDER)
+    assert await office.store.runs() == []
+
+
+async def test_two_who_change_a_member_at_once_are_told(office: Office) -> None:
+    seat = await office.roster.must_find(TENANT, SALLY)
+    await office.pause()
+    with pytest.raises(Overtaken):
+        await office.roster.put(TENANT, seat.hired, "test", seat.guard)
+
+
+async def test_what_its_runs_use_up_is_told_by_days(office: Office) -> None:
+    run = await office.firing.start(ORDER)
+    row = await office.store.find_run(TENANT, run.run_id)
+    assert row is not None and row.member == SALLY
+    assert await office.store.spent_by(TENANT, SALLY, 1, 99_999) == (0, 0)

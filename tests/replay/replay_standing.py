@@ -1,0 +1,73 @@
+"""Scenes of standing agents: one that is asked for, one that a delivery has woken."""
+
+import msgspec
+from replay_story import TENANT, Story, node
+
+from moot.agents.deployments import Deployments
+from moot.agents.instances import Instances
+from moot.agents.invoke import Invoker
+from moot.agents.manifest import Agent
+from moot.agents.models.book import Book, Ways
+from moot.agents.registry import Agents
+from moot.agents.roster import AgentRef, Entry, Hired, Owner, Roster, nobody
+from moot.agents.tools import NoTools
+from moot.core.initiation import Delivered
+from moot.engine.nodes.registry import built_in
+from moot.engine.pins import Pins
+from moot.triggers.firing import Firing, Order
+
+SALLY = "host:sally"
+
+
+async def _hired(story: Story, *workflows: str) -> Firing:
+    """Sally, an instance of the clerk, and the way in which her work begins."""
+    agents, roster = Agents(story.store, story.clock), Roster(story.store, story.clock)
+    deployments = Deployments(story.store, story.clock, agents)
+    instances = Instances(roster, agents, deployments, story.clock)
+    book = Book({}, lambda name: None, story.clock, Ways(demo_wps=0))
+    invoke = Invoker(book, instances.resolve, NoTools())
+    story.host.flows.types = built_in(True, story.programs, invoke)
+    await agents.put(TENANT, Agent(name="clerk"), "story")
+    entry = Entry(
+        roster_id=SALLY, persona="Sally", agent_ref=AgentRef(agent_id="host:clerk"),
+        owner=Owner(tenant_id=TENANT), workflows=workflows,
+    )  # fmt: skip
+    hired = Hired(entry=entry, did="hired", hired_at=story.now())
+    await roster.put(TENANT, hired, "story", nobody(TENANT, SALLY))
+    return Firing(story.host, roster, Pins(instances, story.clock), story.clock)
+
+
+def _body(name: str, *nodes: dict[str, object]) -> dict[str, object]:
+    return {
+        "id": name, "name": name, "version": "1.0", "nodes": list(nodes), "edges": [],
+        "triggers": [], "variables": [], "metadata": {}, "settings": {},
+    }  # fmt: skip
+
+
+async def _told(story: Story, body: dict[str, object], order: Order) -> None:
+    firing = await _hired(story, str(body["id"]), "inner")
+    inner = _body("inner", node("work", "moot.agent", config={"prompt": "Say it."}))
+    for each in (inner, body):
+        await story.host.flows.register(TENANT, msgspec.json.encode(each))
+    await story.wait((await firing.start(order)).run_id)
+
+
+async def standing(story: Story) -> None:
+    """She does what nobody else is named for; what that begins is her work, too."""
+    bare = node("work", "moot.agent", config={"prompt": "Say it."})
+    sub = node("sub", "core.subWorkflow", config={"workflowId": "inner"})
+    order = Order(
+        tenant=TENANT, workflow_id="weekly", source="run-api", principal="key_story",
+        roster_id=SALLY,
+    )  # fmt: skip
+    await _told(story, _body("weekly", bare, sub), order)
+
+
+async def woken(story: Story) -> None:
+    """An item came in: the delivery is the cause, and its body is nobody's but the run's."""
+    delivered = Delivered(delivery_id="wi_story", subscription="sub_leads", key="mail-1")
+    order = Order(
+        tenant=TENANT, workflow_id="triage", source="queue", principal="key_story",
+        roster_id=SALLY, delivered=delivered, trigger={"subject": "A quote"},
+    )  # fmt: skip
+    await _told(story, _body("triage", node("a", "core.noop")), order)
