@@ -4,11 +4,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from hosting import TENANT, Place, chain, ended, node, registered, soon
+from hosting import TENANT, Place, chain, ended, node, registered, soon, sound
 
 from moot import NodeContext
 from moot import node as user_node
 from moot.agents.deployments import Deployments
+from moot.agents.instances import Instances
+from moot.agents.manifest import Agent
 from moot.agents.registry import Agents
 from moot.agents.roster import AgentRef, Entry, Hired, Owner, Pause, Roster, nobody
 from moot.core.errors import StorageFailed
@@ -30,10 +32,11 @@ SALLY = "host:sally"
 async def triggers_of(place: Place, host: Host) -> Triggers:
     agents = Agents(host.store, place.clock, lambda *_: None)
     deployments = Deployments(host.store, place.clock, agents)
-    pins = Pins(agents, deployments, place.clock)
-    found = Triggers(
-        host, host.store, place.clock, Roster(host.store, place.clock), pins, Outbound()
-    )
+    roster = Roster(host.store, place.clock)
+    instances = Instances(roster, agents, deployments, place.clock)
+    await agents.put(TENANT, Agent(name="ada", prompt="Be brief."), by="me")
+    pins = Pins(instances, place.clock)
+    found = Triggers(host, host.store, place.clock, roster, pins, Outbound())
     await found.load()
     found.start()
     return found
@@ -115,6 +118,18 @@ async def test_what_comes_for_a_member_off_duty_waits_and_is_taken_when_it_is_ba
     [row] = await all_delivered(place, triggers, 1)
     run = await ended(host, row.run_id or "")
     assert run.member is not None and run.member.roster_id == SALLY
+    await sound(host)
+    await triggers.aclose()
+
+
+async def test_an_item_waits_for_a_member_that_only_a_node_names(memory: Place) -> None:
+    host, triggers = await opened(memory)
+    await hire(triggers, pause=Pause(since=1, by="me"))
+    asks = node("n", "moot.agent", agent={"agentId": SALLY}, config={"prompt": "Well?"})
+    await registered(host, chain(asks))
+    await triggers.queues.bind(TENANT, "q", Consumer(workflow_id=FLOW), "me")
+    handed, _ = await triggers.queues.push(TENANT, "q", {}, None, "me")
+    assert handed.delivery.state == "waiting" and SALLY in handed.delivery.reason
     await triggers.aclose()
 
 

@@ -227,7 +227,7 @@ def letter(it: Subscription, row: Delivery) -> dict[str, Any]:
         "expiresAt": iso((row.updated_at + RETENTION_MS) * 1000),
         "deliveryId": row.delivery_id,
     }
-    if not unverified:
+    if not unverified and it.source != "schedule":  # a slot that fails ends no schedule
         said["stateChange"] = {
             "subscriptionId": row.subscription, "source": it.source, "fromState": "active",
             "toState": "dead-lettered", "reason": "retry-exhausted",

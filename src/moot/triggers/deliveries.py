@@ -205,8 +205,9 @@ class Deliveries:
         return replace(after, run_id=run.run_id)
 
     async def _await_member(self, seen: Seen, row: Delivery, refusal: MemberOffDuty) -> Delivery:
-        """It is kept until the member is back; that it is away is made sure of."""
-        seat = await self._roster.find(row.tenant, seen.it.roster_id or "")
+        """It is kept until the member is back, its own or one that the workflow names; that it is
+        away is made sure of."""
+        seat = await self._roster.find(row.tenant, str(refusal.details["rosterId"]))
         if seat is None or seat.hired.off_duty(self._clock.millis()) is None:
             raise Overtaken(row.delivery_id)
         until = seat.hired.pause.until if seat.hired.pause is not None else None
