@@ -334,6 +334,16 @@ async def test_without_work_nobody_is_woken(tmp_path: Path) -> None:
             await host.made(condition={"expression": "hour >="})
 
 
+async def test_what_lies_in_a_queue_is_work(tmp_path: Path) -> None:
+    async with turning(tmp_path) as host:
+        name = await host.made(condition={"queue": "leads"})
+        await host.forward(MINUTE)
+        assert await host.fires(name) == [("skipped", "no-work", 1)]
+        await host.services.triggers.queues.push(TENANT, "leads", {"n": 1}, None, "me")
+        await host.forward(MINUTE)
+        assert len(await host.runs()) == 1
+
+
 async def test_a_run_that_cannot_begin_is_a_dead_letter_and_the_next_slot_is_tried(
     tmp_path: Path,
 ) -> None:

@@ -10,6 +10,7 @@ from msgspec.json import encode
 from moot.core.calendars import moment_of, zone_from
 from moot.core.events import iso
 from moot.core.expressions import ExpressionError, check, evaluate
+from moot.core.inbound import queue_subscription
 from moot.core.schedule import Condition
 from moot.core.schedule_errors import ScheduleRefused
 from moot.core.slots import timing_of
@@ -63,7 +64,7 @@ async def work(store: Store, tenant: str, plan: Plan, book: Book, now: int) -> W
 
 async def items(store: Store, tenant: str, queue: str) -> int:
     """How many items of a queue nobody has done yet."""
-    counts = await store.delivery_counts(tenant, f"queue:{queue}")
+    counts = await store.delivery_counts(tenant, queue_subscription(tenant, queue))
     return sum(counts.get(state, 0) for state in UNDONE)
 
 
