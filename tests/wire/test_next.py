@@ -6,7 +6,7 @@ import pytest
 
 from .api import Api
 from .bridging import conflict, new, post, posted
-from .councils import THREADS, joined
+from .councils import THREADS, joined, key_as
 
 REX = "host:rex"
 
@@ -104,9 +104,9 @@ def test_polling_is_a_sign_of_life(api: Api, thread: str) -> None:
 
 
 def test_whom_a_led_council_waits_for_is_asked_and_goes_on_with_the_answer(api: Api) -> None:
+    rex, roy = key_as(api, REX), key_as(api, "host:roy")
     body = {"question": "Do we?", "participants": ["rex", "roy"], "policy": {"rounds": 1}}
     council = api.post("/v1/host/moot/councils", body).json()["threadId"]
-    rex, roy = joined(api, council, REX), joined(api, council, "host:roy")
     due = asked(rex, council, wait=20)
     assert due is not None and asked(roy, council) is None
     posted(rex, council, "No.")

@@ -28,6 +28,9 @@ PRESETS = {
 #: seconds a server may be away, and the longest pause before a program is started again
 PATIENCE, LONGEST_PAUSE = 60.0, 30.0
 
+#: a closed terminal leaves as Ctrl-C does
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+
 
 @click.command()
 @click.argument("thread")
@@ -133,7 +136,7 @@ class Seat:
 
     def stay(self) -> Exit:
         """Until it is left, the thread is closed, or the program has failed too often."""
-        before = signal.signal(signal.SIGTERM, _interrupt)
+        before = {number: signal.signal(number, _interrupt) for number in ENDINGS}
         try:
             return self._attend()
         except KeyboardInterrupt:
@@ -142,7 +145,8 @@ class Seat:
         finally:
             self._program.close()
             self._guest.leave()
-            signal.signal(signal.SIGTERM, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def _attend(self) -> Exit:
         lost = 0.0
