@@ -1,6 +1,7 @@
 """Programs that join threads, for tests: written to a folder, started as people start them."""
 
 import json
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -85,6 +86,6 @@ class Room:
 
     def end(self) -> None:
         for each in self.joined:
-            if each.poll() is None:
-                each.kill()
-            each.wait()
+            each.send_signal(signal.SIGTERM)  # with what they run
+        for each in self.joined:
+            each.wait(30)

@@ -6,7 +6,7 @@ import pytest
 
 from .api import Api
 from .bridging import conflict, new, post, posted
-from .councils import THREADS, joined
+from .councils import THREADS, joined, key_as
 
 REX = "host:rex"
 
@@ -101,3 +101,25 @@ def test_polling_is_a_sign_of_life(api: Api, thread: str) -> None:
     asked(joined(api, thread, REX), thread)
     there = api.get(f"/threads/{thread}/presence").json()["presence"]
     assert there["rex"]["state"] == "listening"
+
+
+def test_whom_a_led_council_waits_for_is_asked_and_goes_on_with_the_answer(api: Api) -> None:
+    rex, roy = key_as(api, REX), key_as(api, "host:roy")
+    body = {"question": "Do we?", "participants": ["rex", "roy"], "policy": {"rounds": 1}}
+    council = api.post("/v1/host/moot/councils", body).json()["threadId"]
+    due = asked(rex, council, wait=20)
+    assert due is not None and asked(roy, council) is None
+    posted(rex, council, "No.")
+    assert asked(rex, council) is None
+    due = asked(roy, council, wait=20)
+    assert due is not None and isinstance(due["event"], dict)
+    assert due["event"]["content"] in ("No.", "Do we?")
+
+
+def test_where_nobody_leads_a_question_to_all_is_for_every_agent(api: Api) -> None:
+    body = {"question": "Do we?", "participants": ["rex", "roy"]}
+    council = api.post("/v1/host/moot/councils", body).json()["threadId"]
+    for name in ("rex", "roy"):
+        due = asked(joined(api, council, f"host:{name}"), council)
+        assert due is not None and due["reason"] == "a person spoke to all"
+        assert isinstance(due["event"], dict) and due["event"]["content"] == "Do we?"

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api import interrupts, posts, threads
+from moot.api import interrupts, listing, posts, threads
 from moot.api.bridge_view import MOST_EVENTS, Page, Thread
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core import rosters
 from moot.core.errors import BadRequest, Conflict
-from moot.core.events import Event, decode, iso
+from moot.core.events import Event, decode
 from moot.core.policy import OF_THREADS, Policy
 from moot.core.run import Run
 from moot.core.sentences import says, undo
@@ -125,7 +125,7 @@ async def listed(request: Request) -> Reply:
         found += [row for row in rows if row.run_id not in away]
         if cursor is None or len(found) >= limit:
             break
-    body: dict[str, Any] = {"threads": [_row(row, False) for row in found]}
+    body: dict[str, Any] = {"threads": await listing.rows(request, found, False)}
     if cursor is not None:
         body["nextCursor"] = cursor
     return Reply(body, 200, {"Cache-Control": "no-store"})
@@ -143,22 +143,7 @@ async def _put_away(request: Request, away: dict[str, int], limit: int) -> list[
     names = sorted((name for name in away if name.startswith(prefix)), key=away.__getitem__)
     store, tenant = request.services.store, request.caller.tenant
     rows = [await store.find_run(tenant, name) for name in reversed(names[-limit:])]
-    return [_row(row, True) for row in rows if row is not None]
-
-
-def _row(row: RunRow, put_away: bool) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "threadId": row.run_id,
-        "runId": row.run_id,
-        "title": row.title or "",
-        "open": row.ended_at is None,
-        "archived": put_away,
-        "turns": row.turns or 0,
-        "lastSequence": row.next_sequence - 1,
-        "createdAt": iso(row.created_at * 1000),
-        "updatedAt": iso(row.updated_at * 1000),
-    }
-    return told if row.fork_of is None else {**told, "forkedFrom": row.fork_of}
+    return await listing.rows(request, [row for row in rows if row is not None], True)
 
 
 async def put_away(request: Request) -> Reply:
@@ -303,6 +288,7 @@ ENDPOINTS = (
             "cursor": (TEXT, "nextCursor of the page before"),
             "prefix": (TEXT, "how the id begins"),
             "archived": ({"type": "boolean"}, "those that were put away, instead of the others"),
+            "about": ({"type": "boolean"}, "also who takes part, and what was said last"),
         },
     ),
     Endpoint(

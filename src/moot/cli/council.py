@@ -85,6 +85,7 @@ class Council:
         """Raises Left when the person leaves, also by Ctrl-C."""
         self._stay, self._seen = stay, after
         self._live.read(self._thread, time.monotonic())
+        self._look_around()
         feed = Feed(self._client, self.thread_id, after)
         with self._screen:
             if self.interactive:
@@ -98,6 +99,16 @@ class Council:
             except KeyboardInterrupt:
                 raise Left(by_force=True) from None
         return self._ended
+
+    def _look_around(self) -> None:
+        """Who is thinking or typing already: of that only changes are told."""
+        try:
+            there = self._api.get(path_of("threads", self.thread_id, "presence"))["presence"]
+        except Trouble:
+            return
+        for name, here in there.items():
+            full = name if name.startswith("user") else f"host:{name}"
+            self._live.heard("presence", {"participant": full, "state": here["state"]})
 
     def _wait(self, feed: Feed) -> None:
         files = [feed.file, *([self._keyboard.file] if self._keyboard else [])]

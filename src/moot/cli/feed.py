@@ -21,7 +21,7 @@ PATIENCE = 60.0
 
 
 class Frame(NamedTuple):
-    """``event``, ``speech.*``, ``lost`` and ``back``, or ``trouble``."""
+    """``event``, ``speech.*``, ``presence``, ``lost`` and ``back``, or ``trouble``."""
 
     kind: str
     data: Any = None
@@ -70,7 +70,8 @@ def _frames(lines: "HTTPResponse") -> Iterator[Frame]:
         if line.startswith(b"event:"):
             kind = line[6:].strip().decode()
         elif line.startswith(b"data:"):
-            yield Frame(kind if kind.startswith("speech.") else "event", json.loads(line[5:]))
+            passing = kind == "presence" or kind.startswith("speech.")
+            yield Frame(kind if passing else "event", json.loads(line[5:]))
         elif not line.strip():
             kind = ""
 

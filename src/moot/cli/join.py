@@ -28,6 +28,9 @@ PRESETS = {
 #: seconds a server may be away, and the longest pause before a program is started again
 PATIENCE, LONGEST_PAUSE = 60.0, 30.0
 
+#: a closed terminal leaves as Ctrl-C does
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+
 
 @click.command()
 @click.argument("thread")
@@ -92,13 +95,16 @@ def join(
     thread_id = find_thread(api, thread)
     profile = {"client": preset or words[0].rpartition("/")[2], "model": "unknown"}
     guest = Guest(api, thread_id, name, profile)
-    shown = output.line(shlex.join(words))
-    click.echo(
-        f"{guest.called} joined {output.short(thread_id)} · runs {shown} in"
-        f" an empty folder · answers when asked · {how['limit']:g} s limit · Ctrl-C leaves"
-    )
+    if options.json:
+        output.json_line({"threadId": thread_id, "as": guest.name, "runs": words})
+    else:
+        shown = output.line(shlex.join(words))
+        click.echo(
+            f"{guest.called} joined {output.short(thread_id)} · runs {shown} in an empty folder"
+            f" · answers when asked · {how['limit']:g} s limit · Ctrl-C leaves"
+        )
     given = how["restarts"]
-    return Seat(guest, program, restarts if given is None else given).stay()
+    return Seat(guest, program, restarts if given is None else given, options.json).stay()
 
 
 def _words(
@@ -120,14 +126,17 @@ def _words(
 class Seat:
     """A program in its place: asked, waited for, and spoken for when it cannot."""
 
-    def __init__(self, guest: Guest, program: Once | Lines, restarts: int) -> None:
+    def __init__(
+        self, guest: Guest, program: Once | Lines, restarts: int, as_json: bool = False
+    ) -> None:
         self._guest, self._program, self._restarts = guest, program, restarts
+        self._as_json = as_json
         self._failures = 0
         self._after: int | None = None
 
     def stay(self) -> Exit:
         """Until it is left, the thread is closed, or the program has failed too often."""
-        before = signal.signal(signal.SIGTERM, _interrupt)
+        before = {number: signal.signal(number, _interrupt) for number in ENDINGS}
         try:
             return self._attend()
         except KeyboardInterrupt:
@@ -136,7 +145,8 @@ class Seat:
         finally:
             self._program.close()
             self._guest.leave()
-            signal.signal(signal.SIGTERM, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def _attend(self) -> Exit:
         lost = 0.0
@@ -184,8 +194,7 @@ class Seat:
         kind = "result" if due["task"] else "message"
         try:
             if said and said != briefing.PASS:
-                guest.say(said, kind=kind, reply_to=about, **more)
-                click.echo(f"{guest.called}: {output.brief(said)}")
+                self._show(guest.say(said, kind=kind, reply_to=about, **more))
         except Trouble as trouble:
             output.complain(f"{guest.called} was not heard: {trouble}")
         guest.sign("listening")
@@ -201,6 +210,12 @@ class Seat:
                 "context": briefing.spoken(events)}  # fmt: skip
         return _read_line(self._program.answer(json.dumps(told), self._beat))
 
+    def _show(self, event: dict[str, Any]) -> None:
+        if self._as_json:
+            output.json_line(event)
+        else:
+            click.echo(f"{self._guest.called}: {output.brief(event['content'])}")
+
     def _beat(self, begun: bool) -> None:
         self._guest.sign("typing" if begun else "thinking")
 
@@ -212,11 +227,11 @@ class Seat:
         last = f"\n{failure.last}" if failure.last else ""
         # nobody is woken by what a program complained of
         text = f"{guest.called} {how} ({failure.how}){last}".replace("@", "\uff20")
-        output.complain(text)
         try:
-            guest.say(text, reply_to=about, tags=["failed" if goes_on else "left"])
+            tags = ["failed" if goes_on else "left"]
+            self._show(guest.say(text, reply_to=about, tags=tags))
         except Trouble as trouble:
-            output.complain(f"{guest.called} was not heard: {trouble}")
+            output.complain(f"{text}\n{guest.called} was not heard: {trouble}")
         guest.sign("listening")
         if goes_on:
             time.sleep(min(LONGEST_PAUSE, 0.5 * 2**self._failures))

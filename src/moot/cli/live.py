@@ -12,6 +12,8 @@ from moot.cli.told import listed, turn_of
 #: rows for the words of all who speak
 MOST_ROWS = 8
 LONGEST = 20_000
+#: who are shown at once to be thinking or typing
+MOST_BUSY = 8
 
 DOES = {
     "speak": "is next",
@@ -37,6 +39,8 @@ class Live:
         self._speeches: dict[str, Speech] = {}
         #: wake -> who, for what, since when (monotonic seconds)
         self._wakes: dict[str, tuple[str, str, float]] = {}
+        #: what those outside say they are doing
+        self._busy: dict[str, str] = {}
 
     @property
     def quiet(self) -> bool:
@@ -51,7 +55,9 @@ class Live:
     def heard(self, kind: str, said: dict[str, Any]) -> None:
         """A frame that is not of the log."""
         name = str(said.get("speechId"))
-        if kind == "speech.started":
+        if kind == "presence":
+            self._present(str(said.get("participant", "")), str(said.get("state", "")))
+        elif kind == "speech.started":
             self._speeches[name] = Speech(str(said.get("speakerId") or said.get("from", "")))
         elif kind == "speech.delta" and name in self._speeches:
             speech = self._speeches[name]
@@ -61,6 +67,11 @@ class Live:
             speaker = self._speeches[name].speaker
             if all(agent != speaker for agent, _, _ in self._wakes.values()):
                 del self._speeches[name]
+
+    def _present(self, name: str, state: str) -> None:
+        self._busy.pop(name, None)
+        if state in ("thinking", "typing") and len(self._busy) < MOST_BUSY:
+            self._busy[name] = state
 
     def follow(self, event: dict[str, Any], now: float) -> None:
         said = event["payload"]
@@ -80,10 +91,12 @@ class Live:
             case "conversation.closed" | "run.failed" | "run.cancelled":
                 self._wakes.clear()
                 self._speeches.clear()
+                self._busy.clear()
             case _:
                 pass
 
     def _hush(self, speaker: str) -> None:
+        self._busy.pop(speaker, None)
         self._speeches = {
             key: speech for key, speech in self._speeches.items() if speech.speaker != speaker
         }
@@ -91,6 +104,7 @@ class Live:
     def interrupted(self) -> None:
         """The stream broke off: what was being said is not known any more."""
         self._speeches.clear()
+        self._busy.clear()
 
     def rows(self, columns: int, now: float) -> list[str]:
         """The newest words of everybody who speaks, and who is next."""
@@ -103,7 +117,10 @@ class Live:
         waiting = [wake for wake in self._wakes.values() if wake[0] not in said]
         if waiting:
             rows.append(self._next(waiting, now))
-        return rows
+        known = said | {agent for agent, _, _ in self._wakes.values()}
+        does = [f"{self._room.called(name)} is {state}" for name, state in self._busy.items()
+                if name not in known]  # fmt: skip
+        return [*rows, click.style(f"   {' · '.join(does)}", dim=True)] if does else rows
 
     def _words(self, speech: Speech, columns: int, most: int) -> list[str]:
         name = self._room.called(speech.speaker)

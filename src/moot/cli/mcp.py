@@ -3,14 +3,14 @@
 import click
 
 from moot.cli.client import to_write
-from moot.cli.options import Options, talks
+from moot.cli.options import Options, reaches
 from moot.cli.trouble import Trouble
 
 
 @click.command()
 @click.option("--as", "name", metavar="NAME",
               help="Under which name it takes part [the key's own person].")  # fmt: skip
-@talks
+@reaches
 def mcp(options: Options, name: str | None) -> None:
     """Serve threads to an assistant over MCP: list, read, say, wait, ask a person, start a run.
 

@@ -45,7 +45,12 @@ _pass = click.make_pass_decorator(Options, ensure=True)
 
 def talks(command: Any) -> Any:
     """For commands that call a server: --json, --server, --token, --database."""
-    return _JSON(_SERVER(_TOKEN(_DATABASE(_pass(command)))))
+    return _JSON(reaches(command))
+
+
+def reaches(command: Any) -> Any:
+    """For commands that call a server and print nothing of it: --server, --token, --database."""
+    return _SERVER(_TOKEN(_DATABASE(_pass(command))))
 
 
 def shows(command: Any) -> Any:

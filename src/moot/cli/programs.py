@@ -151,15 +151,16 @@ class Once:
 
     def answer(self, prompt: str, beat: Beat) -> str:
         until = time.monotonic() + self._limit
-        process, code = Process(self.command, self._environment), 0
+        process, printed = Process(self.command, self._environment), b""
         try:
             process.write(prompt.encode(errors="replace"), close=True)
-            printed = b""
             for piece in process.pieces(until, beat):
                 printed = (printed + piece)[: 4 * LONGEST + 1]
-        finally:
-            late = time.monotonic() >= until
-            code = process.end(until)
+        except BaseException:
+            process.end()  # at once: its time is over, or somebody leaves
+            raise
+        code = process.end(until)
+        late = time.monotonic() >= until
         if code != 0:
             raise Failed(_ending(code, late), process.last())
         return bounded(printed)

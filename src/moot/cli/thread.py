@@ -21,7 +21,7 @@ ANYTHING = {"Accept": "*/*"}
 
 @click.group()
 def thread() -> None:
-    """Conversations: export, import, close.
+    """Conversations: list, show, follow, steer, close, take along.
 
     A thread is named by its id (run:node:attempt, the run also by a unique prefix or @last), or
     by its run when that has only one.

@@ -1,10 +1,16 @@
 """``moot thread`` with every command it has."""
 
+from moot.cli import thread_acts as acts
+from moot.cli import thread_list as lists
 from moot.cli.catching_up import catch_up, read
 from moot.cli.search import search_threads
 from moot.cli.thread import thread
 
-for _command in (search_threads, read, catch_up):
+for _command in (
+    lists.list_, lists.show, lists.tail, acts.invite, acts.uninvite, acts.mute, acts.unmute,
+    acts.pause, acts.resume, acts.prod, acts.rename, acts.link, acts.reopen, acts.fork,
+    acts.archive, acts.unarchive, search_threads, read, catch_up,
+):  # fmt: skip
     thread.add_command(_command)
 
 __all__ = ["thread"]

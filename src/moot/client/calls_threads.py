@@ -46,10 +46,12 @@ def list_(
     cursor: str | None = None,
     prefix: str | None = None,
     archived: bool | None = None,
+    about: bool | None = None,
 ) -> Sent:
-    """Threads, newest first; with ``archived`` those that were put away."""
+    """Threads, newest first; with ``archived`` those that were put away, with ``about`` also who
+    takes part and what was said last."""
     query = {"limit": limit, "cursor": cursor, "prefix": prefix, "archived": archived}
-    return Sent(query=query)
+    return Sent(query={**query, "about": about})
 
 
 @operation("POST /v1/host/moot/threads", answers.ThreadView)

@@ -51,6 +51,12 @@ class ThreadRow(Answer, frozen=True):
     created_at: str = ""
     updated_at: str = ""
     forked_from: str | None = None
+    #: turns of others that were not read
+    unread: int = 0
+    #: where it was asked for
+    paused: bool | None = None
+    participants: list[str] = []
+    last: Data | None = None
 
 
 class ThreadPage(Answer, frozen=True):

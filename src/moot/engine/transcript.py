@@ -106,6 +106,13 @@ async def unread(store: LogStore, where: Extent, mark: ReadMark | None, reader: 
     return sum(turn.speaker != reader for turn in turns) + where.turns - seen
 
 
+async def newest(store: LogStore, where: Extent) -> Heard | None:
+    """What was said last, unless so much else has happened since."""
+    first = max(0, where.length - LOOKED_AT)
+    turns = list(await _turns(store, where, first, where.length - 1))
+    return turns[-1] if turns else None
+
+
 async def _turns(store: LogStore, where: Extent, first: int, last: int) -> Iterator[Heard]:
     rows = await store.read(where.tenant, where.run_id, first - 1, last - first + 1)
     found = (turn_in(row, where.node_id) for row in rows)

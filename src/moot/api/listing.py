@@ -1,0 +1,70 @@
+"""A list of threads: what its rows say; with ``about`` who takes part and what was said last."""
+
+from typing import Any
+
+from moot.agents.fencing import words
+from moot.api import reading
+from moot.api.wire import Request
+from moot.core.bridge import handle
+from moot.core.events import iso
+from moot.engine import transcript
+from moot.engine.built_in import TALK
+from moot.engine.transcript import Extent
+from moot.store.protocol import RunRow
+
+#: characters of what was said last
+BRIEF = 160
+
+
+async def rows(request: Request, found: list[RunRow], put_away: bool) -> list[dict[str, Any]]:
+    """As many as were found, in their order."""
+    extents = {row.run_id: _extent(row) for row in found}
+    unread = await reading.unread(request, extents)
+    told = [{**_row(row, put_away), "unread": unread[row.run_id]} for row in found]
+    if request.query.get("about") == "true":
+        told = [{**each, **await _about(request, extents[each["runId"]])} for each in told]
+    return told
+
+
+def _extent(row: RunRow) -> Extent:
+    return Extent(
+        tenant=row.tenant,
+        run_id=row.run_id,
+        node_id=TALK,
+        turns=-1 if row.turns is None else row.turns,
+        length=row.next_sequence,
+    )
+
+
+def _row(row: RunRow, put_away: bool) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "threadId": row.run_id,
+        "runId": row.run_id,
+        "title": row.title or "",
+        "open": row.ended_at is None,
+        "archived": put_away,
+        "turns": row.turns or 0,
+        "lastSequence": row.next_sequence - 1,
+        "createdAt": iso(row.created_at * 1000),
+        "updatedAt": iso(row.updated_at * 1000),
+    }
+    return told if row.fork_of is None else {**told, "forkedFrom": row.fork_of}
+
+
+async def _about(request: Request, where: Extent) -> dict[str, Any]:
+    services = request.services
+    run = (await services.host.view(where.tenant, where.run_id)).run
+    talk = run.conversations.get(TALK)
+    if talk is None:
+        return {}
+    members = dict.fromkeys([*(talk.roster or ()), *talk.state.members])
+    told: dict[str, Any] = {
+        "paused": talk.state.paused,
+        "participants": [handle(name) for name in members],
+    }
+    last = await transcript.newest(services.store, where)
+    if last is not None:
+        text = " ".join(words(last.content).split())
+        text = text if len(text) <= BRIEF else text[: BRIEF - 1] + "…"
+        told["last"] = {"from": handle(last.speaker), "content": text}
+    return told

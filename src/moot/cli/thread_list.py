@@ -1,0 +1,111 @@
+"""``moot thread list``, ``show`` and ``tail``: which conversations there are, and what is said."""
+
+from typing import Any
+
+import click
+
+from moot.cli import output
+from moot.cli.briefing import SPOKEN
+from moot.cli.client import Client, path_of, to_read, to_write
+from moot.cli.council import threads
+from moot.cli.options import Options, place, talks
+from moot.cli.room import Room
+from moot.cli.thread import THREADS, find_thread
+from moot.cli.told import words_of
+from moot.cli.trouble import Exit
+
+COLUMNS = ("ID", "STATE", "TURNS", "WHO", "LAST", "AGE", "TITLE")
+LAST = 40
+
+
+@click.command("list")
+@click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True)
+@click.option("--archived", is_flag=True, help="Those that were put away.")
+@talks
+def list_(options: Options, limit: int, archived: bool) -> None:
+    """List the threads, newest first."""
+    asked = {"limit": limit, "about": "true", **({"archived": "true"} if archived else {})}
+    found = to_read(options).get(THREADS, **asked)["threads"]
+    if options.json:
+        output.show_json(found)
+        return
+    rows = ([*_row(each)] for each in found)
+    output.table(COLUMNS, rows, empty="No thread yet. Begin one: moot convene QUESTION --with A,B")
+
+
+def _row(row: dict[str, Any]) -> tuple[Any, ...]:
+    last = row.get("last")
+    said = output.brief(f"{last['from']}: {last['content']}", LAST) if last else None
+    turns = f"{row['turns'] + 1}" + (f" ({row['unread']} new)" if row["unread"] else "")
+    who = " ".join(["you", *row.get("participants", [])])
+    return (
+        output.short(row["threadId"]), state_of(row), turns, who, said,
+        output.age(row["updatedAt"]), row["title"],
+    )  # fmt: skip
+
+
+def state_of(row: dict[str, Any]) -> str:
+    if not row["open"]:
+        return "✓ closed"
+    return "⏸ paused" if row.get("paused") else "● live"
+
+
+@click.command()
+@click.argument("name", metavar="THREAD")
+@click.option("-n", "--turns", type=click.IntRange(0, 1000), default=10, show_default=True,
+              help="How many of the newest turns.")  # fmt: skip
+@talks
+def show(options: Options, name: str, turns: int) -> None:
+    """Show a thread: who takes part, how it is steered, and its newest turns."""
+    api = to_read(options)
+    thread_id = find_thread(api, name)
+    thread = api.get(threads(thread_id))
+    events = api.get(path_of("threads", thread_id, "events"), limit=max(1, 4 * turns))["events"]
+    said = [event for event in events if event["type"] in SPOKEN]
+    said = said[-turns:] if turns else []
+    if options.json:
+        output.show_json({**thread, "events": said})
+        return
+    room, state = Room(), thread["state"]
+    room.read(thread)
+    click.echo(f"{click.style(thread_id, bold=True)} {output.line(thread['title'] or '')}")
+    row = {"open": thread["open"], "paused": state["paused"]}
+    who = ["you", *(room.styled(seat.agent_id) for seat in room.seats)]
+    click.echo(f"{state_of(row)} · {thread['turns'] + 1} turns · {', '.join(who)}")
+    if state["muted"]:
+        click.echo(f"muted: {', '.join(map(room.called, state['muted']))}")
+    for task in thread.get("tasks", []):
+        click.echo(f"task {output.line(task['id'])} for {room.called(task['to'])}")
+    for link in thread.get("links", []):
+        click.echo(f"linked: {output.line(link['threadId'])} {output.line(link['title'])}")
+    for event in said:
+        _tell(room, event)
+
+
+def _tell(room: Room, event: dict[str, Any]) -> None:
+    full = event["from"] if event["from"].startswith("user") else f"host:{event['from']}"
+    speaker = "system" if event["from"] == "moot" else full
+    to = "" if event["to"] == "all" else f" → {output.line(event['to'])}"
+    click.echo(f"{event['seq']:>4} {room.styled(speaker)}{to}  {words_of(event['content'])}")
+
+
+@click.command()
+@click.argument("name", metavar="THREAD")
+@click.option("-n", "--turns", type=click.IntRange(0, 1000), default=10, show_default=True,
+              help="How many of the newest turns first.")  # fmt: skip
+@talks
+def tail(options: Options, name: str, turns: int) -> Exit:
+    """Follow a thread as it happens: who speaks, who thinks, who types. Ctrl-C ends it."""
+    from moot.cli.convene import Attending, attend
+
+    api = to_write(options)
+    thread_id = find_thread(api, name)
+    path = path_of("threads", thread_id, "events")
+    events = api.get(path, limit=max(1, 4 * turns))["events"]
+    said = [event["seq"] for event in events if event["type"] in SPOKEN][-turns:]
+    newest = events[-1]["seq"] if events else -1
+    after = said[0] - 1 if said and turns else newest
+    how = Attending(prompt=False, as_json=options.json, after=after, stay=True)
+    if not api.get(threads(thread_id))["open"]:
+        how = how._replace(after=min(after, newest - 1))  # its end is shown, and then it ends
+    return attend(api, Client(place(options)), thread_id, how)
