@@ -65,9 +65,9 @@ def test_an_input_is_changed_at_the_start_and_nowhere_else(moot: Cli) -> None:
 
 def test_another_model_is_told_by_the_diff(moot: Cli) -> None:
     source = finished(moot, "hello")
-    made = forked(moot, f"{source}@1", "--set", "model.ada=local", "--note", "a cheaper one")
+    made = forked(moot, f"{source}@1", "--set", "model.ada=demo", "--note", "a cheaper one")
     lines = moot("diff", source, made["runId"]).lines()
-    assert " change   model.ada  nothing → local" in lines
+    assert " change   model.ada  nothing → demo" in lines
     assert ' note     "a cheaper one"' in lines
     twin = replayed(moot, made["runId"], 3)
     lines = moot("diff", source, twin).lines()

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from hosting import PATIENCE, chain, delay, node
 
+from moot.agents.manifest import Agent
 from moot.agents.models.book import Book, Ways
 from moot.agents.roster import AgentRef, Entry, Hired, Owner, Pause, nobody
 from moot.api.server import build
@@ -101,6 +102,7 @@ class Timepiece:
             owner=Owner(tenant_id=TENANT), **usual,
         )  # fmt: skip
         hired = Hired(entry=entry, did="hired", hired_at=self.clock.millis(), pause=pause)
+        await self.services.agents.put(TENANT, Agent(name="ada", prompt="Be brief."), by="key_1")
         seat = await self.services.roster.find(TENANT, SALLY)
         guard = nobody(TENANT, SALLY) if seat is None else seat.guard
         await self.services.roster.put(TENANT, hired, "key_1", guard)

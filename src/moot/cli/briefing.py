@@ -6,12 +6,16 @@ nothing within the words can look like one.
 
 from typing import Any
 
-from moot.agents.fencing import fenced, label
-
 #: events before the one that asks
 MOST_EVENTS = 25
 SPOKEN = ("message", "task", "result")
 PASS = "PASS"
+
+
+def label(text: Any, longest: int = 60) -> str:
+    from moot.agents import fencing  # heavy: read when somebody is told something
+
+    return fencing.label(text, longest)
 
 
 def spoken(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -23,6 +27,8 @@ def transcript(thread: dict[str, Any], events: list[dict[str, Any]]) -> list[str
     """``[12] ada to bo:`` and below it, indented, what she said."""
     there = [name.removeprefix("host:") for name in members(thread)]
     known = tuple(dict.fromkeys([*there, *(str(event["from"]) for event in events)]))
+    from moot.agents.fencing import fenced
+
     lines = []
     for event in events:
         to = "" if event["to"] == "all" else f" to {label(event['to'])}"
