@@ -37,12 +37,13 @@ def hire(  # noqa: PLR0913 - each is a field of the entry
     persona: str, agent: str, *, roster_id: str | None = None, workflows: Sequence[str] = (),
     version: str | None = None, channel: str | None = None, label: str | None = None,
     description: str | None = None, budget: Mapping[str, Any] | None = None,
+    enabled: bool | None = None,
 ) -> Sent:  # fmt: skip
     """Take somebody on, as an instance of an agent: in a version, by a channel, or as it is."""
     ref = {"agentId": agent, **given(version=version, channel=channel)}
     more = given(
         rosterId=roster_id, workflows=list(workflows) or None, label=label,
-        description=description, budget=dict(budget) if budget else None,
+        description=description, budget=dict(budget) if budget else None, enabled=enabled,
     )  # fmt: skip
     return Sent(body={"persona": persona, "agentRef": ref, **more})
 
