@@ -74,17 +74,23 @@ def _in_phase(talk: Conversation, floor: Floor, at: int) -> Step | None:
         if ask.by is not None and (over := calling.bounced(floor, name, ask.by)):
             return over
         return _give(talk, floor, [name], at, ask.why)
-    if floor.phase == "talk" and thread.run_out(talk.state, at):
-        return Step(stop=RUNWAY)
     match floor.phase:
         case "talk":
-            return MODES[floor.policy.mode](talk, floor, at) if floor.members else None
+            return _talk(talk, floor, at) if floor.members else None
         case "synthesis":
             return _synthesis(floor)
         case "vote":
             return _vote(talk, floor, at)
         case "over":
             return _over(floor)
+
+
+def _talk(talk: Conversation, floor: Floor, at: int) -> Step | None:
+    """Whether there is a step does not hang on the time; whether it is the last one may."""
+    found = MODES[floor.policy.mode](talk, floor, at)
+    if found is not None and found.wakes and thread.run_out(talk.state, at):
+        return Step(stop=RUNWAY)
+    return found
 
 
 def _synthesis(floor: Floor) -> Step:
