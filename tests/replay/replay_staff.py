@@ -50,6 +50,6 @@ async def deployed(story: Story) -> None:
         asked = Change(version=version, transition=transition, canary_percent=percent)
         found, said = changed(found, asked)
         told += said
-    flow = await story.host.flows.newest(TENANT, DEPLOYMENT)
+    flow = await story.host.flows.own(TENANT, DEPLOYMENT)
     inputs = {"told": [list(each) for each in told]}
     await story.wait(await story.started(flow, inputs=inputs))

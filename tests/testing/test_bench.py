@@ -133,6 +133,7 @@ def test_a_council_is_spoken_steered_and_closed() -> None:
 def test_who_is_not_of_this_host_is_waited_for_and_passed_over_in_time() -> None:
     with Bench() as bench:
         bench.agent("ada", role="skeptic")
+        bench.client.keys.create("rex", speaks_as=["host:rex"])
         thread = bench.convene("Well?", "ada", "rex", policy={"rounds": 1})
         assert thread.speakers == ["user", "ada"]
         thread.say("I am from outside.", speaker="rex")

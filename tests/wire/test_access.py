@@ -74,7 +74,7 @@ def things(api: Api) -> dict[str, str]:
         "schedule_id": schedule["scheduleId"],
         "webhook_id": hook["webhookId"],
         "subscription_id": subscription["subscriptionId"],
-        "queue": "access",
+        "queue": "inbound-work",
         "item_id": item["itemId"],
         "thread_id": thread,
         "catch_up_id": summed_up["catchUpId"],
