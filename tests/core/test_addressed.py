@@ -30,13 +30,23 @@ def turn(sequence: int, **said: Any) -> Event:
     return event(sequence, "conversation.exchanged", turn=said)
 
 
-def test_an_old_log_that_does_not_say_for_which_turn_means_the_one_before() -> None:
-    row = {"agentId": REX, "reason": "prodded"}
-    due = listener().asked(event(9, "moot.participation.decided", called=[row]))
-    assert due is not None and (due.seq, due.turn, due.task) == (9, 8, False)
-    row |= {"replyTo": 5, "result": True}
-    due = listener().asked(event(9, "moot.participation.decided", called=[row]))
-    assert due is not None and (due.turn, due.task) == (5, True)
+def called(sequence: int, reason: str) -> Event:
+    row = {"agentId": REX, "reason": reason}
+    return event(sequence, "moot.participation.decided", called=[row])
+
+
+def test_a_call_is_about_the_turn_that_named_somebody_whatever_was_said_since() -> None:
+    heard = listener()
+    ask = {"role": "user", "from": "user", "meta": {"kind": "task"}}
+    heard.asked(turn(4, **ask, to="rex", content="Count."))
+    heard.asked(turn(5, role="user", **{"from": "user:ann"}, content="for all"))
+    heard.asked(turn(6, role="agent", speakerId="host:ada", content="No."))
+    due = heard.asked(called(9, "addressed by user"))
+    assert due is not None and (due.seq, due.turn, due.task) == (9, 4, True)
+    due = heard.asked(called(10, "a person spoke to all"))
+    assert due is not None and (due.turn, due.task) == (5, False)
+    due = heard.asked(called(12, "prodded"))
+    assert due is not None and due.turn == 11, "what caused it"
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(

@@ -382,10 +382,12 @@ def test_a_wrong_method_is_told_the_right_ones(api: Api, method: str, path: str)
 @pytest.mark.parametrize("row", [row for row in ROUTES if row.method == "GET"], ids=name_of)
 def test_head_is_get_without_the_body(api: Api, row: Endpoint, things: dict[str, str]) -> None:
     path = path_of(row, **things)
-    asked = {"poll": "?timeout=0", "diff": f"?against={things['run_id']}"}
+    asked = {"poll": "?timeout=0", "next": "?wait=0", "diff": f"?against={things['run_id']}"}
     head = api.call("HEAD", path + asked.get(re.split("[/:]", path)[-1], ""))
-    assert head.status_code == 200
     assert head.content == b""
+    if 204 in row.errors and head.status_code == 204:  # there is nothing just now
+        return
+    assert head.status_code == 200
     assert head.headers["content-type"].partition(";")[0] == row.media
     if row.public and row.path not in ("/.well-known/openwop",):
         assert head.headers["content-length"] == api.get(path).headers["content-length"]

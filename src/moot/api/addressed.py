@@ -20,6 +20,8 @@ from moot.engine.hub import Subscription
 USUAL_WAIT, LONGEST_WAIT = 30, 50
 #: events that are looked through for what is owed, where no cursor is given
 NEWEST = 2000
+#: events before a cursor in which the turn may stand that a decision is about
+BEFORE = 64
 SPOKEN = ("message", "task", "result")
 
 
@@ -82,7 +84,8 @@ class _Desk:
         listener = Listener(talk, self._name, self._spoken_for)
         newest = run.next_sequence - 1
         owed = Owed(listener) if self._after is None else None
-        after = max(talk.opened_seq - 1, newest - NEWEST if self._after is None else self._after)
+        known = newest - NEWEST if self._after is None else self._after
+        after = max(talk.opened_seq - 1, known - BEFORE)
         while after < newest:
             rows = await self._request.services.store.read(
                 run.tenant, run.run_id, after, min(PAGE, newest - after)
@@ -93,7 +96,7 @@ class _Desk:
                 after = event.sequence
                 if owed is not None:
                     owed.hear(event)
-                elif (found := listener.asked(event)) is not None:
+                elif (found := listener.asked(event)) is not None and after > known:
                     return found
         self._after = after
         return owed.due[0] if owed is not None and owed.due else None

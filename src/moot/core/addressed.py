@@ -15,6 +15,7 @@ from moot.core.waiting import Conversation
 
 TURNS = {"conversation.opened": "initialTurn", "conversation.exchanged": "turn"}
 TO_ALL = "a person spoke to all"
+NAMED = "addressed by "
 
 
 class Due(Struct, frozen=True, kw_only=True):
@@ -34,20 +35,27 @@ class Listener:
 
     def __init__(self, talk: Conversation, name: str, spoken_for: bool = False) -> None:
         self._talk, self._name, self._spoken_for = talk, name, spoken_for
-        self._led = talk.floor is not None and name in talk.floor.members
-        member = talk.state.members.get(name)
-        self._profiles = {name: dict(member.profile) if member else {}}
+        member = talk.floor.members.get(name) if talk.floor is not None else None
+        guest = talk.state.members.get(name)
+        self._led = member is not None
+        known = member.profile if member is not None else guest.profile if guest else {}
+        self._profiles = {name: dict(known)}
+        #: the newest turn that named it, and the newest of a person to all
+        self._named: Due | None = None
+        self._to_all: Due | None = None
 
     def asked(self, event: Event) -> Due | None:
-        """Whether this event asks for the participant."""
+        """Whether this event asks for the participant. A decision of the host is about a turn
+        that was heard before it."""
         if event.payload.get("conversationId") != self._talk.conversation_id:
             return None
         if event.type == "moot.participation.decided":
             return self._given(event)
         turn = event.payload.get(TURNS.get(event.type, ""))
-        if not isinstance(turn, dict) or self._own(turn) or self._led:
+        if not isinstance(turn, dict) or self._own(turn):
             return None
-        return self._meant(event, turn)
+        found = self._meant(event, turn)
+        return None if self._led else found
 
     def answered(self, event: Event) -> int | None:
         """Of the participant's own turn: the place of the turn it replies to, -1 where it says
@@ -76,25 +84,32 @@ class Listener:
         return "wakeId" not in row or (row.get("task") == "speak" and not self._spoken_for)
 
     def _due(self, event: Event, row: dict[str, Any]) -> Due:
-        turn = row.get("replyTo")
-        if type(turn) is not int:
+        reason, place = str(row.get("reason", "")), row.get("replyTo")
+        about = self._named if reason.startswith(NAMED) else None
+        about = self._to_all if reason == TO_ALL else about
+        if about is not None and type(place) is not int:
+            return Due(seq=event.sequence, turn=about.turn, reason=reason, task=about.task)
+        if type(place) is not int:
             cause = str(event.causation_id).rpartition(".")[2]
-            turn = int(cause) if cause.isascii() and cause.isdigit() else event.sequence
+            place = int(cause) if cause.isascii() and cause.isdigit() else event.sequence
         task = row.get("result") is True
-        return Due(seq=event.sequence, turn=turn, reason=str(row.get("reason", "")), task=task)
+        return Due(seq=event.sequence, turn=place, reason=reason, task=task)
 
     def _meant(self, event: Event, turn: dict[str, Any]) -> Due | None:
-        place, who, to = event.sequence, turn.get("from"), turn.get("to")
+        place, to = event.sequence, turn.get("to")
+        why, named = f"{NAMED}{turn.get('from')}", self._profiles
+        task = tasks.kind_of(turn) == "task"
         if isinstance(to, str) and to != "all":
             if full_name(to) != self._name:
                 return None
-            task = tasks.kind_of(turn) == "task"
-            return Due(seq=place, turn=place, reason=f"addressed by {who}", task=task)
-        if mentions.mentioned(turn.get("content"), self._profiles).names:
-            return Due(seq=place, turn=place, reason=f"addressed by {who}")
-        unled = self._talk.floor is None and not is_person(self._name)
-        if unled and turn.get("role") == "user" and "@" not in str(turn.get("content")):
-            return Due(seq=place, turn=place, reason=TO_ALL)
+            self._named = Due(seq=place, turn=place, reason=why, task=task)
+            return self._named
+        if mentions.mentioned(turn.get("content"), named).names:
+            self._named = Due(seq=place, turn=place, reason=why)
+            return self._named
+        if turn.get("role") == "user" and "@" not in str(turn.get("content")):
+            self._to_all = Due(seq=place, turn=place, reason=TO_ALL)
+            return None if is_person(self._name) or self._talk.floor is not None else self._to_all
         return None
 
 

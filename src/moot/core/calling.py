@@ -20,13 +20,13 @@ def step(talk: Conversation, floor: Floor, at: int) -> Step | None:
     if floor.unclear:
         return Step(unclear=floor.unclear, round=floor.round)
     skipped: dict[str, str] = {}
-    called: dict[str, Ask] = {}
+    called: dict[str, str] = {}
     give: Give | None = None
     for name, ask in _waiting(talk, floor).items():
         if (why := _held_back(talk, floor, name, ask, at)) is not None:
             skipped[name] = why
         elif floor.members[name].outside:
-            called[name] = ask
+            called[name] = ask.why
         elif give is None:
             if ask.by is not None and (over := bounced(floor, name, ask.by)):
                 return _told(floor, skipped, called) or over
@@ -41,14 +41,14 @@ def outside(talk: Conversation, floor: Floor, at: int) -> Step | None:
     if floor.phase != "talk":
         return None
     called = {
-        name: ask
+        name: ask.why
         for name, ask in _waiting(talk, floor).items()
         if floor.members[name].outside and _held_back(talk, floor, name, ask, at) is None
     }
     return _told(floor, {}, called)
 
 
-def _told(floor: Floor, skipped: dict[str, str], called: dict[str, Ask]) -> Step | None:
+def _told(floor: Floor, skipped: dict[str, str], called: dict[str, str]) -> Step | None:
     if not skipped and not called:
         return None
     return Step(skipped=skipped, called=called, round=floor.round)

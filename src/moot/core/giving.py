@@ -3,7 +3,7 @@
 from typing import Any
 
 from moot.core.events import NewEvent
-from moot.core.participation import Ask, Wake
+from moot.core.participation import Wake
 from moot.core.run import Run
 from moot.core.steps import Give, Step
 from moot.core.waiting import Conversation
@@ -19,24 +19,12 @@ def decided(run: Run, node_id: str, talk: Conversation, found: Step) -> NewEvent
             for index, give in enumerate(found.wakes)
         ],
     }
-    if found.skipped:
-        payload["skipped"] = [
-            {"agentId": name, "reason": why} for name, why in found.skipped.items()
-        ]
-    if found.called:
-        payload["called"] = [_call(name, ask) for name, ask in found.called.items()]
+    for word, others in (("skipped", found.skipped), ("called", found.called)):
+        if others:
+            payload[word] = [{"agentId": name, "reason": why} for name, why in others.items()]
     if found.unclear:
         payload["unclear"] = found.unclear
     return NewEvent("moot.participation.decided", payload, node_id, cause=talk.turn_seq)
-
-
-def _call(name: str, ask: Ask) -> dict[str, Any]:
-    told: dict[str, Any] = {"agentId": name, "reason": ask.why}
-    if ask.seq:
-        told["replyTo"] = ask.seq
-    if ask.task:
-        told["result"] = True
-    return told
 
 
 def _wake(name: str, give: Give, talk: Conversation) -> dict[str, Any]:

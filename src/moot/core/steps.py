@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from moot.core.participation import Ask, Task
+from moot.core.participation import Task
 
 
 class Give(Struct, frozen=True, omit_defaults=True):
@@ -25,8 +25,8 @@ class Step(Struct, frozen=True, kw_only=True):
     wakes: tuple[Give, ...] = ()
     #: member -> why it is not given the floor
     skipped: dict[str, str] = {}
-    #: member outside -> why, and for which turn, it is called
-    called: dict[str, Ask] = {}
+    #: member outside -> why it is called
+    called: dict[str, str] = {}
     #: word of a person -> whom it could mean; nobody in particular where it means everybody
     unclear: dict[str, list[str]] = {}
     round: int = 1
