@@ -65,7 +65,7 @@ def things(api: Api) -> dict[str, str]:
     hook = api.post("/v1/webhooks", {"url": "https://a.example/", "events": ["x"]}).json()
     listens = {"source": "webhook", "workflowId": "access-things"}
     subscription = api.post("/v1/trigger-subscriptions", listens).json()["subscription"]
-    item = api.post("/v1/host/moot/queues/access/items", {"body": "x"}).json()
+    item = api.post("/v1/host/moot/queues/inbound-work/items", {"body": "x"}).json()
     author = {"author": "access-agent"}
     summed_up = api.post(f"/v1/host/moot/threads/{thread}:catch-up", author).json()
     times = {"workflowId": "access-sleep", "kind": "interval", "intervalSeconds": 86_400}
