@@ -73,3 +73,13 @@ def test_a_way_of_waking_it_that_is_not_there_is_told_of(moot: Cli, sally: str) 
     done = moot("agent", "hire", f"{sally}-b", "--agent", "sales", "--portfolio", "hello",
                 "--every", "weekday 25:99 Nowhere")  # fmt: skip
     assert "is on staff" in done.out and "warning: schedules" in done.err
+
+
+def test_who_is_hired_can_be_woken_by_times_and_by_a_queue(moot: Cli, sally: str) -> None:
+    name = f"{sally[:50]}-woken"
+    done = moot("agent", "hire", name, "--agent", "sales", "--portfolio", "hello",
+                "--every", "weekday 08:30 Europe/Berlin", "--on", f"queue:{name}")  # fmt: skip
+    assert "next: hello" in done.out and f"listens to queue:{name}" in done.out and not done.err
+    pushed = moot("item", "push", name, "--subject", "A quote").out.split()
+    assert pushed[1] == "accepted" and pushed[3] == f"host:{name}"
+    assert pushed[2] in moot("agent", "runs", name).out

@@ -1,5 +1,6 @@
 """``moot agent hire``, ``pause``, ``run-now`` …: standing agents and their work."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -106,14 +107,16 @@ def _fed(api: Api, made: dict[str, Any], flows: list[str], queue: str | None) ->
         return []
     name = queue.removeprefix("queue:")
     body = {"workflowId": flows[-1], "rosterId": made["rosterId"]}
-    found = _beside(api, path_of("v1", "host", "moot", "queues", name), body, "queues")
+    found = _beside(api, path_of("v1", "host", "moot", "queues", name), body, "queues", "PUT")
     return [f"listens to queue:{name}"] if found else []
 
 
-def _beside(api: Api, path: str, body: dict[str, Any], what: str) -> dict[str, Any]:
+def _beside(
+    api: Api, path: str, body: dict[str, Any], what: str, method: str = "POST"
+) -> dict[str, Any]:
     """What wakes it. It is on staff already, so a refusal is told and leaves it there."""
     try:
-        found: dict[str, Any] = api.post(path, body)
+        found: dict[str, Any] = api.ask(method, path, json.dumps(body).encode())
     except Trouble as trouble:
         output.complain(f"warning: {what}: {trouble} The member is on staff all the same.")
         return {}
