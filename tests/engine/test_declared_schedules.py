@@ -56,3 +56,11 @@ async def test_a_trigger_that_cannot_be_meant_refuses_the_definition(
             await registered(host, {**MORNINGS, "config": config})
         assert refusal.value.details["field"] == "triggers.mornings"
         assert await host.store.definition(TENANT, "brief") is None
+
+
+async def test_a_trigger_that_is_off_may_be_meant_for_another_host(tmp_path: Path) -> None:
+    async with turning(tmp_path) as host:
+        assert await registered(host, {**MORNINGS, "config": {"a": 1}, "enabled": False}) == []
+        assert await host.store.definition(TENANT, "brief") is not None
+        await registered(host, MORNINGS)
+        assert await registered(host, {**MORNINGS, "config": {"a": 1}, "enabled": False}) == []

@@ -9,14 +9,16 @@ HOST = "host:"
 
 
 async def refuse_strangers(request: Request, names: list[str]) -> None:
-    """Each member is an agent of this host, a person, or somebody a key speaks for. An id of
-    another namespace is for its owner to know. Raises Unprocessable with the nearest name."""
+    """Each member is an agent of this host, standing or not, a person, or somebody a key speaks
+    for. An id of another namespace is for its owner to know. Raises Unprocessable with the nearest
+    name."""
     services, tenant = request.services, request.caller.tenant
     missing = [
         name
         for name in names
         if name.startswith(HOST)
         and await services.agents.find(tenant, name.removeprefix(HOST)) is None
+        and await services.roster.find(tenant, name) is None
     ]
     if not missing:
         return

@@ -46,8 +46,13 @@ class Declared:
             for trigger in flow.definition.triggers
             if trigger.type == "schedule"
         }
-        for trigger in wanted.values():
-            await self._check(tenant, flow, trigger)
+        for trigger in list(wanted.values()):
+            try:
+                await self._check(tenant, flow, trigger)
+            except BadRequest:
+                if trigger.enabled:
+                    raise
+                del wanted[trigger.id]  # it is off, and may be meant for another host
         flow = await self._flows.register(tenant, body, source)
         for trigger in wanted.values():
             await self._follow(tenant, workflow_id, trigger, by, before.get(trigger.id))
