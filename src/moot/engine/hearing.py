@@ -77,8 +77,7 @@ class Hearing:
         """What goes to disk now is heard at once, where the conversation is known so far. What was
         followed and did not come there is known by the next that comes in its place."""
         for talk in run.conversations.values():
-            known = self._known.get(_key(run, talk))
-            if known is None or talk.floor is None:
+            if talk.floor is None or (known := self._known.get(_key(run, talk))) is None:
                 continue
             if known.until != said[0].sequence:
                 del self._known[_key(run, talk)]

@@ -67,7 +67,8 @@ class Speakers:
         for run_id, head in turn.heads.items():
             if head.run.conversations:
                 self._hearing.follow(head.run, turn.published[run_id])
-                begun += sum(self.start(head, *wake) for wake in owed[run_id].speakers)
+                for node_id, wake_id in owed[run_id].speakers:
+                    begun += self.start(head, node_id, wake_id)
         return begun > 0
 
     def take_back(self, head: Head) -> None:
