@@ -305,7 +305,8 @@ class World:
         except PortProblem:
             spec = None
         away = spec is not None and is_away(spec.workflow_id)
-        if spec is not None and not away and spec.workflow_id not in self.flows:
+        known = spec is None or away or spec.workflow_id in self.flows
+        if spec and not known and children.may_begin(life.run, life.flow, node_id, spec):
             error = NodeError(code="unknown_child_workflow", message="none", retryable=False)
             if flow_node.type.dispatches:
                 self._decide(life, WorkerRefused(node_id, spec.workflow_id, error, self.at))

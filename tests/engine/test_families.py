@@ -211,6 +211,17 @@ async def test_a_child_that_is_unknown_when_its_turn_comes_fails_the_node(place:
     assert run.error is not None and run.error["code"] == "unknown_child_workflow"
 
 
+async def test_what_is_too_deep_is_so_whether_its_workflow_is_known_or_not(place: Place) -> None:
+    host = place.host(limits=Limits(depth=1))
+    await host.flows.register(TENANT, msgspec.json.encode(chain(sub("nobody"), id="child")))
+    flow = await host.flows.register(TENANT, msgspec.json.encode(chain(sub("child"))))
+    await host.flows.look_for(TENANT, "child")
+    run = await ended(host, await another(host, flow))
+    [child] = run.children
+    assert ((await host.view(TENANT, child)).run.error or {})["code"] == "depth_exceeded"
+    await sound(host)
+
+
 async def test_workflows_call_each_other_only_so_deep(place: Place) -> None:
     host = place.host(limits=Limits(depth=4))
     run_id = await begun(host, chain(sub("sample")))

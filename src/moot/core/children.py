@@ -84,6 +84,12 @@ def next_child(
     return asked(node.type.child, call, number)
 
 
+def may_begin(run: Run, flow: Flow, node_id: str, spec: ChildSpec) -> bool:
+    """Whether the run may have this child, be its workflow known or not."""
+    share = tree.share(run, flow, node_id, away=is_away(spec.workflow_id))
+    return tree.refusal(run, share) is None
+
+
 def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]) -> list[NewEvent]:
     state = _waiting(run, node_id)
     if state is None or state.child is not None:

@@ -209,7 +209,8 @@ class Turn:
         if spec is not None and head.run.replayed:
             self._decide(head, FinishNode(node_id, state.attempt, Failed(NO_RECORD), at))
             return
-        if spec is not None and not self._flows.at_hand(head.run.tenant, spec.workflow_id):
+        here = spec is None or self._flows.at_hand(head.run.tenant, spec.workflow_id)
+        if spec and not here and children.may_begin(head.run, head.flow, node_id, spec):
             self._without(head, node, spec.workflow_id, at)
             return
         self._decide(head, Dispatch(node_id, at, head.sealed))
