@@ -12,7 +12,7 @@ from moot.core.events import Event, NewEvent, millis
 from moot.core.floor import step
 from moot.core.flow import Flow
 from moot.core.participating import HOST, participate
-from moot.core.participation import RUNWAY
+from moot.core.participation import RUNWAY, Floor
 from moot.core.run import Run
 from moot.core.status import NodeStatus
 from moot.core.waiting import Conversation
@@ -54,6 +54,7 @@ def worked_out(run: Run, flow: Flow, node_id: str, was: Event | None) -> list[Ne
     at = talk.floor.since + (talk.floor.policy.limits.minutes * 60_000 if late else 0)
     skipped = said.get("skipped", []) if was.type == DECIDED else []
     muted = {str(each.get("agentId")) for each in skipped if each.get("reason") == "muted"}
+    muted |= _passed_by(talk.floor, said) if was.type == DECIDED else set()
     ran_out = any(each.get("reason") == RUNWAY for each in [*skipped, said])
     then = with_runway(without_mutes(run, talk, muted), node_id, not ran_out)
     events = participate(then, flow, node_id, at)
@@ -63,6 +64,12 @@ def worked_out(run: Run, flow: Flow, node_id: str, was: Event | None) -> list[Ne
         if "turn" in event.payload:  # what the host said has the time at which it said it
             event.payload["turn"]["ts"] = millis(was.timestamp)
     return events
+
+
+def _passed_by(floor: Floor, said: dict[str, Any]) -> set[str]:
+    """Who sums up, where it was not asked to: the record does not say whether it was muted."""
+    woken = {str(each.get("agentId")) for each in said.get("wakes", [])}
+    return {floor.policy.summarise or ""} - woken
 
 
 def without_mutes(run: Run, talk: Conversation, but: set[str]) -> Run:

@@ -367,7 +367,7 @@ def _named(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
     """It says which wake it is of."""
     said = seen.event.payload
     given = said.get("wakeId", str(said.get("invocationId", "")).rpartition(":")[2])
-    return bool(given == name)
+    return bool(given == name and type(said.get("silentMs", 0)) is int)
 
 
 _REPORTS = {
