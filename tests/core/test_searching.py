@@ -1,6 +1,6 @@
 """Any text is a query; what it finds can be shown with its words in their places."""
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moot.core.searching import SNIPPET, Phrase, Place, Query, fits, parse, score, snippet
@@ -73,6 +73,7 @@ def test_short_texts_titles_and_more_of_it_are_better_matches() -> None:
     assert score(query, said("the pilot", kind="decision")) > score(query, short)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(WORDS)
 def test_no_text_is_too_odd_to_be_asked_for(text: str) -> None:
     query = parse(text)
@@ -80,6 +81,7 @@ def test_no_text_is_too_odd_to_be_asked_for(text: str) -> None:
         assert phrase.tokens and all(token for token in phrase.tokens)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.text(max_size=80))
 def test_a_text_is_found_by_itself_as_a_phrase(text: str) -> None:
     tokens = [word.token for word in words(text)]
@@ -88,6 +90,7 @@ def test_a_text_is_found_by_itself_as_a_phrase(text: str) -> None:
         assert fits(parse(f'"{asked}"'), said(text))
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(WORDS, WORDS)
 def test_what_is_shown_of_a_text_is_in_it_and_has_the_words(text: str, asked: str) -> None:
     query = parse(asked)

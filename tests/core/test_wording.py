@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moot.core.wording import LONGEST_WORD, plain, tokens, words
@@ -36,6 +36,7 @@ def test_a_very_long_word_counts_as_far_as_it_is_looked_at() -> None:
     assert tokens("é" * 500) == ["e" * LONGEST_WORD]
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.text())
 def test_every_word_is_found_again_by_itself_and_stands_where_it_says(text: str) -> None:
     assert tokens(text) == [word.token for word in words(text)]
@@ -45,6 +46,7 @@ def test_every_word_is_found_again_by_itself_and_stands_where_it_says(text: str)
         assert tokens(word.token) == [word.token] or len(word.token) == LONGEST_WORD
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.text())
 def test_an_index_that_parts_ascii_only_sees_the_same_words(text: str) -> None:
     parted = re.findall("(?:[0-9A-Za-z]|[^\x00-\x7f])+", plain(text))

@@ -166,7 +166,7 @@ async def test_an_event_that_is_none_has_nothing_to_be_found(store: Store) -> No
     texts=st.lists(st.text(alphabet='aAbBéß東"*:- ', max_size=12), min_size=1, max_size=6),
     asked=st.text(alphabet='aAbBéß東"*:- ', max_size=10),
 )
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 async def test_both_stores_find_the_same_for_any_text(
     sqlite: SqliteStore, texts: list[str], asked: str
 ) -> None:
