@@ -63,7 +63,8 @@ class Process:
             (self._read, self._process.stdout),
             (self._keep, self._process.stderr),
         ):
-            threading.Thread(target=target, args=(pipe,), daemon=True).start()
+            self._reader = threading.Thread(target=target, args=(pipe,), daemon=True)
+            self._reader.start()
 
     def _read(self, pipe: IO[bytes]) -> None:
         while not self._over.is_set():
@@ -133,6 +134,7 @@ class Process:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
         code = self._process.wait()
+        self._reader.join(LINGER)  # what it complained of at the end may still be on its way
         self._over.set()
         self._folder.cleanup()
         return code
