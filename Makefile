@@ -8,7 +8,7 @@ PYTHON  ?= python3
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 \
            --generate-hashes --no-emit-index-url --no-header --quiet
 
-.PHONY: help setup demo test check bench crash simulate fmt clean lock
+.PHONY: help setup demo test check bench crash simulate explore fmt clean lock
 
 help:
 	@echo "make setup   install everything into $(VENV), the tools for tests, too"
@@ -19,6 +19,7 @@ help:
 	@echo "make bench   measure throughput and latency"
 	@echo "make crash   the long crash test: 200 kills"
 	@echo "make simulate  the long simulation: 500 years of schedules"
+	@echo "make explore   the properties on new examples, ten times as many"
 	@echo "make lock    choose dependency versions anew"
 	@echo "make clean   remove what was built"
 
@@ -67,6 +68,9 @@ crash: $(STAMP)
 
 simulate: $(STAMP)
 	MOOT_LONG=1 $(BIN)/python -m pytest -n 2 tests/simulation
+
+explore: $(STAMP)
+	MOOT_EXPLORE=1 $(BIN)/python -m pytest -n 2 -m hypothesis
 
 lock: $(STAMP)
 	$(COMPILE) --upgrade --group build -o requirements.txt

@@ -15,9 +15,15 @@ from real_server import ServerProcess, component_missing, openwop_folder, server
 #: what an installed Moot gives pytest by itself; a tree that is not installed names it
 pytest_plugins = ["moot.testing.plugin", "pytester"]
 
-# A property holds or it does not; how long a machine takes to show it says nothing.
-settings.register_profile("moot", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("moot")
+# A property holds or it does not; how long a machine takes to show it says nothing. The examples
+# are the same on every machine, so that one tree gives one answer; `make explore` seeks new ones.
+settings.register_profile(
+    "moot", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+settings.register_profile(
+    "explore", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=1000
+)
+settings.load_profile("explore" if os.environ.get("MOOT_EXPLORE") else "moot")
 
 BOOT_KEY = "hk_test_boot_0123456789"
 

@@ -23,6 +23,9 @@ from moot.core.wording import LONGEST_WORD, plain, tokens, words
         ("हिन्दी में", ["हिन्दी", "में"]),
         ("co\xadoperate", ["cooperate"]),
         ("²½", ["212"]),
+        ("\u0e33", ["\u0e4d", "\u0e32"]),
+        ("\uff76\u30ab", ["\u30ab", "\u30ab"]),
+        ("a\u3220", ["a", "\u4e00"]),
         ("…—“”", []),
         ("", []),
     ],
@@ -42,7 +45,7 @@ def test_every_word_is_found_again_by_itself_and_stands_where_it_says(text: str)
     assert tokens(text) == [word.token for word in words(text)]
     for word in words(text):
         assert 0 <= word.start < word.end <= len(text)
-        assert tokens(text[word.start : word.end])[0] == word.token
+        assert word.token in tokens(text[word.start : word.end])
         assert tokens(word.token) == [word.token] or len(word.token) == LONGEST_WORD
 
 

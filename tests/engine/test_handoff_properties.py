@@ -30,9 +30,7 @@ async def _tried(kind: str, plan: Plan, again: bool) -> None:
 
 
 @given(plans())
-@settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=False
-)
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_plan_in_memory(plan: Plan) -> None:
     asyncio.run(_tried("memory", plan, again=True))
 

@@ -65,22 +65,26 @@ def plain(text: str) -> str:
 
 
 def _parted(piece: str, place: int) -> Iterator[Word]:
-    token, start = "", place
+    token, start, end = "", place, place
     for at, char in enumerate(piece, place):
         folded = _folded(char)
-        alone = folded is not None and _stands_alone(char)
-        if token and (folded is None or alone):
-            yield Word(token[:LONGEST_WORD], start, at)
+        if folded is None:
+            if token:
+                yield Word(token[:LONGEST_WORD], start, end)
             token = ""
-        if not folded:
             continue
-        if alone:
-            yield Word(folded, at, at + 1)
-            continue
-        start = start if token else at
-        token += folded
+        for part in folded:
+            if not _stands_alone(part):
+                start = start if token else at
+                token += part
+                continue
+            if token:
+                yield Word(token[:LONGEST_WORD], start, max(end, start + 1))
+            yield Word(part, at, at + 1)
+            token = ""
+        end = at + 1
     if token:
-        yield Word(token[:LONGEST_WORD], start, place + len(piece))
+        yield Word(token[:LONGEST_WORD], start, end)
 
 
 @lru_cache(maxsize=8192)
