@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from moot.core.definition import SUPERVISOR
 from moot.core.flow import Flow, FlowNode
 from moot.core.initiation import Initiation, Member
@@ -72,14 +70,11 @@ def _within(value: Any, levels: int) -> Iterator[str]:
 def whose(flow: Flow, command: "StartRun") -> Initiation | None:
     """What a run's beginning says of who began it. A run that names one member alone is that
     member's; one that names several says so node by node."""
-    begun = command.initiation
-    if begun is not None and begun.member is not None:
-        return begun
+    if command.initiation is not None:
+        return command.initiation  # what began it knows whose it is
     members = [command.members[name] for name in own(flow) if name in command.members]
     if len(members) != 1:
-        return begun
-    if begun is not None:
-        return replace(begun, member=members[0])
+        return None
     source = BY_HAND if command.parent_run is None else DISPATCHED
     return Initiation(source=source, member=members[0])
 
