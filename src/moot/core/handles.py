@@ -93,6 +93,15 @@ def worker(run: "Run", flow: Flow, node_id: str) -> dict[str, Any] | None:
     return pinned if member is None else projected(member)
 
 
+def payers(run: "Run", name: str | None) -> tuple[str, ...]:
+    """Who may have to pay for what is done under a name, the nearest first: whoever does it, else
+    whoever's run it is."""
+    found = [name] if name else []
+    if run.member is not None and run.member.roster_id != name:
+        found.append(run.member.roster_id)
+    return tuple(found)
+
+
 def projected(member: Member) -> dict[str, Any]:
     """A member as events name an agent."""
     found = {"agentId": member.roster_id, "name": member.persona}

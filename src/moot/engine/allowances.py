@@ -39,6 +39,13 @@ class Allowances:
         #: (tenant, member, bound, day) of what was said
         self._warned: set[tuple[str, str, str, int]] = set()
 
+    async def first(self, tenant: str, names: tuple[str, ...]) -> str | None:
+        """The first of them that is a standing agent."""
+        for name in names:
+            if await self._roster.find(tenant, name) is not None:
+                return name
+        return None
+
     async def bounds(self, tenant: str, seat: Seat) -> list[Bound]:
         """Each limit it has, as it stands now."""
         budget, member = seat.hired.budget, seat.entry.roster_id
