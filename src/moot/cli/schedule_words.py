@@ -48,13 +48,18 @@ def next_words(found: dict[str, Any]) -> str:
     return "next: " + ", ".join(when(at, found["timezone"]) for at in found["nextFires"])
 
 
+def state_of(row: dict[str, Any]) -> str:
+    """What is inert says so, whatever its own state."""
+    return f"inert: {row['inert']}" if "inert" in row else str(row["state"])
+
+
 def when_rows(rows: list[dict[str, Any]]) -> Iterator[list[Any]]:
     for row in rows:
         upcoming = row.get("nextFireAt")
         due = None if upcoming is None else when(upcoming, row["timezone"])
         last = row.get("lastRunId")
         yield [
-            row["scheduleId"], row["workflowId"], times_of(row), row["state"], due,
+            row["scheduleId"], row["workflowId"], times_of(row), state_of(row), due,
             None if last is None else output.short(last),
         ]  # fmt: skip
 
@@ -63,6 +68,8 @@ def facts(found: dict[str, Any]) -> Iterator[str]:
     member = f" · {found['rosterId']}" if "rosterId" in found else ""
     name, flow = found["scheduleId"], found["workflowId"]
     yield f"{name} {flow}{member} · {times_of(found)} · {found['state']}"
+    if "inert" in found:
+        yield f"inert: {found['inert']}"
     if "problem" in found:
         yield found["problem"]
         return
