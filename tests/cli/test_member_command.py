@@ -43,6 +43,10 @@ def test_a_member_is_hired_shown_paused_resumed_and_let_go(moot: Cli, sally: str
     refused = moot("agent", "run-now", sally, "hello")
     assert refused.code == 1 and "is paused" in refused.err
     assert "Sally is on duty" in moot("agent", "resume", sally).out
+    item = moot("item", "push", f"{sally[:50]}-on-hold", "--subject", "A quote").out.split()[0]
+    given = moot("agent", "run-now", sally, "hello", "--item", "@last").out.strip()
+    began = json.loads(moot("run", "tail", given, "--json").out.splitlines()[0])
+    assert began["payload"]["trigger"]["itemId"] == item
     assert "would be started by Sally" in moot("agent", "run-now", sally, "hello", "--dry-run").out
     [run_id] = moot("agent", "run-now", sally, "hello").lines()
     assert run_id in moot("agent", "runs", sally).out
@@ -51,7 +55,7 @@ def test_a_member_is_hired_shown_paused_resumed_and_let_go(moot: Cli, sally: str
     assert moot("agent", "pause", sally).code != 0
     first, *_, row = moot("agent", "show", sally).lines()
     assert "○ dismissed by you (" in first
-    assert re.fullmatch(r"hello\t-\t-\t✓ [\d.]+ (ms|s)\t▁{12,13}▂▁?", row)
+    assert re.fullmatch(r"hello\t-\t-\t✓ [\d.]+ (ms|s)\t▁{12,13}▃▁?", row)
     assert data(moot, "agent", "show", sally)["status"] == "dismissed"
     assert moot("agent", "show", "nobody-of-that-name").code == 5
 

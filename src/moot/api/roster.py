@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from moot.agents.roster import ROSTER_ID, AgentRef, Budget, Entry, Hired, Owner, nobody
-from moot.api import member_page, member_work, roster_views
+from moot.api import member_page, member_work, notices, roster_views
 from moot.api.roster_views import offered, seat_of, shown
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core.definition import nearest
@@ -158,7 +158,10 @@ async def change(request: Request) -> Reply:
     fresh = replace(seat.hired, entry=entry, did="changed", budget=budget)
     if entry.enabled != seat.entry.enabled:
         fresh = replace(fresh, back_at=request.services.clock.millis())
-    return await member_work.put(request, seat, fresh)
+    answer = await member_work.put(request, seat, fresh)
+    if asked.budget is not UNSET:
+        await notices.changed(request)
+    return answer
 
 
 async def dismiss(request: Request) -> Reply:

@@ -193,7 +193,7 @@ def resume(options: Options, name: str) -> None:
 @click.command("run-now")
 @click.argument("name")
 @click.argument("flow")
-@click.option("--item", help="Give it this work item; the item stays where it is.")
+@click.option("--item", help="Give it this work item, or @last; the item stays where it is.")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="K=V", help="An input.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be started, and by whom.")
 @talks
@@ -202,7 +202,10 @@ def run_now(
 ) -> None:
     """Start one of a standing agent's workflows, as its work."""
     body: dict[str, Any] = {"workflowId": flow, "inputs": gather(inputs), "dryRun": dry_run}
-    found = to_write(options).post(place_of(name, "run"), body | ({"item": item} if item else {}))
+    api = to_write(options)
+    if item is not None:
+        body["item"] = _item(api, item)
+    found = api.post(place_of(name, "run"), body)
     if options.json:
         output.show_json(found)
     elif dry_run:
@@ -211,6 +214,13 @@ def run_now(
         click.echo(output.line(f"{would['workflowId']} would be started by {by}. Nothing was."))
     else:
         click.echo(found["runId"])
+
+
+def _item(api: Api, given: str) -> str:
+    """Of a queue by any of its names, else as it stands: the server knows other deliveries, too."""
+    from moot.cli.item import find_item
+
+    return find_item(api, given)[1] if given.startswith(("@", "wi_")) else given
 
 
 @click.command()
