@@ -63,7 +63,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """Something to be handed over once: into a run, or out to a receiver.
+    """Something to be handed over once: into a run, out to a receiver, or to people as a notice.
 
     No subscription has two of one key. Revisions are as in a ledger; ``gone`` takes it away.
     """
