@@ -48,6 +48,8 @@ class Claim(Struct, kw_only=True):
     others: list[Delivery] = []
     #: a ledger that names the run
     ledger_of: Callable[[Run], Ledger] | None = None
+    #: tenants whose inbox has fewer notices with it
+    inboxes: list[str] = []
 
 
 class Firing:
@@ -120,6 +122,7 @@ def _whose(order: Order, flow: Flow, drawn: Drawn) -> Member | None:
 
 def write(claim: Claim, run: Run, batch: Batch) -> None:
     batch.guards += claim.guards
+    batch.inboxes += claim.inboxes
     batch.ledgers += claim.ledgers
     if claim.ledger_of is not None:
         batch.ledgers.append(claim.ledger_of(run))
