@@ -111,8 +111,8 @@ def from_json(body: Any) -> Agent:
 def refuse_unseen(agent: Struct) -> None:
     if field := unseen_in(agent):
         raise BadRequest(
-            f"'{field}' has a character that does not show, or turns the text around, or nothing"
-            " but blanks; leave it out.",
+            f"'{field}' has a character that does not show, or turns the text around; leave it"
+            " out.",
             field=field,
         )
 
@@ -122,7 +122,7 @@ def unseen_in(agent: Struct) -> str | None:
     see."""
     for field, forbidden in _FORBIDDEN.items():
         text = getattr(agent, field, None)
-        if isinstance(text, str) and (forbidden.search(text) or (text and not text.strip())):
+        if isinstance(text, str) and forbidden.search(text):
             return field
     return None
 

@@ -68,7 +68,7 @@ async def hire(request: Request) -> Reply:
     offered(request)
     refuse_agents(request)
     asked = await request.read(Hire)
-    refuse_unseen(asked)
+    _check_words(asked)
     tenant, clock = request.caller.tenant, request.services.clock
     agent = await _check_agent(request, asked.agent_ref)
     if asked.roster_id is not None:
@@ -97,6 +97,13 @@ async def hire(request: Request) -> Reply:
     await request.services.roster.put(tenant, hired, request.caller.id, guard)
     place = f"/v1/host/moot/roster/{made.roster_id}"
     return Reply(shown(request, hired), 201, {"Location": place})
+
+
+def _check_words(asked: Hire | Change) -> None:
+    """People tell members from one another by what they read."""
+    refuse_unseen(asked)
+    if isinstance(asked.persona, str) and not asked.persona.strip():
+        raise BadRequest("A persona of blanks is none.", field="persona")
 
 
 async def _check_name(request: Request, roster_id: str, agent: Agent) -> None:
@@ -167,7 +174,7 @@ async def change(request: Request) -> Reply:
     refuse_agents(request)
     seat = await seat_of(request)
     asked = await request.read(Change)
-    refuse_unseen(asked)
+    _check_words(asked)
     if asked.agent_ref is not UNSET:
         agent = await _check_agent(request, asked.agent_ref, seat.entry.roster_id)
         await _check_name(request, seat.entry.roster_id, agent)
