@@ -260,7 +260,8 @@ ONE = f"{ROOT}/{{subscription_id}}"
 ENDPOINTS = (
     Endpoint(method="GET", path=ROOT, call=list_all, scope=MANAGE, summary="What is listened to"),
     Endpoint(
-        method="POST", path=ROOT, call=register, body=Register, scope=MANAGE, status=201,
+        method="POST", path=ROOT, call=register, body=Register, scope=MANAGE, beside="runs:create",
+        status=201,
         summary="Let a webhook start runs; the answer has the secret, this once",
         errors=(404, 501),
     ),
@@ -269,7 +270,8 @@ ENDPOINTS = (
         summary="A subscription, its newest deliveries, the history of its state",
     ),
     Endpoint(
-        method="PATCH", path=ONE, call=change, body=Change, scope=MANAGE, errors=(404, 409),
+        method="PATCH", path=ONE, call=change, body=Change, scope=MANAGE, beside="runs:create",
+        errors=(404, 409),
         summary="Pause or resume it, hand it to a standing agent",
     ),
     Endpoint(
