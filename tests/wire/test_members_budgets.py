@@ -40,8 +40,8 @@ def test_of_two_at_work_each_pays_its_own_and_who_has_nothing_left_stops_it(api:
     assert stopped["status"] == "failed"
     assert stopped["error"]["code"] == "member_budget_used_up"
     assert budget_of(api, sally)["used"] == used[0], "nothing was called"
-    begun = of(api, stopped["runId"], "moot.effect.started")
-    assert all(each["chargedTo"] != sally["rosterId"] for each in begun)
+    said = of(api, stopped["runId"], "moot.effect.finished")
+    assert all("error" in each for each in said if each["chargedTo"] == sally["rosterId"])
     verified(api, stopped["runId"])
 
 

@@ -175,7 +175,8 @@ class Ledger:
 
     async def _made_or_found(self, reporter: Reporter, name: str, effect: Effect) -> Any:
         known = None if effect.new else await self._known(reporter, name, effect)
-        await self._charge(reporter, effect, known)
+        if self.purse is not None and effect.provider_key.startswith(MODEL):
+            reporter.payer = await self.purse.payer(reporter.tenant, reporter.charged)
         payload = begun(reporter, effect, name)
         if known is not None and known.ended is not None:
             said = known.ended
@@ -196,17 +197,6 @@ class Ledger:
         if known is not None and known.ended is None:
             name = known.name  # it may have been called by this name
         return await self._made(reporter, name, effect, payload)
-
-    async def _charge(self, reporter: Reporter, effect: Effect, known: Known | None) -> None:
-        """Before anything is begun: a call that nobody may pay for is not made."""
-        if self.purse is None or not effect.provider_key.startswith(MODEL):
-            return
-        reporter.payer = await self.purse.payer(reporter.tenant, reporter.charged)
-        if known is not None and known.ended is not None:
-            return  # it was paid for
-        warning = await self.purse.look_into(reporter.tenant, reporter.payer)
-        if warning is not None:
-            await reporter.warn(warning)
 
     async def _known(self, reporter: Reporter, name: str, effect: Effect) -> Known | None:
         row = await self._store.effect(reporter.tenant, reporter.run_id, name)
@@ -240,6 +230,11 @@ class Ledger:
         if (counted := made_here.get()) is not None:
             counted.append(name)
         try:
+            # what was used up before is on record by now, with the beginning of this one
+            if self.purse is not None and effect.provider_key.startswith(MODEL):
+                warning = await self.purse.look_into(reporter.tenant, reporter.payer)
+                if warning is not None:
+                    await reporter.warn(warning)
             result = copied(await effect.call(name))
         except asyncio.CancelledError:
             raise
