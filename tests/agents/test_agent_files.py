@@ -57,3 +57,15 @@ def test_what_no_reader_would_see_is_named_with_its_line(folder: Path, line: str
     (folder / "zoe.md").write_text(f"---\nmodel: demo\n{line}\n---\nYou look.\n")
     [problem] = in_folder(folder)[1]
     assert problem.startswith("zoe.md:3: a character that does not show")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("name: Bad Name!", "small letters"), ("memory: all", "none, run, long-term")],
+)
+def test_what_has_a_pattern_is_explained_in_words(folder: Path, line: str, said: str) -> None:
+    (folder / "zoe.md").write_text(f"---\nmodel: demo\n{line}\n---\nYou look.\n")
+    [problem] = in_folder(folder)[1]
+    assert problem.startswith("zoe.md:3: ")
+    assert said in problem
+    assert "regex" not in problem

@@ -105,6 +105,33 @@ async def test_who_is_asked_for_a_number_gives_one() -> None:
     assert re.search(r"\d|tenth|fifty|two quarters", said)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    [
+        ("user", "We have only two engineers until March.", "“We have only two engineers until"),
+        ("mara", "@Ada the contract ends in May", "Mara, "),
+        ("mara", "@Ada the contract ends in May", "“the contract ends in May”"),
+        ("user", "How much would it cost?", ("Complaints", "A tenth", "If fewer", "Anything")),
+    ],
+)
+async def test_what_a_person_puts_in_is_taken_up_by_everybody_who_speaks_next(
+    name: str, text: str, shown: str | tuple[str, ...]
+) -> None:
+    heard = [*await council("th_9", rounds=1), Said(name=name, text=text, kind="human")]
+    for speaker, role in CAST:
+        context = Context(
+            agent=speaker,
+            role=role,
+            conversation_id="th_9",
+            turn_index=len(heard),
+            question=QUESTION,
+            heard=tuple(heard),
+        )
+        said = await says(context)
+        heard.append(Said(name=speaker, text=said))
+        assert said.startswith(shown) if isinstance(shown, tuple) else shown in said
+
+
 async def test_who_is_not_meant_says_so_and_is_brief() -> None:
     context = Context(agent="Bo", role="builder", question=QUESTION, addressed=("host:cy",))
     assert (await says(context)).startswith("That was for Cy, so only this from me.")

@@ -235,6 +235,7 @@ def test_a_question_to_one_agent_is_answered_and_kept(moot: Cli, hall: ServerPro
 def test_who_cannot_be_asked_is_said(moot: Cli) -> None:
     done = moot("ask", "adda", "Hello?")
     assert (done.code, "Did you mean 'ada'?" in done.err) == (5, True)
+    assert moot("ask", "Bad name!/?", "Hello?").code == 5
     assert moot("ask", "ada", "-").code == 2
 
 

@@ -93,6 +93,7 @@ def check_log(world: World, life: Life) -> None:
     _check_causes(world, life)
     _check_pauses(log)
     _check_caps(life)
+    _check_given_up(life)
     _check_agents(life)
     for node_id in {event.node_id for event in log if event.node_id is not UNSET}:
         _check_node([event for event in log if event.node_id == node_id or _pauses(event)])
@@ -156,6 +157,21 @@ def _check_caps(life: Life) -> None:
             assert life.types.count("node.started") == limit
             over = [e for e in life.told("node.started") if e.sequence > breaches[0].sequence]
             assert not over
+
+
+def _check_given_up(life: Life) -> None:
+    """Said once, just before the end, of the node whose attempts are all used up."""
+    said = life.told("run.dead_lettered")
+    end = life.log[-1]
+    failed = end.payload.get("failedNodeId") if end.type == "run.failed" else None
+    tries = [event for event in life.told("node.retried") if event.node_id == failed]
+    most = life.flow.nodes[failed].retries if failed in life.flow.nodes else 0
+    if failed is None or not 0 < most <= len(tries) or life.told("cap.breached"):
+        assert not said
+        return
+    assert [event.sequence for event in said] == [end.sequence - 1]
+    assert said[0].payload["nodeId"] == failed
+    assert said[0].payload["attempts"] == len(tries) + 1
 
 
 def _waited_for(event: Event, before: str | None) -> str | None:

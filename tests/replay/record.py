@@ -11,7 +11,17 @@ from golden import DEFINITIONS, LOGS, beside, folded, pretty, read_log, shown
 from replay_agents import agents, models, refusals
 from replay_councils import interrupted, led, summed_up, unheard
 from replay_peers import elsewhere, elsewhere_twice
-from replay_scenes import branches, caps, channels, effects, families, late, memories, pauses
+from replay_scenes import (
+    branches,
+    caps,
+    channels,
+    effects,
+    families,
+    given_up,
+    late,
+    memories,
+    pauses,
+)
 from replay_staff import deployed, staff
 from replay_standing import standing, woken
 from replay_story import Story
@@ -37,7 +47,7 @@ SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
     elsewhere_twice,
     agents, models, refusals,
     memories, staff, deployed, led, interrupted, voted, summed_up, unheard, threaded,
-    standing, woken,
+    standing, woken, given_up,
 )  # fmt: skip
 
 

@@ -120,6 +120,14 @@ async def late(story: Story) -> None:
     await story.wait(await story.begin(body, configurable={"runTimeoutMs": 2000}), 500)
 
 
+async def given_up(story: Story) -> None:
+    """A node fails as often as it may be tried."""
+    again = {"maxRetries": 1, "retryDelayMs": 10}
+    config = {"code": "c", "message": "m", "retryable": True}
+    body = chain("given-up", node("bad", "core.fail", config=config, settings=again))
+    await story.wait(await story.begin(body), 100)
+
+
 async def memories(story: Story) -> None:
     """A worker remembers and deletes, in a memory of its own and in a shared one; the node beside
     the supervisor is reminded of it a turn later."""

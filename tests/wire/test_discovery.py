@@ -317,6 +317,13 @@ def _webhooks(api: Api, value: Any) -> None:
 claims("triggerBridge.*")(bridge_claims.bridge)
 
 
+@claims("deadLetter.supported")
+def _dead_letter(api: Api, value: Any) -> None:
+    """When it is said, and that such runs can be forked: tests/wire/test_dead_runs.py."""
+    assert value is True
+    assert api.get("/v1/host/moot/runs?deadLettered=true").status_code == 200
+
+
 @claims("debugBundle.supported")
 def _bundle(api: Api, value: Any) -> None:
     assert value is True

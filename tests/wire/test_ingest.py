@@ -139,6 +139,13 @@ def test_what_is_not_rightly_signed_starts_nothing(strict: Sender, wrong: str) -
     assert "delivered" not in shown["counts"]
 
 
+def test_a_key_in_a_header_does_not_stand_for_a_signature(desk: Api) -> None:
+    sender = Sender(desk, verification={"mode": "required"})
+    first = sender.standard(b'{"n": 1}', Idempotency_Key="once-and-again")
+    assert (first.status_code, first.json()["outcome"]) == (202, "delivered")
+    assert sender.send(b'{"n": 1}', Idempotency_Key="once-and-again").status_code == 401
+
+
 def test_of_several_signatures_one_must_be_right(desk: Api) -> None:
     sender = Sender(desk)
     seconds, name = str(int(time.time())), "msg_several_0123456"

@@ -26,6 +26,13 @@ _FORBIDDEN = {
     "prompt": _CONTROLS,
 }  # fmt: skip
 
+#: field -> how what has a pattern is written, for people
+_WRITTEN = {
+    "name": "small letters and digits, with '.', '-' and '_' between them, 64 at most",
+    "memory": "none, run, long-term or shared:GROUP",
+    "manifest": "a kind, a dot and words between dots, such as local.agents.ada",
+}
+
 ModelClass = Literal["reasoning", "writing", "coding", "research", "classification", "general"]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 
@@ -96,7 +103,7 @@ def from_json(body: Any) -> Agent:
     try:
         found = msgspec.convert(body, Agent)
     except msgspec.ValidationError as error:
-        raise BadRequest(f"The agent does not fit: {error}", field="agent") from None
+        raise BadRequest(f"The agent does not fit: {_worded(error)}", field="agent") from None
     if field := unseen_in(found):
         raise BadRequest(
             f"'{field}' has a character that does not show, or turns the text around; leave it"
@@ -150,7 +157,15 @@ def from_markdown(text: str, name: str) -> Agent:
     except msgspec.ValidationError as error:
         found = re.search(r"\$\.(\w+)", str(error))
         place = _line_of(head, found.group(1)) if found else 0
-        raise ManifestProblem(str(error).replace("`$.", "`"), line + place) from None
+        raise ManifestProblem(_worded(error).replace("`$.", "`"), line + place) from None
+
+
+def _worded(error: msgspec.ValidationError) -> str:
+    """A pattern is no help to who has missed it."""
+    found = re.search(r"matching regex .* - at `\$\.(\w+)`$", str(error), re.S)
+    if found is None or found[1] not in _WRITTEN:
+        return str(error)
+    return f"`{found[1]}` is written so: {_WRITTEN[found[1]]}"
 
 
 def _camel(said: dict[str, Any], fields: dict[str, str]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class App:
             request.largest = endpoint.largest
             if request.caller.thread is not None:
                 keep_to_thread(request.caller, endpoint, request.params)
-            if endpoint.mutating and request.header(HEADER) is not None:
+            if endpoint.keyed and request.header(HEADER) is not None:
                 return await self._idempotency.answer(request, endpoint), endpoint
             return await self._call(request, endpoint), endpoint
         except MootError as refusal:

@@ -50,7 +50,7 @@ def document(services: Services) -> dict[str, Any]:
         "restTransport": {"conditionalRunGet": True},
         "debugBundle": {"supported": True},
         "subWorkflow": {"inputMapping": True},
-        "scheduling": _scheduling(),
+        **_timely(),
         "webhooks": {"supported": True, "signatureAlgorithms": ["v1"], "durable": True},
         "triggerBridge": _bridge(),
         "idempotency": {
@@ -66,8 +66,14 @@ def document(services: Services) -> dict[str, Any]:
     return _overlaid(claims, services.overlay)
 
 
-def _scheduling() -> dict[str, Any]:
-    return {"supported": True, "cron": True, "delayed": True, "maxFutureHorizon": HORIZON}
+def _timely() -> dict[str, Any]:
+    """What begins by itself, and what is given up after all attempts."""
+    return {
+        "scheduling": {
+            "supported": True, "cron": True, "delayed": True, "maxFutureHorizon": HORIZON,
+        },
+        "deadLetter": {"supported": True},
+    }  # fmt: skip
 
 
 def _asking() -> dict[str, Any]:

@@ -74,7 +74,7 @@ def parsed(body: bytes) -> Any:
 ENDPOINTS = (
     Endpoint(
         method="POST", path=f"{INGEST}/{{subscription_id}}", call=ingest, public=True, status=202,
-        largest=LARGEST, errors=(404, 409), body=dict[str, Any],
+        largest=LARGEST, errors=(404, 409), body=dict[str, Any], knows_again=True,
         summary="What starts a run, signed with the subscription's secret",
     ),
 )  # fmt: skip

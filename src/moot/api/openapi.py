@@ -126,7 +126,7 @@ def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
         {"name": name, "in": "query", "schema": schema, "description": says}
         for name, (schema, says) in endpoint.query.items()
     ]
-    if endpoint.mutating:
+    if endpoint.keyed:
         schema = {"type": "string", "minLength": 1, "maxLength": 255}
         found.append({"name": "Idempotency-Key", "in": "header", "schema": schema})
     return found

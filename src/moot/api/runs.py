@@ -254,6 +254,7 @@ async def list_runs(request: Request) -> Reply:
         fork_of=query.get("forkOf"),
         prefix=query.get("prefix"),
         member=query.get("member"),
+        dead=query.get("deadLettered") == "true",
     )
     limit = request.integer("limit", 50, 1, 500)
     rows, cursor = await request.services.store.list_runs(
@@ -281,6 +282,7 @@ def _row(row: RunRow) -> dict[str, Any]:
         "errorCode": row.error_code,
         "forkedFrom": _fork(row),
         "rosterId": row.member,
+        "deadLetteredAfter": row.dead_after,
     }
     shown.update({name: value for name, value in optional.items() if value is not None})
     return shown
@@ -342,6 +344,7 @@ ENDPOINTS = (
             "parent": (TEXT, "only children of this run"),
             "forkOf": (TEXT, "only forks of this run"),
             "member": (TEXT, "only work of this standing agent"),
+            "deadLettered": ({"type": "boolean"}, "only those given up after all attempts"),
             "prefix": (TEXT, "only run ids that begin so"),
             "cursor": (TEXT, "the nextCursor of the page before"),
             "limit": ({"type": "integer", "minimum": 1, "maximum": 500}, "rows per page"),

@@ -196,6 +196,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     personal: bool = False
     #: open to programs on this machine without a key, where the host trusts them
     local: bool = False
+    #: it knows again what it has seen by what was signed; a header is no proof of anything
+    knows_again: bool = False
     hidden: bool = False
 
     @property
@@ -205,6 +207,11 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     @property
     def mutating(self) -> bool:
         return self.method in ("POST", "PUT", "PATCH", "DELETE")
+
+    @property
+    def keyed(self) -> bool:
+        """Whether an Idempotency-Key counts."""
+        return self.mutating and not self.knows_again
 
 
 def pattern_of(path: str) -> re.Pattern[str]:

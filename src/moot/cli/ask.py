@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from moot.cli import output
-from moot.cli.client import Api, Client, to_write
+from moot.cli.client import Api, Client, path_of, to_write
 from moot.cli.inputs import read_bytes
 from moot.cli.options import Options, place, talks
 from moot.cli.trouble import Exit, Trouble
@@ -30,7 +30,7 @@ def ask(options: Options, agent: str, text: str) -> Exit:
     if not question:
         raise click.UsageError("Say what to ask: moot ask AGENT TEXT.")
     api, client = to_write(options), Client(place(options))
-    known = api.get(f"/v1/host/moot/agents/{agent.removeprefix('host:')}")
+    known = api.get(f"/v1/host/moot/agents{path_of(agent.removeprefix('host:'))}")
     body = {"question": question, "participants": [known["agentId"]], "open": True,
             "policy": {"mode": "declared"}}  # fmt: skip
     thread_id = str(api.post("/v1/host/moot/councils", body)["threadId"])

@@ -197,6 +197,10 @@ def _handed(event: dict[str, Any], _: Started) -> str:
     return output.one_line(words) + _error(said)
 
 
+def _given_up(event: dict[str, Any], _: Started) -> str:
+    return f"given up after {event['payload'].get('attempts')} attempts"
+
+
 def _too_weak(event: dict[str, Any], _: Started) -> str:
     said = event["payload"]
     return f"confidence {said.get('confidence')} is below {said.get('floor')}: a person must look"
@@ -259,6 +263,7 @@ LINES: dict[str, Said] = {
     "run.started": _run_started,
     "run.completed": _run_ended,
     "run.failed": _run_ended,
+    "run.dead_lettered": _given_up,
     "run.cancelled": _run_ended,
     "run.paused": _run_paused,
     "run.resumed": _run_paused,

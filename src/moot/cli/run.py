@@ -158,10 +158,16 @@ def follow_on(options: Options, api: Api, run_id: str, quiet: bool = False, **ho
 @click.option("--status", help="Only these, comma separated; 'waiting' is any wait.")
 @click.option("--flow", help="Only runs of this workflow.")
 @click.option("--parent", help="Only children of this run.")
+@click.option("--dead", is_flag=True, help="Only those given up after all attempts of a node.")
 @click.option("-n", "--limit", type=click.IntRange(1), default=30, show_default=True)
 @talks
 def list_(
-    options: Options, status: str | None, flow: str | None, parent: str | None, limit: int
+    options: Options,
+    status: str | None,
+    flow: str | None,
+    parent: str | None,
+    dead: bool,
+    limit: int,
 ) -> None:
     """List runs, newest first."""
     api = to_read(options)
@@ -171,7 +177,7 @@ def list_(
     while len(rows) < limit:
         page = api.get(
             "/v1/host/moot/runs", status=status, workflow=flow, parent=parent, cursor=cursor,
-            limit=min(500, limit - len(rows)),
+            deadLettered="true" if dead else None, limit=min(500, limit - len(rows)),
         )  # fmt: skip
         rows += page["runs"]
         cursor = page.get("nextCursor")

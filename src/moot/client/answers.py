@@ -109,6 +109,8 @@ class RunRow(Answer, frozen=True):
     parent_run_id: str | None = None
     scope_id: str | None = None
     error_code: str | None = None
+    #: attempts after which it was given up
+    dead_lettered_after: int | None = None
     forked_from: Data | None = None
 
 

@@ -127,6 +127,7 @@ def page(  # noqa: PLR0913 - each is one column of the list
     fork_of: str | None = None,
     prefix: str | None = None,
     member: str | None = None,
+    dead_lettered: bool | None = None,
     cursor: str | None = None,
     limit: int = 50,
 ) -> Sent:
@@ -134,7 +135,7 @@ def page(  # noqa: PLR0913 - each is one column of the list
     statuses = status if isinstance(status, str | None) else ",".join(status)
     query = {"status": statuses, "workflow": workflow, "agent": agent, "parent": parent}
     query |= {"forkOf": fork_of, "prefix": prefix, "member": member, "cursor": cursor}
-    return Sent(query={**query, "limit": limit})
+    return Sent(query={**query, "deadLettered": dead_lettered, "limit": limit})
 
 
 @operation("POST /v1/runs/{run_id}/cancel", answers.Cancelled)

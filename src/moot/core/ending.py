@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from moot.core.events import NewEvent
-from moot.core.flow import Flow
+from moot.core.flow import Flow, FlowNode
 from moot.core.node_state import NODE_ENDS, NodeState
 from moot.core.run import Run
 from moot.core.status import NodeStatus
@@ -44,7 +44,7 @@ def finish(run: Run, flow: Flow, overlay: dict[str, NodeState], at: int) -> list
     failed = [node_id for node_id in flow.ends if states[node_id].status is NodeStatus.FAILED]
     done = [node_id for node_id in flow.ends if _passed(states[node_id])]
     if failed or not done:
-        return [_failure(run, flow, failed, at)]
+        return _failure(run, flow, failed, at)
     outputs: dict[str, Any] = {}
     for node_id in sorted(done, key=lambda key: (flow.nodes[key].index, key)):
         outputs.update(states[node_id].outputs or {})
@@ -56,7 +56,7 @@ def _passed(state: NodeState) -> bool:
     return state.status is NodeStatus.COMPLETED or state.reason == "disabled"
 
 
-def _failure(run: Run, flow: Flow, failed: list[str], at: int) -> NewEvent:
+def _failure(run: Run, flow: Flow, failed: list[str], at: int) -> list[NewEvent]:
     """The error of the run is that of the node that failed first."""
     candidates = failed or [
         node_id for node_id, state in run.nodes.items() if state.status is NodeStatus.FAILED
@@ -66,10 +66,25 @@ def _failure(run: Run, flow: Flow, failed: list[str], at: int) -> NewEvent:
             "code": "nothing_completed",
             "message": "Every last node was skipped; no branch reached the end.",
         }
-        return _failed(run, error, None, at)
+        return [_failed(run, error, None, at)]
     first = min(candidates, key=lambda node_id: run.nodes[node_id].ended_seq)
     error = run.nodes[first].error or {"code": "node_failed", "message": "A node failed."}
-    return _failed(run, error, first, at)
+    return [*_given_up(run, flow.nodes[first]), _failed(run, error, first, at)]
+
+
+def _given_up(run: Run, node: FlowNode) -> list[NewEvent]:
+    """Says that a node was tried as often as it may be. One that is never tried again uses up
+    nothing."""
+    state = run.nodes[node.id]
+    if not 0 < node.retries <= state.failures:
+        return []
+    payload = {
+        "runId": run.run_id,
+        "nodeId": node.id,
+        "reason": (state.error or {}).get("code", "node_failed"),
+        "attempts": state.failures + 1,
+    }
+    return [NewEvent("run.dead_lettered", payload, cause=state.ended_seq)]
 
 
 def _failed(run: Run, error: dict[str, Any], node_id: str | None, at: int) -> NewEvent:

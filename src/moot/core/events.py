@@ -119,6 +119,7 @@ CATALOGUE = (
     EventType("trigger.delivery.attempted", "a trigger's delivery led to the run", True),
     EventType("run.completed", "the run ended well; carries its outputs", True),
     EventType("run.failed", "the run ended badly; carries the error", True),
+    EventType("run.dead_lettered", "a node used up all its attempts; the run can be forked", True),
     EventType("run.cancelled", "the run was cancelled; carries who and why", True),
     EventType("run.paused", "an operator paused the run", True),
     EventType("run.resumed", "an operator resumed the run", True),

@@ -59,7 +59,13 @@ def is_fact(flow: Flow, event: Event) -> bool:
     """Whether the world said it. What is left follows from the state."""
     said = event.payload
     match event.type:
-        case "run.started" | "run.completed" | "node.skipped" | "workflow.loopback-limit":
+        case (
+            "run.started"
+            | "run.completed"
+            | "run.dead_lettered"
+            | "node.skipped"
+            | "workflow.loopback-limit"
+        ):
             return False
         case "moot.participation.stopped" if said.get("reason") == DAY:
             return True  # said with the answer of a member

@@ -29,7 +29,7 @@ from moot.core.status import (
 from moot.core.trace import Trace
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 15
+FOLD_VERSION = 16
 
 #: more events than any log has
 EVERYTHING = sys.maxsize
@@ -64,6 +64,8 @@ class Run(Struct):
     executions: int = 0
     outputs: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
+    #: attempts of the node that used all of them up, and the run with it
+    dead_after: int = 0
     tags: list[str] = []
     metadata: dict[str, Any] = {}
     configurable: dict[str, Any] = {}
@@ -204,6 +206,10 @@ def _restate(run: Run, at: int) -> None:
     elif status is not Status.RUNNING and run.status is Status.RUNNING:
         run.active_ms += max(0, at - run.active_since)
     run.status = status
+
+
+def _dead_lettered(run: Run, event: Event, _: int) -> None:
+    run.dead_after = event.payload.get("attempts", 0)
 
 
 def _ended(run: Run, event: Event, at: int) -> None:
@@ -353,6 +359,7 @@ HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
     "run.completed": _ended,
     "run.failed": _ended,
     "run.cancelled": _ended,
+    "run.dead_lettered": _dead_lettered,
     "run.paused": _paused,
     "run.resumed": _resumed,
     "moot.pause.requested": _pause_requested,

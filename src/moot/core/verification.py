@@ -296,7 +296,9 @@ def _not_after(found: Any, latest: Any) -> bool:
 
 
 #: what only the engine says by itself
-CONSEQUENCES = frozenset({"node.skipped", "run.completed", "workflow.loopback-limit"})
+CONSEQUENCES = frozenset(
+    {"node.skipped", "run.completed", "run.dead_lettered", "workflow.loopback-limit"}
+)
 
 
 def _is_fact(run: Run, flow: Flow, event: Event) -> bool:

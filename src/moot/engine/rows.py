@@ -42,6 +42,7 @@ def row_of(run: Run) -> RunRow:
         member=run.member.roster_id if run.member else None,
         title=title_of(run, talk) if talk is not None else None,
         turns=talk.turns if talk is not None else None,
+        dead_after=run.dead_after or None,
     )
 
 

@@ -382,6 +382,7 @@ def _matches(row: RunRow, where: RunFilter) -> bool:
         and where.parent_run in (None, row.parent_run)
         and where.fork_of in (None, row.fork_of)
         and where.member in (None, row.member)
+        and (not where.dead or row.dead_after is not None)
         and (where.prefix is None or row.run_id.startswith(where.prefix))
     )
 

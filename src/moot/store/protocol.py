@@ -45,6 +45,8 @@ class RunRow(Struct, frozen=True, kw_only=True):
     #: of a thread
     title: str | None = None
     turns: int | None = None
+    #: attempts after which it was given up
+    dead_after: int | None = None
 
 
 class InboxRow(Struct, frozen=True, kw_only=True):
@@ -223,6 +225,7 @@ class RunFilter(Struct, frozen=True, kw_only=True):
     fork_of: str | None = None
     member: str | None = None
     prefix: str | None = None
+    dead: bool = False
 
 
 class WorkRow(Struct, frozen=True):

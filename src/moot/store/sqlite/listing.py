@@ -14,7 +14,8 @@ from moot.store.sqlite.queries import run_row
 _COLUMNS = """
 SELECT r.n, r.tenant, r.run_id, r.workflow_id, r.status, r.created_at, r.updated_at, r.ended_at,
        r.parent_run, r.scope_id, r.agent_id, r.error_code, r.next_sequence,
-       r.fork_of, r.fork_seq, r.fork_mode, r.fork_note, r.member, r.title, r.turns
+       r.fork_of, r.fork_seq, r.fork_mode, r.fork_note, r.member, r.title, r.turns,
+       r.dead_after
 """
 _REST = """
   AND r.tenant = :tenant AND (r.created_at, r.n) < (:created_at, :n)
@@ -24,6 +25,7 @@ _REST = """
   AND (:fork IS NULL OR r.fork_of = :fork)
   AND (:member IS NULL OR r.member = :member)
   AND (:statuses IS NULL OR r.status IN (SELECT value FROM json_each(:statuses)))
+  AND (NOT :dead OR r.dead_after IS NOT NULL)
   AND (:prefix IS NULL OR substr(r.run_id, 1, length(:prefix)) = :prefix)
 ORDER BY r.created_at DESC, r.n DESC LIMIT :limit
 """
@@ -37,6 +39,8 @@ LISTS = {
                 WHERE r.fork_of = :fork {_REST}""",
     "member": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_member
                   WHERE r.member = :member {_REST}""",
+    "dead": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_dead
+                WHERE r.dead_after IS NOT NULL {_REST}""",
     "agent": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_agent
                  WHERE r.agent_id = :agent {_REST}""",
     "status": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_status
@@ -80,6 +84,8 @@ def _index(where: RunFilter) -> str:
         return "fork"
     if where.member is not None:
         return "member"
+    if where.dead:
+        return "dead"
     if where.agent_id is not None:
         return "agent"
     if where.statuses:
@@ -99,6 +105,7 @@ def _values(tenant: str, where: RunFilter, before: cursor.Position, limit: int) 
         "member": where.member,
         "statuses": msgspec.json.encode(where.statuses).decode() if where.statuses else None,
         "status": None,
+        "dead": where.dead,
         "prefix": where.prefix or None,
         "prefix_end": f"{where.prefix}\U0010ffff",
         "limit": limit,

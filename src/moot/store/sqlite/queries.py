@@ -49,7 +49,8 @@ WHERE e.tenant = ? AND e.day BETWEEN ? AND ? AND e.day > 0 AND r.member = ?
 FIND_RUN = """
 SELECT r.tenant, r.run_id, r.workflow_id, r.status, r.created_at, r.updated_at, r.ended_at,
        r.parent_run, r.scope_id, r.agent_id, r.error_code, r.next_sequence,
-       r.fork_of, r.fork_seq, r.fork_mode, r.fork_note, r.member, r.title, r.turns
+       r.fork_of, r.fork_seq, r.fork_mode, r.fork_note, r.member, r.title, r.turns,
+       r.dead_after
 FROM heads AS h CROSS JOIN runs AS r ON r.n = h.n WHERE h.run_id = ? AND h.tenant = ?
 """
 ACTIVE_RUN = """

@@ -21,7 +21,7 @@ PUT_RUNS = Bulk(
     """
     INSERT INTO runs (n, tenant, run_id, workflow_id, status, created_at, updated_at, ended_at,
                       parent_run, scope_id, agent_id, error_code, next_sequence,
-                      fork_of, fork_seq, fork_mode, fork_note, member, title, turns)
+                      fork_of, fork_seq, fork_mode, fork_note, member, title, turns, dead_after)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
     ON CONFLICT (n) DO UPDATE SET
       workflow_id = excluded.workflow_id, status = excluded.status,
@@ -31,9 +31,10 @@ PUT_RUNS = Bulk(
       error_code = excluded.error_code, next_sequence = excluded.next_sequence,
       fork_of = excluded.fork_of, fork_seq = excluded.fork_seq,
       fork_mode = excluded.fork_mode, fork_note = excluded.fork_note,
-      member = excluded.member, title = excluded.title, turns = excluded.turns
+      member = excluded.member, title = excluded.title, turns = excluded.turns,
+      dead_after = excluded.dead_after
     """,
-    20,
+    21,
 )
 PUT_WORK = Bulk(
     """

@@ -35,6 +35,15 @@ class Scene(Struct, frozen=True, kw_only=True):
             return named[-1] if named else Said(name=wanted, text="")
         return others[-1] if others else None
 
+    @property
+    def objection(self) -> Said | None:
+        """What a person has put in since I last spoke; the question itself is no objection."""
+        since: list[Said] = []
+        for said in self.heard[1:]:
+            since = [] if same(said.name, self.me) else [*since, said]
+        people = [said for said in since if said.kind == "human" and said.text.strip()]
+        return people[-1] if people else None
+
     def others(self) -> list[str]:
         """Agents heard so far, the latest first, without who spoke last."""
         last = self.last

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from moot.agents.models.demo.closing import hears
 from moot.agents.models.demo.draw import Draw
 from moot.agents.models.demo.scene import Scene, capital, listed, same, sentences, shown
+from moot.agents.models.protocol import Said
 
 #: what a question asks for -> answers that fit it, whoever gives them
 ANSWERS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -83,6 +84,16 @@ OPEN_ANSWERS = (
     "A fair question.",
 )
 
+#: to a person who put something in
+TAKEN_UP = (
+    "“{quote}” changes the order of things for me.",
+    "I take “{quote}” as a condition for whatever we decide.",
+    "If “{quote}” holds, it weighs more than my first point.",
+    "“{quote}”: that has to be in the decision, whichever way it goes.",
+)
+#: characters of a person's words that are quoted
+LONGEST_QUOTE = 60
+
 
 def turn(scene: Scene) -> str:
     """Two or three sentences."""
@@ -92,6 +103,8 @@ def turn(scene: Scene) -> str:
     if scene.context.addressed and not to_me:
         meant = listed([shown(name) or "you" for name in scene.context.addressed])
         said.append(f"That was for {meant}, so only this from me.")
+    elif (objection := scene.objection) is not None:
+        said.append(_taken_up(scene, objection))
     elif last is not None and (last.kind == "agent" or to_me):
         said.extend(_reply(scene, to_me))
     said.extend(_points(scene, len(said)))
@@ -113,6 +126,27 @@ def _reply(scene: Scene, to_me: bool) -> list[str]:
     if not name:
         return []
     return [_fresh(scene, scene.stance.leads, "lead", prev=name)]
+
+
+def _taken_up(scene: Scene, objection: Said) -> str:
+    """What a person said is answered first, in words that show it was heard."""
+    name = shown(objection.name)
+    asked = [sentence for sentence in sentences(objection.text) if sentence.endswith("?")]
+    if asked:
+        words = _fresh(scene, _answers_to(asked[-1]), "answer")
+    else:
+        words = _fresh(scene, TAKEN_UP, "taken-up", quote=_quote(objection.text))
+    return f"{name}, {_lower(words)}" if name else words
+
+
+def _quote(text: str) -> str:
+    """The first sentence, as far as it is short, without the name of whom it is put to."""
+    first = re.sub(r"^(@\S+[\s,:]*)+", "", sentences(text)[0]).rstrip(".!… ").replace("“", "")
+    words = first.replace("”", "").replace('"', "").split()
+    kept = words
+    while len(kept) > 1 and len(" ".join(kept)) > LONGEST_QUOTE:
+        kept = kept[:-1]
+    return " ".join(kept)[:LONGEST_QUOTE] + ("…" if len(kept) < len(words) else "")
 
 
 def _names(sentence: str, me: str) -> bool:
