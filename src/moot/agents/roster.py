@@ -8,6 +8,7 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from moot.clock import Clock
 from moot.core.definition import nearest
@@ -143,6 +144,11 @@ class Roster:
             return "this host keeps no roster"
         known = await self.history(tenant, roster_id)
         return f"{decoded(known[0]).entry.persona if known else roster_id} is dismissed"
+
+    async def guard(self, tenant: str, roster_id: str) -> Guard:
+        """That a name stays as it is, whoever has it or had it; or nobody."""
+        known = await self.history(tenant, roster_id)
+        return replace(nobody(tenant, roster_id), revision=known[0].revision if known else 0)
 
     async def history(self, tenant: str, roster_id: str) -> list[Record]:
         return await self._store.record_history(tenant, KIND, roster_id)

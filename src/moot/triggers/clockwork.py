@@ -159,8 +159,6 @@ class Clockwork:
         if not starts:
             await self._write(case, writing, letters)
             return [Done(fire) for fire in others]
-        for run_id in {name: None for fire in starts for name in fire.cancels}:
-            await self._cancel(case.tenant, run_id)
         done = [Done(fire) for fire in others]
         for number, fire in enumerate(starts):
             run = await self._start(case, rows, fire, writing.rest(starts[number + 1 :]), letters)
@@ -203,6 +201,7 @@ class Clockwork:
 
         claim = Claim(guards=case.guards, deliveries=[row], others=letters, ledger_of=ledger_of)
         try:
+            await self._cancel(order, fire.cancels)
             run = await self._firing.start(order, claim)
         except (Overtaken, MemberOffDuty, NotInPortfolio, Unavailable):
             self._begun.pop(writing.book.last_run or "", None)
@@ -216,15 +215,19 @@ class Clockwork:
             writing.revision += 1
         return run
 
-    async def _cancel(self, tenant: str, run_id: str) -> None:
-        """First, so that a crash in between leaves the slot to be decided again."""
-        command = CancelRun(self._clock.millis(), "schedule-overlap")
-        try:
-            await self._host.handle(tenant, run_id, command)
-        except Unavailable:
-            raise
-        except MootError:
-            return  # it has ended meanwhile
+    async def _cancel(self, order: Order, run_ids: tuple[str, ...]) -> None:
+        """What makes room goes first, so that a crash in between leaves the slot to be decided
+        again; but only when there is something to make room for."""
+        if run_ids:
+            await self._firing.drawn(order)
+        for run_id in run_ids:
+            command = CancelRun(self._clock.millis(), "schedule-overlap")
+            try:
+                await self._host.handle(order.tenant, run_id, command)
+            except Unavailable:
+                raise
+            except MootError:
+                continue  # it has ended meanwhile
 
     # -- ends of runs ------------------------------------------------------------------------
 

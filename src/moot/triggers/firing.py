@@ -8,12 +8,13 @@ from msgspec.structs import replace
 
 from moot.agents.roster import Roster, Seat
 from moot.clock import Clock
+from moot.core.flow import Flow
 from moot.core.initiation import Delivered, Initiation, Member
 from moot.core.run import Run
 from moot.core.starting import StartRun, check_inputs
 from moot.core.trigger_errors import MemberOffDuty, NotInPortfolio
 from moot.engine.host import Host
-from moot.engine.pins import Pins
+from moot.engine.pins import Drawn, Pins
 from moot.store.protocol import Batch, Guard
 from moot.store.standing import Delivery, Ledger
 
@@ -55,10 +56,7 @@ class Firing:
     async def start(self, order: Order, claim: Claim | None = None) -> Run:
         """Raises MemberOffDuty or NotInPortfolio when its member may not do it, Overtaken when the
         member or what is claimed has changed meanwhile; then there is no run."""
-        seat = await self._seat(order)
-        flow = await self._host.flows.newest(order.tenant, order.workflow_id)
-        check_inputs(flow, order.inputs)
-        drawn = await self._pins.drawn(order.tenant, flow, self._host.flows, seat)
+        flow, drawn = await self.drawn(order)
         command = StartRun(
             tenant=order.tenant,
             principal=order.principal,
@@ -85,12 +83,17 @@ class Firing:
 
         return await self._host.create(flow, command, beside=beside)
 
-    async def rehearsed(self, order: Order) -> Member:
-        """Who would do it, in which version. Raises what a start would; starts nothing."""
+    async def drawn(self, order: Order) -> tuple[Flow, Drawn]:
+        """What would be started, and who would do it in which version. Raises what a start would;
+        starts nothing."""
         seat = await self._seat(order)
         flow = await self._host.flows.newest(order.tenant, order.workflow_id)
         check_inputs(flow, order.inputs)
-        drawn = await self._pins.drawn(order.tenant, flow, self._host.flows, seat)
+        return flow, await self._pins.drawn(order.tenant, flow, self._host.flows, seat)
+
+    async def rehearsed(self, order: Order) -> Member:
+        """Whose work it would be."""
+        _, drawn = await self.drawn(order)
         return drawn.members[str(order.roster_id)]
 
     async def _seat(self, order: Order) -> Seat | None:

@@ -36,7 +36,8 @@ class Triggers:
         self.courier.carriers[SOURCE] = self.outgoing.carry
         self.webhooks.look = self.courier.look
         host.outbox = self.webhooks
-        self.clockwork = Clockwork(host, store, clock, self.firing, Sight(store, clock, roster))
+        sight = Sight(store, clock, roster, host.flows)
+        self.clockwork = Clockwork(host, store, clock, self.firing, sight)
         self.schedules = Schedules(store, clock, host.flows, roster, self.clockwork)
         self.declared = Declared(store, clock, host.flows, self.schedules)
         #: what fires portfolios here: each part that brings such a source adds its name
