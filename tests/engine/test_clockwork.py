@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hosting import PATIENCE, log
+from hosting import log
 from timepieces import HOUR, MINUTE, SALLY, TENANT, Timepiece, at, timepiece, turning
 
 from moot.agents.roster import Pause
@@ -148,9 +148,8 @@ async def test_nothing_wakes_for_who_is_let_go(tmp_path: Path) -> None:
         name = await host.made(rosterId=SALLY)
         seat = await host.services.roster.must_find(TENANT, SALLY)
         await host.services.roster.put(TENANT, hired, "key_1", seat.guard, gone=True)
-        async with asyncio.timeout(PATIENCE):
-            while await host.store.next_ledger("schedule") is not None:
-                await asyncio.sleep(0.002)
+        await host.decided()
+        assert await host.store.next_ledger("schedule") is None
         await host.forward(HOUR)
         assert await host.runs() == [] and await host.fires(name) == []
 

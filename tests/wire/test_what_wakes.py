@@ -135,3 +135,15 @@ def test_what_woke_who_is_let_go_rests_until_somebody_resumes_it(desk: Api) -> N
     found = desk.get(schedule).json()
     assert found["state"] == "paused" and "inert" not in found
     assert desk.post(f"{schedule}/resume", {}).json()["state"] == "active"
+
+
+def test_who_let_somebody_go_can_be_read_for_ever(desk: Api) -> None:
+    sally = hired(desk)
+    path = f"{ROSTER}/{sally['rosterId']}"
+    _, subscription = woken(desk, sally)
+    [left] = desk.delete(path).json()["left"]
+    assert subscription.endswith(left["subscriptionId"]) and left["state"] == "paused"
+    refused(desk.get(path), 404, "not_found")
+    told = desk.get(f"{path}/history").json()["history"]
+    assert [each["did"] for each in told] == ["dismissed", "hired"] and told[0]["by"]
+    refused(desk.get(f"{ROSTER}/host:nobody/history"), 404, "not_found")

@@ -1,5 +1,6 @@
 """``moot schedule``: workflows at times to come, what became of those that passed."""
 
+import json
 from typing import Any
 
 import click
@@ -195,11 +196,15 @@ def _until(found: dict[str, Any]) -> str:
 
 @schedule.command()
 @name_of_one
+@click.option("--member", metavar="NAME", help="Whose work it is from now on.")
 @talks
-def resume(options: Options, name: str) -> None:
+def resume(options: Options, name: str, member: str | None) -> None:
     """End a pause."""
     api = to_write(options)
-    found = api.post(f"{_path(_one(api, name))}/resume", {})
+    path = _path(_one(api, name))
+    if member is not None:
+        api.ask("PATCH", path, json.dumps({"rosterId": _member(member)}).encode())
+    found = api.post(f"{path}/resume", {})
     _say(options, found, f"{found['scheduleId']} goes on · {next_words(found)}")
 
 

@@ -12,7 +12,7 @@ from moot.core.flow import Flow
 from moot.core.initiation import Delivered, Initiation, Member
 from moot.core.run import Run
 from moot.core.starting import StartRun, check_inputs
-from moot.core.trigger_errors import MemberOffDuty, NotInPortfolio
+from moot.core.trigger_errors import MemberGone, MemberOffDuty, NotInPortfolio
 from moot.engine.host import Host
 from moot.engine.pins import Drawn, Pins
 from moot.store.protocol import Batch, Guard
@@ -99,7 +99,9 @@ class Firing:
     async def _seat(self, order: Order) -> Seat | None:
         if order.roster_id is None:
             return None
-        seat = await self._roster.must_find(order.tenant, order.roster_id)
+        seat = await self._roster.find(order.tenant, order.roster_id)
+        if seat is None:
+            raise MemberGone(order.roster_id)
         if reason := seat.hired.off_duty(self._clock.millis()):
             raise MemberOffDuty(order.roster_id, reason)
         if order.workflow_id not in seat.entry.workflows:

@@ -1,7 +1,6 @@
 """Schedules as people make, change and end them, and what they ask of one by hand."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -20,7 +19,7 @@ from moot.core.schedule_manual import backfill, run_now, skip_next
 from moot.core.schedule_reading import edit_schedule, read_schedule, retimes
 from moot.core.slots import ticks
 from moot.core.starting import check_inputs
-from moot.core.trigger_errors import Overtaken
+from moot.core.trigger_errors import MemberGone, Overtaken
 from moot.engine.flows import Flows
 from moot.store.protocol import Batch, Delivery, Guard, Store
 from moot.store.standing import DeliveryFilter, Record
@@ -76,13 +75,18 @@ class Schedules:
 
     async def read(self, tenant: str, body: bytes, schedule_id: str) -> Schedule:
         """A schedule as it would be kept. Raises ScheduleRefused, ScheduleHorizonExceeded."""
+        return (await self._read(tenant, body, schedule_id))[0]
+
+    async def _read(
+        self, tenant: str, body: bytes, schedule_id: str
+    ) -> tuple[Schedule, list[Guard]]:
         spec = read_schedule(body, schedule_id, self._clock.millis())
-        await self.check(tenant, spec)
-        return spec
+        return spec, await self.check(tenant, spec)
 
     async def make(self, tenant: str, body: bytes, by: str, schedule_id: str | None = None) -> Case:
         await self._refuse_too_many(tenant)
-        spec = await self.read(tenant, body, schedule_id or self._clock.new_id("sch_"))
+        name = schedule_id or self._clock.new_id("sch_")
+        spec, guards = await self._read(tenant, body, name)
         now = self._clock.millis()
         plan = Plan(spec=spec, subscription=self._clock.new_id("sub_"), owner=by, did="made")
         decided = opened(spec, now)
@@ -90,7 +94,7 @@ class Schedules:
         due = first.due if first is not None else None
         ledger = ledger_row(tenant, spec.schedule_id, Book(decided=decided), 0, due)
         batch = Batch(
-            guards=[await self._nothing(tenant, spec.schedule_id)],
+            guards=[await self._nothing(tenant, spec.schedule_id), *guards],
             records=[
                 plan_record(tenant, plan, by, now),
                 subscription_record(tenant, plan, by, now),
@@ -143,14 +147,6 @@ class Schedules:
 
         return await self._step(tenant, schedule_id, by, step)
 
-    async def leave_behind(self, tenant: str, roster_id: str, why: str) -> None:
-        """Its member is gone: nothing of it falls due any more until somebody resumes it."""
-        for plan in await self.all(tenant):
-            lasts = plan.pause is not None and plan.pause.until is None
-            if plan.spec.roster_id == roster_id and not lasts:
-                with suppress(NotFound):  # removed meanwhile
-                    await self.pause(tenant, plan.spec.schedule_id, "moot", why, None)
-
     async def remove(self, tenant: str, schedule_id: str, by: str) -> None:
         """What it has started goes on; nothing of it waits any more, or for anybody."""
         for _ in range(MOST_RACES):
@@ -187,11 +183,14 @@ class Schedules:
             case = await self.find(tenant, schedule_id)
             plan, kept = step(case)
             now = case.seen.now
+            guards = [guard_of(case.record)]
             if plan.spec != case.plan.spec:
-                await self.check(tenant, plan.spec)
+                guards += await self.check(tenant, plan.spec)
+            elif case.plan.pause is not None and plan.pause is None:
+                guards += await self._whose(tenant, plan.spec)
             book, before = replace(case.book, decided=kept), case.ledger.revision
             batch = Batch(
-                guards=[guard_of(case.record)],
+                guards=guards,
                 records=[plan_record(tenant, plan, by, now)],
                 ledgers=[ledger_row(tenant, schedule_id, book, before, now)],
             )
@@ -316,9 +315,9 @@ class Schedules:
         if self._counts[tenant] >= MOST_SCHEDULES:
             raise BadRequest(f"There are {MOST_SCHEDULES} schedules; remove one first.")
 
-    async def check(self, tenant: str, spec: Schedule, flow: Flow | None = None) -> None:
-        """What it names is there, and its inputs and its condition can be used. ``flow`` is a
-        workflow that is not registered yet."""
+    async def check(self, tenant: str, spec: Schedule, flow: Flow | None = None) -> list[Guard]:
+        """What it names is there, and its inputs and its condition can be used; so long as the
+        guards hold. ``flow`` is a workflow that is not registered yet."""
         check_condition(spec.condition)
         try:
             flow = flow or await self._flows.newest(tenant, spec.workflow_id)
@@ -326,7 +325,7 @@ class Schedules:
             raise ScheduleRefused("workflowId", refusal.message) from None
         check_inputs(flow, spec.inputs or {})
         if spec.roster_id is None:
-            return
+            return []
         try:
             seat = await self._roster.must_find(tenant, spec.roster_id)
         except NotFound as refusal:
@@ -334,6 +333,16 @@ class Schedules:
         if spec.workflow_id not in seat.entry.workflows:
             message = f"{spec.workflow_id} is none of the workflows of {spec.roster_id}."
             raise ScheduleRefused("workflowId", message)
+        return [seat.guard]
+
+    async def _whose(self, tenant: str, spec: Schedule) -> list[Guard]:
+        """That whoever it belongs to is here. Raises MemberGone."""
+        if spec.roster_id is None:
+            return []
+        seat = await self._roster.find(tenant, spec.roster_id)
+        if seat is None:
+            raise MemberGone(spec.roster_id)
+        return [seat.guard]
 
 
 def _let_go(row: Delivery, now: int) -> Delivery:

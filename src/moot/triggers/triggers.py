@@ -14,6 +14,7 @@ from moot.triggers.courier import Courier
 from moot.triggers.declared import Declared
 from moot.triggers.deliveries import SOURCES, Deliveries
 from moot.triggers.firing import Firing
+from moot.triggers.leaving import Leaving
 from moot.triggers.listening import Listening
 from moot.triggers.outgoing import Outgoing
 from moot.triggers.queues import Queues
@@ -50,7 +51,9 @@ class Triggers:
         self.courier.carriers |= dict.fromkeys(SOURCES, self.deliveries.carry)
         self.queues = Queues(clock, host.flows, self.subscriptions, self.deliveries)
         self.listening = Listening(store, clock, roster, self.subscriptions, self.schedules)
+        self.leaving = Leaving(store, clock, self.subscriptions, self.listening)
         self._tasks = host.tasks
+        roster.leaving.append(self.leaving.rest)
         roster.told.append(self._member_changed)
         #: what goes round, and what must be let go of
         self.rounds: list[Rounds] = [self.courier.rounds, self.clockwork.rounds]
@@ -66,15 +69,11 @@ class Triggers:
         await self.subscriptions.load()
 
     def _member_changed(self, tenant: str, roster_id: str) -> None:
-        """What waits for a member is tried again when there is news of it; what was handed to one
-        that is gone rests."""
+        """What waits for a member is tried again when there is news of it."""
         self._tasks.start(self._member_news(tenant, roster_id))
 
     async def _member_news(self, tenant: str, roster_id: str) -> None:
-        if await self.roster.find(tenant, roster_id) is None:
-            await self.subscriptions.leave_behind(tenant, roster_id)
-            why = await self.roster.away(tenant, roster_id)
-            await self.schedules.leave_behind(tenant, roster_id, why or "")
+        self.clockwork.rounds.look()
         await self.deliveries.wake(tenant, DeliveryFilter(member=roster_id))
 
     def start(self) -> None:
