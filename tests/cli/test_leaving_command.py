@@ -1,4 +1,4 @@
-"""moot agent dismiss and hire: what is left behind is named, with the command that takes it over."""
+"""moot agent dismiss and hire: what is left behind is named, with what takes it over."""
 
 from pathlib import Path
 

@@ -80,7 +80,7 @@ def _kept(case: Case) -> dict[str, Any]:
     }
     if book.decided.skips:
         body["leftOut"] = [iso(slot * 1000) for slot in book.decided.skips]
-    if plan.pause is not None:
+    if plan.pause is not None and plan.pause.holds(case.seen.now):
         until = plan.pause.until
         more = {} if until is None else {"until": iso(until * 1000)}
         body["pause"] = {

@@ -1,6 +1,7 @@
 """Schedules as people make, change and end them, and what they ask of one by hand."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -41,6 +42,9 @@ from moot.triggers.sight import Case
 #: schedules of one tenant
 MOST_SCHEDULES = 20_000
 PAGE = 200
+MOST_PAGES = 1000
+#: fires that are not done with
+OWED = ("waiting", "retrying", "missed", "dead")
 
 #: the next version of a schedule, and what is to be kept of its decisions
 Step = Callable[[Case], tuple[Plan, Decided]]
@@ -134,6 +138,8 @@ class Schedules:
     ) -> Case:
         def step(case: Case) -> tuple[Plan, Decided]:
             now = case.seen.now
+            if until is not None and until <= now:
+                raise BadRequest("until has passed; name a time to come.", field="until")
             pause = Pause(since=now, by=by, reason=reason, until=until)
             kept = barred(case.book.decided, now, "paused", until)
             return replace(case.plan, pause=pause, did="paused"), kept
@@ -151,10 +157,7 @@ class Schedules:
         """What it has started goes on; nothing of it waits any more, or for anybody."""
         for _ in range(MOST_RACES):
             case, now = await self.find(tenant, schedule_id), self._clock.millis()
-            where = DeliveryFilter(
-                subscription=case.plan.subscription, states=("waiting", "missed", "dead")
-            )
-            rows, _ = await self._store.deliveries(tenant, where, None, PAGE)
+            rows = await self._let_go_to_the_last(case)
             plan = replace(case.plan, did="removed")
             batch = Batch(
                 guards=[guard_of(case.record)],
@@ -172,6 +175,18 @@ class Schedules:
                     self._counts[tenant] -= 1
                 return
         raise Overtaken(schedule_id)
+
+    async def _let_go_to_the_last(self, case: Case) -> list[Delivery]:
+        """What asks for somebody, or waits, is let go page by page; the last page is given back."""
+        where = DeliveryFilter(subscription=case.plan.subscription, states=OWED)
+        for _ in range(MOST_PAGES):
+            rows, cursor = await self._store.deliveries(case.tenant, where, None, PAGE)
+            if cursor is None:
+                return rows
+            now = self._clock.millis()
+            with suppress(Overtaken):  # somebody was at one of them: they are read again
+                await self._store.commit(Batch(deliveries=[_let_go(row, now) for row in rows]))
+        raise Overtaken(case.plan.spec.schedule_id)
 
     async def _step(
         self, tenant: str, schedule_id: str, by: str, step: Step, settle: bool = True
@@ -346,7 +361,7 @@ class Schedules:
 
 
 def _let_go(row: Delivery, now: int) -> Delivery:
-    return replace(row, state="skipped", revision=row.revision + 1, updated_at=now)
+    return replace(row, state="skipped", revision=row.revision + 1, updated_at=now, due_at=None)
 
 
 class _Switch(Struct):
