@@ -48,6 +48,7 @@ class Triggers:
             store, clock, self.firing, host.flows, roster, self.subscriptions
         )
         self.deliveries.look = self.courier.look
+        self.deliveries.news = self.outgoing.news = self.clockwork.news
         self.courier.carriers |= dict.fromkeys(SOURCES, self.deliveries.carry)
         self.queues = Queues(clock, host.flows, self.subscriptions, self.deliveries)
         self.listening = Listening(store, clock, roster, self.subscriptions, self.schedules)
