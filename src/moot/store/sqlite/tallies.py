@@ -13,7 +13,7 @@ from moot.store.tallies import Tally
 _NEWEST = """
 SELECT n, tenant, run_id, workflow_id, status, created_at, updated_at, ended_at, parent_run,
        scope_id, agent_id, error_code, next_sequence, fork_of, fork_seq, fork_mode, fork_note,
-       member, title, turns
+       member, title, turns, dead_after
 FROM runs INDEXED BY runs_member WHERE member = :member AND tenant = :tenant
   AND created_at >= :since
 ORDER BY created_at DESC, n DESC LIMIT :most
