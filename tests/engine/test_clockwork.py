@@ -352,21 +352,3 @@ async def test_what_lies_in_a_queue_is_work(tmp_path: Path) -> None:
         await host.services.triggers.queues.push(TENANT, "leads", {"n": 1}, None, "me")
         await host.forward(MINUTE)
         assert len(await host.runs()) == 1
-
-
-async def test_a_run_that_cannot_begin_is_a_dead_letter_and_the_next_slot_is_tried(
-    tmp_path: Path,
-) -> None:
-    async with turning(tmp_path) as host:
-        name = await host.made()
-        start = host.services.triggers.firing.start
-
-        async def refuses(order: Any, claim: Any) -> Any:
-            host.services.triggers.firing.start = start  # type: ignore[method-assign]
-            raise NotFound("There is no such workflow.")
-
-        host.services.triggers.firing.start = refuses  # type: ignore[method-assign]
-        await host.forward(MINUTE)
-        await host.forward(MINUTE)
-        states = await host.fires(name)
-        assert states == [("dead", "There is no such workflow.", 1), STARTED]

@@ -1,4 +1,5 @@
-"""What people do to a schedule by hand. Asking without writing the answer down is the dry run."""
+"""What is done to a schedule beside its times: by people, and by the host that tries again. Asking
+without writing the answer down is the dry run."""
 
 from collections.abc import Collection
 from itertools import islice
@@ -107,6 +108,14 @@ def backfill(
     sight = Sight(spec, ledger, seen)
     for slot in wanted:
         sight.take(Fire(act="start", slot=slot, due=slot, cause="backfill"), overlap)
+    return _decision(sight, spec, ledger, seen.now)
+
+
+def try_again(spec: Schedule, ledger: Ledger, seen: Seen, fire: Fire, since: int) -> Decision:
+    """Once more a start whose run could not be begun at ``since``: by the overlap policy, and not
+    if a pause came between."""
+    sight = Sight(spec, ledger, seen)
+    sight.look_again(fire, since)
     return _decision(sight, spec, ledger, seen.now)
 
 

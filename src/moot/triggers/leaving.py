@@ -71,7 +71,8 @@ class Leaving:
         ledger = await self._store.ledger(tenant, KIND, name)
         if ledger is None:
             return
-        paused = replace(plan, pause=Pause(since=now, by=BY, reason=why), did="paused")
+        pause = Pause(since=now, by=BY, reason=why)
+        paused = replace(plan, pause=pause, stopped=None, did="paused")
         book = book_of(ledger)
         book = replace(book, decided=barred(book.decided, now, "paused"))
         batch.records.append(plan_record(tenant, paused, BY, now))

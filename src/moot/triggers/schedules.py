@@ -142,14 +142,14 @@ class Schedules:
                 raise BadRequest("until has passed; name a time to come.", field="until")
             pause = Pause(since=now, by=by, reason=reason, until=until)
             kept = barred(case.book.decided, now, "paused", until)
-            return replace(case.plan, pause=pause, did="paused"), kept
+            return replace(case.plan, pause=pause, stopped=None, did="paused"), kept
 
         return await self._step(tenant, schedule_id, by, step, settle=False)
 
     async def resume(self, tenant: str, schedule_id: str, by: str) -> Case:
         def step(case: Case) -> tuple[Plan, Decided]:
             kept = unbarred(case.book.decided, case.seen.now, "paused")
-            return replace(case.plan, pause=None, did="resumed"), kept
+            return replace(case.plan, pause=None, stopped=None, did="resumed"), kept
 
         return await self._step(tenant, schedule_id, by, step)
 

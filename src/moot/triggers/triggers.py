@@ -17,6 +17,7 @@ from moot.triggers.firing import Firing
 from moot.triggers.leaving import Leaving
 from moot.triggers.listening import Listening
 from moot.triggers.outgoing import Outgoing
+from moot.triggers.plans import SOURCE as SCHEDULE
 from moot.triggers.queues import Queues
 from moot.triggers.rounds import Rounds
 from moot.triggers.schedules import Schedules
@@ -39,6 +40,8 @@ class Triggers:
         host.outbox = self.webhooks
         sight = Sight(store, clock, roster, host.flows)
         self.clockwork = Clockwork(host, store, clock, self.firing, sight)
+        self.clockwork.look_at_retries = self.courier.look
+        self.courier.carriers[SCHEDULE] = self.clockwork.again
         self.schedules = Schedules(store, clock, host.flows, roster, self.clockwork)
         self.declared = Declared(store, clock, host.flows, self.schedules)
         #: what fires portfolios here: each part that brings such a source adds its name
