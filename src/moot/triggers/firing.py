@@ -1,6 +1,6 @@
 """The one way in which a trigger starts a run: looked up, guarded, written in one transaction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from msgspec import Struct
@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from moot.agents.roster import Roster, Seat
 from moot.clock import Clock
+from moot.core.errors import NotProvided
 from moot.core.flow import Flow
+from moot.core.handles import BY_HAND
 from moot.core.initiation import Delivered, Initiation, Member
 from moot.core.run import Run
 from moot.core.starting import StartRun, check_inputs
@@ -52,8 +54,12 @@ class Claim(Struct, kw_only=True):
 
 
 class Firing:
-    def __init__(self, host: Host, roster: Roster, pins: Pins, clock: Clock) -> None:
+    def __init__(
+        self, host: Host, roster: Roster, pins: Pins, clock: Clock, sources: Collection[str]
+    ) -> None:
+        """``sources``: what may fire a portfolio here, besides whoever asks for it by hand."""
         self._host, self._roster, self._pins, self._clock = host, roster, pins, clock
+        self._sources = sources
 
     async def start(self, order: Order, claim: Claim | None = None) -> Run:
         """Raises MemberOffDuty or NotInPortfolio when its member may not do it, Overtaken when the
@@ -101,6 +107,11 @@ class Firing:
     async def _seat(self, order: Order) -> Seat | None:
         if order.roster_id is None:
             return None
+        if order.source != BY_HAND and order.source not in self._sources:
+            raise NotProvided(
+                f"{order.source[:64]} fires no portfolio on this host.",
+                capability="agents.roster.portfolioTriggerSources",
+            )
         seat = await self._roster.find(order.tenant, order.roster_id)
         if seat is None:
             raise MemberGone(order.roster_id)

@@ -31,7 +31,9 @@ class Triggers:
         self, host: Host, store: Store, clock: Clock, roster: Roster, pins: Pins, net: Outbound
     ) -> None:
         self.roster, self.net = roster, net
-        self.firing = Firing(host, roster, pins, clock)
+        #: what fires portfolios here: each part that brings such a source adds its name
+        self.sources: set[str] = set()
+        self.firing = Firing(host, roster, pins, clock, self.sources)
         self.courier = Courier(store, clock)
         self.webhooks = Webhooks(store, clock, net)
         self.outgoing = Outgoing(store, clock, self.webhooks, net)
@@ -42,10 +44,9 @@ class Triggers:
         self.clockwork = Clockwork(host, store, clock, self.firing, sight)
         self.clockwork.look_at_retries = self.courier.look
         self.courier.carriers[SCHEDULE] = self.clockwork.again
+        self.sources.add(SCHEDULE)
         self.schedules = Schedules(store, clock, host.flows, roster, self.clockwork)
         self.declared = Declared(store, clock, host.flows, self.schedules)
-        #: what fires portfolios here: each part that brings such a source adds its name
-        self.sources: set[str] = {"schedule", *SOURCES}
         self.subscriptions = Subscriptions(store, clock, host.flows, roster)
         self.deliveries = Deliveries(
             store, clock, self.firing, host.flows, roster, self.subscriptions
@@ -53,6 +54,7 @@ class Triggers:
         self.deliveries.look = self.courier.look
         self.deliveries.news = self.outgoing.news = self.clockwork.news
         self.courier.carriers |= dict.fromkeys(SOURCES, self.deliveries.carry)
+        self.sources.update(SOURCES)
         self.queues = Queues(clock, host.flows, self.subscriptions, self.deliveries)
         self.listening = Listening(store, clock, roster, self.subscriptions, self.schedules)
         self.leaving = Leaving(store, clock, self.subscriptions, self.listening)
