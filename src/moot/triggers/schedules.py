@@ -262,16 +262,15 @@ class Schedules:
 
     async def backfill(
         self, tenant: str, schedule_id: str, between: tuple[int, int],
-        overlap: Overlap | None, dry: bool,
+        overlap: Overlap | None, dry: bool, paused: bool = False,
     ) -> list[Done]:  # fmt: skip
         """Slots of the past that have had no run. Raises ScheduleOff, ScheduleBusy,
         ScheduleRefused."""
         ran = await self._ran(tenant, schedule_id, between)
 
         def decide(case: Case) -> Decision:
-            return backfill(
-                case.plan.spec, case.book.decided, case.seen, between, ran, overlap or "buffer-all"
-            )
+            policy, kept = overlap or "buffer-all", case.book.decided
+            return backfill(case.plan.spec, kept, case.seen, between, ran, policy, paused)
 
         return await self._clockwork.act(tenant, schedule_id, decide, dry)
 
@@ -284,7 +283,8 @@ class Schedules:
         row = await self._row(case, delivery_id)
         fire = fire_of(row)
         slot = fire.slot if fire.until is None else fire.until
-        done = await self.backfill(tenant, schedule_id, (slot, slot), case.plan.spec.overlap, dry)
+        policy = case.plan.spec.overlap
+        done = await self.backfill(tenant, schedule_id, (slot, slot), policy, dry, paused=True)
         if not done:
             message = "That slot has had its run, or the schedule has other times now; run it now."
             raise ScheduleRefused("fire", message)
