@@ -65,7 +65,9 @@ def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
 @click.option("--catch-up", type=click.Choice(CATCH_UPS), help="What of times that were missed.")
 @click.option("--window", callback=_span, metavar="TIME", help="How long ago they may lie [24h].")
 @click.option("--jitter", callback=_span, metavar="TIME", help="Start up to so much later.")
-@click.option("--if-queue", metavar="QUEUE", help="Only if the queue holds an item.")
+@click.option(
+    "--if-queue", metavar="QUEUE", help="Only if items wait there; the run is given them."
+)
 @click.option("--if", "expression", metavar="CEL", help="Only if this is true.")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="K=V", help="An input of its runs.")
 @click.option("--off", is_flag=True, help="Make it, but switched off.")

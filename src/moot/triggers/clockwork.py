@@ -40,6 +40,7 @@ from moot.triggers.plans import (
 from moot.triggers.retries import failed, stops_since
 from moot.triggers.rounds import Rounds
 from moot.triggers.sight import Case, Sight
+from moot.triggers.taking import hand_over, taken
 
 log = logging.getLogger("moot.triggers")
 
@@ -241,6 +242,7 @@ class Clockwork:
         if any(each.outcome == DEAD for each in row.attempts):
             claim.inboxes = [case.tenant]  # people were told that it could not begin
         try:
+            order = await self._with_items(case, fire, order, claim)
             await self._cancel(order, fire.cancels)
             run = await self._firing.start(order, claim)
         except (Overtaken, MemberOffDuty, NotInPortfolio, Unavailable):
@@ -254,6 +256,18 @@ class Clockwork:
         finally:
             writing.revision += 1
         return run
+
+    async def _with_items(self, case: Case, fire: Fire, order: Order, claim: Claim) -> Order:
+        """A schedule that waits for work is given the work. Raises Overtaken when somebody else
+        took it, and the time goes without."""
+        condition = case.plan.spec.condition
+        if condition is None or condition.queue is None:
+            return order
+        found = await taken(self._store, case.tenant, condition.queue)
+        if not found.rows and fire.cause in ("slot", "catch-up"):
+            raise Overtaken(case.plan.spec.schedule_id)
+        flow = await self._host.flows.newest(case.tenant, order.workflow_id)
+        return hand_over(found, order, claim, flow, self._clock.millis())
 
     async def _unbegun(
         self, case: Case, writing: "_Writing", letters: list[Delivery], row: Delivery

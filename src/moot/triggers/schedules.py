@@ -38,6 +38,7 @@ from moot.triggers.plans import (
     subscription_record,
 )
 from moot.triggers.sight import Case
+from moot.triggers.taking import given_by
 
 #: schedules of one tenant
 MOST_SCHEDULES = 20_000
@@ -340,7 +341,7 @@ class Schedules:
             flow = flow or await self._flows.newest(tenant, spec.workflow_id)
         except NotFound as refusal:
             raise ScheduleRefused("workflowId", refusal.message) from None
-        check_inputs(flow, spec.inputs or {})
+        check_inputs(flow, {**given_by(spec, flow), **(spec.inputs or {})})
         if spec.roster_id is None:
             return []
         try:
