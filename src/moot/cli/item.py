@@ -76,7 +76,8 @@ def push(
         output.show_json(found)
         return
     more = " ".join(str(found[name]) for name in ("runId", "rosterId") if name in found)
-    click.echo(output.line(f"{found['itemId']} {found['status']} {more}".rstrip()))
+    why = f" · {found['reason']}" if "reason" in found else ""
+    click.echo(output.line(f"{found['itemId']} {found['status']} {more}".rstrip() + why))
 
 
 @item.command()
