@@ -76,8 +76,9 @@ def push(
         output.show_json(found)
         return
     more = " ".join(str(found[name]) for name in ("runId", "rosterId") if name in found)
-    why = f" · {found['reason']}" if "reason" in found else ""
-    click.echo(output.line(f"{found['itemId']} {found['status']} {more}".rstrip() + why))
+    click.echo(output.line(f"{found['itemId']} {found['status']} {more}".rstrip()))
+    if "reason" in found:
+        output.complain(output.line(f"{found['status']}: {found['reason']}"))
 
 
 @item.command()
