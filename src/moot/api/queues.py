@@ -69,7 +69,7 @@ async def push(request: Request) -> Reply:
     )  # fmt: skip
     row = handed.delivery
     told = {"itemId": row.delivery_id, "status": item_view.STATUS[row.state]}
-    more = {"runId": row.run_id, "rosterId": row.member}
+    more = {"runId": row.run_id, "rosterId": row.member, "reason": row.reason}
     return Reply({**told, **{name: value for name, value in more.items() if value}}, 202)
 
 

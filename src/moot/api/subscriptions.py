@@ -11,6 +11,7 @@ from moot.core.events import iso
 from moot.core.inbound import Mode, RetryPolicy, Subscription
 from moot.store.standing import Attempt, Delivery, DeliveryFilter
 from moot.triggers.deliveries import REDELIVERED
+from moot.triggers.fires import fire_of
 from moot.triggers.listening import Whereabouts
 from moot.triggers.subscriptions import Seen, Wanted
 
@@ -247,7 +248,8 @@ def letter(it: Subscription, row: Delivery) -> dict[str, Any]:
         "expiresAt": iso((row.updated_at + RETENTION_MS) * 1000),
         "deliveryId": row.delivery_id,
     }
-    if not unverified and it.source != "schedule":  # a slot that fails ends no schedule
+    by_hand = it.source == "schedule" and fire_of(row).cause in ("manual", "backfill")
+    if not unverified and not by_hand:  # what somebody asks for and does not get ends no schedule
         said["stateChange"] = {
             "subscriptionId": row.subscription, "source": it.source, "fromState": "active",
             "toState": "dead-lettered", "reason": "retry-exhausted",

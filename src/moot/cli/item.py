@@ -77,6 +77,8 @@ def push(
         return
     more = " ".join(str(found[name]) for name in ("runId", "rosterId") if name in found)
     click.echo(output.line(f"{found['itemId']} {found['status']} {more}".rstrip()))
+    if "reason" in found:
+        output.complain(output.line(f"{found['status']}: {found['reason']}"))
 
 
 @item.command()

@@ -54,13 +54,16 @@ class Queues:
     async def bind(self, tenant: str, queue: str, consumer: Consumer, by: str) -> Seen:
         """From now on its items become runs of this workflow, also those that wait."""
         await self._flows.newest(tenant, consumer.workflow_id)
-        await self._subscriptions.check_member(tenant, consumer.roster_id, consumer.workflow_id)
+        guards = await self._subscriptions.check_member(
+            tenant, consumer.roster_id, consumer.workflow_id
+        )
         await self._made(tenant, queue, by)
         seen = await self.must_find(tenant, queue)
         bound = await self._subscriptions.change(
             seen,
             by,
             "bound",
+            guards,
             workflow_id=consumer.workflow_id,
             roster_id=consumer.roster_id,
             retry_policy=consumer.retry_policy,
