@@ -19,7 +19,7 @@ from moot.core.inbound import (
 )
 from moot.net.outbound import CallFailed, TargetRefused
 from moot.store.protocol import Delivery
-from moot.triggers.deliveries import SOURCES
+from moot.triggers.items import SOURCES
 from moot.triggers.subscriptions import Seen
 
 WORKFLOW = "conformance-seam-trigger"

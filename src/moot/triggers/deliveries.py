@@ -14,14 +14,7 @@ from msgspec.structs import replace
 from moot.agents.roster import Roster
 from moot.clock import Clock
 from moot.core.errors import Conflict, MootError, NotFound, Unavailable
-from moot.core.inbound import (
-    Arrival,
-    after_failure,
-    inputs_of,
-    next_try,
-    trigger_event,
-    without_content,
-)
+from moot.core.inbound import Arrival, after_failure, next_try
 from moot.core.initiation import Delivered
 from moot.core.trigger_errors import (
     MemberOffDuty,
@@ -34,11 +27,10 @@ from moot.engine.flows import Flows
 from moot.store.protocol import Batch, Delivery, Guard, Store
 from moot.store.standing import Attempt, DeliveryFilter
 from moot.triggers.firing import Claim, Firing, Order
+from moot.triggers.items import SOURCES, arrival_of, given_of
 from moot.triggers.room import Room
 from moot.triggers.subscriptions import MOST_RACES, Seen, Subscriptions
 
-#: what this module hands over; schedules and webhooks that go out have their own ways
-SOURCES = ("webhook", "queue")
 #: items of one queue that may wait, and refused requests of one subscription that are remembered
 MOST_WAITING = 10_000
 MOST_UNVERIFIED = 200
@@ -47,7 +39,6 @@ RECHECK = 600_000
 PAGE = 200
 REDELIVERED = "redelivered"
 
-_arrival = msgspec.json.Decoder(Arrival).decode
 Place = tuple[str, str, str]
 
 
@@ -176,12 +167,9 @@ class Deliveries:
 
     async def _start(self, seen: Seen, row: Delivery) -> Delivery:
         it, tries = seen.it, tries_of(row) + 1
-        event = trigger_event(it, _arrival(row.body), row.delivery_id, row.key, row.received_at)
         workflow_id = it.workflow_id or ""
         flow = await self._flows.newest(row.tenant, workflow_id)
-        declared = [variable.name for variable in flow.definition.variables]
-        inputs = inputs_of(event, it.input_mapping, declared)
-        secret = not flow.sensitive.isdisjoint(inputs)
+        given = given_of(it, row, arrival_of(row.body), flow)
         now = self._clock.millis()
         done = Attempt(event_id=row.delivery_id, at=now, outcome="delivered")
         after = self._next(row, state="delivered", due_at=None, reason="", body=b"",
@@ -192,8 +180,8 @@ class Deliveries:
             source=it.source,
             principal=it.owner,
             roster_id=it.roster_id,
-            inputs=inputs,
-            trigger=without_content(event) if secret else event,
+            inputs=given.inputs,
+            trigger=given.trigger,
             delivered=Delivered(
                 delivery_id=row.delivery_id,
                 subscription=it.subscription_id,
