@@ -168,17 +168,17 @@ async def test_a_webhook_for_a_member_off_duty_is_refused_and_leaves_no_row(memo
 async def test_deliveries_that_fail_side_by_side_stop_the_subscription_until_it_is_resumed(
     memory: Place,
 ) -> None:
-    host, triggers = await opened(memory)
+    _, triggers = await opened(memory)
     await triggers.queues.bind(TENANT, "q", Consumer(workflow_id=FLOW), "me")
-    picky = {"name": "n", "type": "number", "required": True}
-    await registered(host, chain(node("n"), variables=[picky]))
+    seen = await triggers.queues.must_find(TENANT, "q")
+    await triggers.subscriptions.change(seen, "me", "other", workflow_id="nothing")
     for _ in range(FAILING):
-        await triggers.queues.push(TENANT, "q", {"n": "none"}, None, "me")
+        await triggers.queues.push(TENANT, "q", {}, None, "me")
     seen = await triggers.queues.must_find(TENANT, "q")
     assert seen.it.state == "failed"
     handed, _ = await triggers.queues.push(TENANT, "q", {"n": 1}, None, "me")
     assert handed.delivery.state == "waiting"
-    await registered(host, chain(node("n")))
+    seen = await triggers.subscriptions.change(seen, "me", "other", workflow_id=FLOW)
     resumed = await triggers.subscriptions.resume(seen, "me")
     await triggers.queues.wake(resumed)
     memory.clock.ahead_ms = 60_000

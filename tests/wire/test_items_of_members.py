@@ -42,7 +42,7 @@ def sally(desk: Api) -> str:
     return str(hired(desk, workflows=["triage"])["rosterId"])
 
 
-def bound(desk: Api, sally: str, queue: str = "leads", **more: Any) -> httpx.Response:
+def bound(desk: Api, sally: str | None, queue: str = "leads", **more: Any) -> httpx.Response:
     body = {"workflowId": "triage", "rosterId": sally, **more}
     return desk.call("PUT", f"{QUEUES}/{queue}", json=body)
 
@@ -158,3 +158,16 @@ def test_nothing_of_a_webhook_is_said_of_whose_run_it_is(desk: Api, sally: str) 
     sent = signed(desk, made["binding"], came, f"msg_{CANARY}")
     assert sent.status_code == 202, sent.text
     begun(desk, sent.json()["runId"], sally, "webhook")
+
+
+def test_a_queue_of_somebody_is_not_taken_over_by_the_way(desk: Api, sally: str) -> None:
+    bound(desk, sally)
+    tam = hired(desk, persona="Tam", workflows=["triage"])["rosterId"]
+    for other in (tam, None):
+        told = refused(bound(desk, other), 409, "queue_taken")
+        assert told["rosterId"] == sally
+    assert desk.get(f"{QUEUES}/leads").json()["rosterId"] == sally
+    assert bound(desk, sally).status_code == 200
+    assert bound(desk, tam, takeOver=True).json()["rosterId"] == tam
+    desk.delete(f"{ROSTER}/{tam}")
+    assert bound(desk, sally).json()["rosterId"] == sally

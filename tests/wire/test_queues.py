@@ -12,6 +12,7 @@ from real_server import ServerProcess, server_environment
 from .api import Api, definition
 from .asking import refused
 from .published import Published
+from .test_roster import ROSTER, hired
 
 QUEUES = "/v1/host/moot/queues"
 CANARY = "canary-3f9a-in-an-item"
@@ -107,12 +108,39 @@ def delivered(api: Api, queue: str, item_id: str) -> str:
     raise AssertionError(shown)
 
 
+def test_an_item_that_can_never_fit_is_given_up_alone_and_at_once(desk: Api) -> None:
+    queue = bound(desk, "amounts", "picky")
+    path = f"/v1/trigger-subscriptions/{queue['subscriptionId']}"
+    item = pushed(desk, "amounts", amount="many", body=CANARY)
+    assert item["status"] == "dead" and "'amount' must be a number" in item["reason"]
+    [letter] = desk.get(f"{path}/dead-letters").json()["deadLetters"]
+    assert letter["attempt"]["attempt"] == 1 and "stateChange" not in letter
+    shown = desk.get(path).json()
+    assert [each["payload"]["toState"] for each in shown["stateChanges"]] == ["active"]
+    assert pushed(desk, "amounts", amount=3)["status"] == "accepted"
+    bound(desk, "amounts", "takes")
+    again = f"{QUEUES}/amounts/items/{item['itemId']}:redeliver"
+    assert desk.post(again).json()["state"] == "delivered"
+
+
+def clerk(desk: Api) -> str:
+    """A standing agent, for a while the one whose work this is."""
+    return str(hired(desk, workflows=["takes"])["rosterId"])
+
+
+def portfolio(desk: Api, member: str, *workflows: str) -> None:
+    body = {"workflows": list(workflows)}
+    assert desk.call("PATCH", f"{ROSTER}/{member}", json=body).status_code == 200
+
+
 def test_an_item_that_cannot_become_a_run_is_a_dead_letter_and_ends_the_subscription(
     desk: Api,
 ) -> None:
-    queue = bound(desk, "quotes", "picky", retryPolicy=NEVER)
+    sally = clerk(desk)
+    queue = bound(desk, "quotes", rosterId=sally, retryPolicy=NEVER)
+    portfolio(desk, sally)
     path = f"/v1/trigger-subscriptions/{queue['subscriptionId']}"
-    item = pushed(desk, "quotes", amount="many", body=CANARY)
+    item = pushed(desk, "quotes", body=CANARY)
     assert item["status"] == "dead" and "runId" not in item
     [letter] = desk.get(f"{path}/dead-letters").json()["deadLetters"]
     assert letter["reason"] == "retries_exhausted" and letter["deliveryId"] == item["itemId"]
@@ -129,14 +157,14 @@ def test_an_item_that_cannot_become_a_run_is_a_dead_letter_and_ends_the_subscrip
         if each["id"] == item["itemId"]
     ]
     assert notice["kind"] == "dead-letter" and notice["queue"] == "quotes"
-    second = pushed(desk, "quotes", amount=3)
-    assert second["status"] == "waiting"
+    second = pushed(desk, "quotes")
+    assert second["status"] == "waiting" and "quotes is dead-lettered" in second["reason"]
+    portfolio(desk, sally, "takes")
     again = f"{QUEUES}/quotes/items/{item['itemId']}:redeliver"
     refused(desk.post(again), 409, "subscription_not_active")
     resumed = desk.call("PATCH", path, json={"state": "active"}).json()
     assert resumed["subscription"]["state"] == "active"
     delivered(desk, "quotes", second["itemId"])
-    bound(desk, "quotes", "takes")
     assert desk.post(again).json()["state"] == "delivered"
     refused(desk.post(again), 409, "conflict")
 
@@ -150,16 +178,17 @@ def test_a_dropped_item_is_forgotten_and_was_there(desk: Api) -> None:
     assert desk.get(path).json()["state"] == "dropped"
 
 
-def test_retries_back_off_and_end_well_once_the_workflow_is_there(desk: Api) -> None:
-    bound(desk, "early", "picky", retryPolicy={"maxAttempts": 5, "backoff": "none"})
+def test_retries_back_off_and_end_well_once_the_work_is_hers(desk: Api) -> None:
+    sally = clerk(desk)
+    bound(desk, "early", rosterId=sally, retryPolicy={"maxAttempts": 20, "backoff": "fixed"})
+    portfolio(desk, sally)
     item = pushed(desk, "early")
     assert item["status"] == "retrying"
-    desk.register(taking("picky"))
+    portfolio(desk, sally, "takes")
     desk.until(delivered(desk, "early", item["itemId"]))
     tries = desk.get(f"{QUEUES}/early/items/{item['itemId']}").json()["attempts"]
     assert [each["outcome"] for each in tries][-1] == "delivered"
     assert [each["payload"]["attempt"] for each in tries] == list(range(1, len(tries) + 1))
-    desk.register(PICKY)
 
 
 def test_queues_of_others_are_not_there(desk: Api) -> None:

@@ -19,12 +19,14 @@ from moot.triggers.subscriptions import Seen
 
 
 class Bind(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Who takes from a queue: a workflow, for a standing agent or for nobody."""
+    """Who takes from a queue: a workflow, for a standing agent or for nobody. ``takeOver``: also
+    from another standing agent."""
 
     workflow_id: WorkflowId
     roster_id: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
     retry_policy: RetryPolicy = RetryPolicy()
     input_mapping: Mapping = {}
+    take_over: bool = False
 
 
 async def list_queues(request: Request) -> Reply:
@@ -48,6 +50,7 @@ async def bind(request: Request) -> Reply:
             input_mapping=asked.input_mapping,
         ),
         request.caller.id,
+        asked.take_over,
     )
     return Reply(await _queue(request, seen))
 
@@ -69,7 +72,7 @@ async def push(request: Request) -> Reply:
     )  # fmt: skip
     row = handed.delivery
     told = {"itemId": row.delivery_id, "status": item_view.STATUS[row.state]}
-    more = {"runId": row.run_id, "rosterId": row.member}
+    more = {"runId": row.run_id, "rosterId": row.member, "reason": row.reason}
     return Reply({**told, **{name: value for name, value in more.items() if value}}, 202)
 
 

@@ -247,7 +247,8 @@ def letter(it: Subscription, row: Delivery) -> dict[str, Any]:
         "expiresAt": iso((row.updated_at + RETENTION_MS) * 1000),
         "deliveryId": row.delivery_id,
     }
-    if not unverified and it.source != "schedule":  # a slot that fails ends no schedule
+    alone = unverified or row.attempts[last].unfit or it.source == "schedule"
+    if not alone:  # what could not be helped by another try ends no subscription, nor does a slot
         said["stateChange"] = {
             "subscriptionId": row.subscription, "source": it.source, "fromState": "active",
             "toState": "dead-lettered", "reason": "retry-exhausted",

@@ -30,9 +30,16 @@ def bind(
     roster_id: str | None = None,
     retry_policy: Mapping[str, Any] | None = None,
     input_mapping: Mapping[str, str] | None = None,
+    take_over: bool | None = None,
 ) -> Sent:
-    """Let a workflow take from a queue, also what waits in it."""
-    body = given(rosterId=roster_id, retryPolicy=retry_policy, inputMapping=input_mapping)
+    """Let a workflow take from a queue, also what waits in it; with ``take_over`` also from
+    another standing agent."""
+    body = given(
+        rosterId=roster_id,
+        retryPolicy=retry_policy,
+        inputMapping=input_mapping,
+        takeOver=take_over,
+    )
     return Sent(name, body={"workflowId": workflow_id, **body})
 
 

@@ -26,6 +26,8 @@ class Pushed(Answer, frozen=True):
     status: str
     run_id: str | None = None
     roster_id: str | None = None
+    #: why it has not
+    reason: str = ""
 
 
 class Item(Answer, frozen=True):

@@ -1,7 +1,8 @@
 """Subscriptions to what comes in: their states, when a delivery is tried again, what a run is told.
 
 Pure. One delivery that cannot be made, however often it is tried, ends its subscription until a
-person looks at it; so does, for the time being, a number of deliveries that fail side by side.
+person looks at it; so does, for the time being, a number of deliveries that fail side by side. One
+that is itself at fault, with inputs that do not fit, is given up alone.
 """
 
 import hashlib

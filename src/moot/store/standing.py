@@ -51,13 +51,15 @@ class Ledger(Struct, frozen=True, kw_only=True):
     gone: bool = False
 
 
-class Attempt(Struct, frozen=True, kw_only=True):
-    """How one try went. ``event_id`` is that of the event which says so."""
+class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How one try went. ``event_id`` is that of the event which says so. ``unfit``: what was to be
+    handed over is at fault, and no further try could go otherwise."""
 
     event_id: str
     at: int
     outcome: str
     reason: str = ""
+    unfit: bool = False
 
 
 class Delivery(Struct, frozen=True, kw_only=True):

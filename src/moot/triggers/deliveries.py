@@ -13,13 +13,15 @@ from msgspec.structs import replace
 
 from moot.agents.roster import Roster
 from moot.clock import Clock
-from moot.core.errors import Conflict, MootError, NotFound, Unavailable
+from moot.core.errors import BadRequest, Conflict, MootError, NotFound, Unavailable
 from moot.core.inbound import Arrival, after_failure, next_try
 from moot.core.initiation import Delivered
+from moot.core.starting import check_inputs
 from moot.core.trigger_errors import (
     MemberOffDuty,
     Overtaken,
     QueueFull,
+    QueueIdle,
     SubscriptionNotActive,
 )
 from moot.core.webhooks import lot_of
@@ -153,9 +155,8 @@ class Deliveries:
 
     async def _once(self, seen: Seen, row: Delivery) -> Delivery:
         """Raises Overtaken when what it relied on has changed."""
-        state, name = seen.it.state, seen.it.subscription_id
-        if state != "active":
-            return await self._park(row, SubscriptionNotActive(name, state), seen.guard)
+        if (why := _inactive(seen)) is not None:
+            return await self._park(row, why, seen.guard)
         try:
             return await self._start(seen, row)
         except (Overtaken, Unavailable):
@@ -170,6 +171,10 @@ class Deliveries:
         workflow_id = it.workflow_id or ""
         flow = await self._flows.newest(row.tenant, workflow_id)
         given = given_of(it, row, arrival_of(row.body), flow)
+        try:
+            check_inputs(flow, given.inputs)
+        except BadRequest as refusal:
+            return await self._unfit(row, refusal)
         now = self._clock.millis()
         done = Attempt(event_id=row.delivery_id, at=now, outcome="delivered")
         after = self._next(row, state="delivered", due_at=None, reason="", body=b"",
@@ -218,20 +223,7 @@ class Deliveries:
         """No run could be begun: again later, or given up with the subscription."""
         now, tries = self._clock.millis(), tries_of(row) + 1
         due = next_try(seen.it.retry_policy, tries, now, lot_of(row.delivery_id))
-        why = f"{refusal.code}: {refusal.message}"[:500]
-        attempt = Attempt(
-            event_id=f"{row.delivery_id}.{len(row.attempts) + 1}",
-            at=now,
-            outcome="dead-lettered" if due is None else "retrying",
-            reason=why,
-        )
-        after = self._next(
-            row,
-            state="dead" if due is None else "retrying",
-            due_at=due,
-            reason=why,
-            attempts=[*row.attempts, attempt],
-        )
+        after = self._refused(row, refusal, due)
         counts = await self._store.delivery_counts(row.tenant, row.subscription)
         beside = 0 if row.state == "retrying" else 1
         state, reason = after_failure(
@@ -247,6 +239,30 @@ class Deliveries:
         self.look()
         return after
 
+    async def _unfit(self, row: Delivery, refusal: MootError) -> Delivery:
+        """It is no input of its workflow, and trying again cannot make it one. It is given up
+        alone: whoever comes after it is not at fault."""
+        return await self._write(self._refused(row, refusal, None, unfit=True))
+
+    def _refused(
+        self, row: Delivery, refusal: MootError, due: int | None, unfit: bool = False
+    ) -> Delivery:
+        why = f"{refusal.code}: {refusal.message}"[:500]
+        attempt = Attempt(
+            event_id=f"{row.delivery_id}.{len(row.attempts) + 1}",
+            at=self._clock.millis(),
+            outcome="dead-lettered" if due is None else "retrying",
+            reason=why,
+            unfit=unfit,
+        )
+        return self._next(
+            row,
+            state="dead" if due is None else "retrying",
+            due_at=due,
+            reason=why,
+            attempts=[*row.attempts, attempt],
+        )
+
     # -- by people ---------------------------------------------------------------------------
 
     async def must_find(self, tenant: str, subscription: str, name: str) -> Delivery:
@@ -259,8 +275,8 @@ class Deliveries:
         """One that was given up, or waits, is tried from the beginning, at once."""
         if row.state not in ("dead", "waiting", "retrying"):
             raise Conflict(f"It is {row.state}, and cannot be delivered again.", state=row.state)
-        if seen.it.state != "active":
-            raise SubscriptionNotActive(seen.it.subscription_id, seen.it.state)
+        if (why := _inactive(seen)) is not None:
+            raise why
         now = self._clock.millis()
         mark = Attempt(event_id=f"{row.delivery_id}.{len(row.attempts) + 1}", at=now,
                        outcome=REDELIVERED, reason=f"by {by}")  # fmt: skip
@@ -299,6 +315,16 @@ class Deliveries:
     def _next(self, row: Delivery, **changes: object) -> Delivery:
         now = self._clock.millis()
         return replace(row, revision=row.revision + 1, updated_at=now, **changes)
+
+
+def _inactive(seen: Seen) -> Conflict | None:
+    """Why nothing of it becomes a run just now."""
+    it = seen.it
+    if it.queue is not None and it.workflow_id is None:
+        return QueueIdle(it.queue)
+    if it.state != "active":
+        return SubscriptionNotActive(it.subscription_id, it.state, it.queue)
+    return None
 
 
 def tries_of(row: Delivery) -> int:

@@ -8,9 +8,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from moot.agents.roster import Roster
 from moot.clock import Clock
 from moot.core.errors import BadRequest, Conflict, NotFound
 from moot.core.inbound import Arrival, RetryPolicy, dedup_key, queue_subscription
+from moot.core.trigger_errors import QueueTaken
 from moot.engine.flows import Flows
 from moot.store.protocol import Delivery
 from moot.store.standing import DeliveryFilter
@@ -32,9 +34,14 @@ class Consumer(Struct, frozen=True, kw_only=True):
 
 class Queues:
     def __init__(
-        self, clock: Clock, flows: Flows, subscriptions: Subscriptions, deliveries: Deliveries
+        self,
+        clock: Clock,
+        flows: Flows,
+        roster: Roster,
+        subscriptions: Subscriptions,
+        deliveries: Deliveries,
     ) -> None:
-        self._clock, self._flows = clock, flows
+        self._clock, self._flows, self._roster = clock, flows, roster
         self._subscriptions, self._deliveries = subscriptions, deliveries
 
     async def all(self, tenant: str) -> list[Seen]:
@@ -51,12 +58,17 @@ class Queues:
             raise NotFound("There is no such queue; see the list of them.", queue=queue[:64])
         return found
 
-    async def bind(self, tenant: str, queue: str, consumer: Consumer, by: str) -> Seen:
-        """From now on its items become runs of this workflow, also those that wait."""
+    async def bind(
+        self, tenant: str, queue: str, consumer: Consumer, by: str, take_over: bool = False
+    ) -> Seen:
+        """From now on its items become runs of this workflow, also those that wait. Raises
+        QueueTaken when another member listens to it and it is not to be taken over."""
         await self._flows.newest(tenant, consumer.workflow_id)
         await self._subscriptions.check_member(tenant, consumer.roster_id, consumer.workflow_id)
         await self._made(tenant, queue, by)
         seen = await self.must_find(tenant, queue)
+        if not take_over:
+            await self._refuse_theft(seen, consumer.roster_id)
         bound = await self._subscriptions.change(
             seen,
             by,
@@ -71,6 +83,14 @@ class Queues:
         )
         await self.wake(bound)
         return bound
+
+    async def _refuse_theft(self, seen: Seen, roster_id: str | None) -> None:
+        """What was handed to somebody who has gone is free."""
+        holder = seen.it.roster_id
+        if holder is None or holder == roster_id or seen.it.workflow_id is None:
+            return
+        if await self._roster.find(seen.tenant, holder) is not None:
+            raise QueueTaken(str(seen.it.queue), holder)
 
     async def unbind(self, tenant: str, queue: str, by: str) -> Seen:
         """Nobody takes from it any more; it keeps what it has and what comes."""

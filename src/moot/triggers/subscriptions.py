@@ -20,7 +20,12 @@ from moot.core.inbound import (
     queue_subscription,
 )
 from moot.core.inbound_signatures import PREFIX
-from moot.core.trigger_errors import NotInPortfolio, Overtaken, SubscriptionNotFound
+from moot.core.trigger_errors import (
+    NotInPortfolio,
+    Overtaken,
+    QueueIdle,
+    SubscriptionNotFound,
+)
 from moot.engine.flows import Flows
 from moot.store.protocol import Batch, Guard, Store
 from moot.store.standing import Record
@@ -181,11 +186,9 @@ class Subscriptions:
         return await self.turned(seen, "paused", "operator-paused", by)
 
     async def resume(self, seen: Seen, by: str) -> Seen:
-        """Also after it had failed. Raises Conflict for a queue that nobody takes from."""
+        """Also after it had failed. Raises QueueIdle for a queue that nobody takes from."""
         if seen.it.workflow_id is None:
-            raise Conflict(
-                "Nobody takes from this queue; bind a workflow to it.", queue=seen.it.queue
-            )
+            raise QueueIdle(str(seen.it.queue))
         return await self.turned(seen, "active", None, by)
 
     async def turned(self, seen: Seen, state: State, reason: str | None, by: str) -> Seen:

@@ -49,7 +49,7 @@ class Triggers:
         self.deliveries.look = self.courier.look
         self.courier.carriers |= dict.fromkeys(SOURCES, self.deliveries.carry)
         self.items = Items(host, self.subscriptions)
-        self.queues = Queues(clock, host.flows, self.subscriptions, self.deliveries)
+        self.queues = Queues(clock, host.flows, roster, self.subscriptions, self.deliveries)
         self.listening = Listening(store, clock, roster, self.subscriptions, self.schedules)
         self._tasks = host.tasks
         roster.told.append(self._member_changed)
