@@ -159,7 +159,7 @@ class Shelf:
 def fits(delivery: Delivery, where: DeliveryFilter) -> bool:
     return (
         where.subscription in (None, delivery.subscription)
-        and where.source in (None, delivery.source)
+        and (not where.sources or delivery.source in where.sources)
         and (not where.states or delivery.state in where.states)
         and where.member in (None, delivery.member)
         and where.run_id in (None, delivery.run_id)

@@ -92,7 +92,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
 class DeliveryFilter(Struct, frozen=True, kw_only=True):
     subscription: str | None = None
-    source: str | None = None
+    sources: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
     member: str | None = None
     run_id: str | None = None
