@@ -101,7 +101,7 @@ async def list_items(request: Request) -> Reply:
 async def read_item(request: Request) -> Reply:
     """The item, the run it became, for whom, what was said in it and what it has cost."""
     _, row = await _item(request)
-    return Reply(await item_view.whole(request.services.host, row))
+    return Reply(await item_view.whole(request.services, row))
 
 
 async def redeliver(request: Request) -> Reply:

@@ -157,7 +157,10 @@ async def change(request: Request) -> Reply:
 
 
 async def remove(request: Request) -> Reply:
-    await request.services.triggers.subscriptions.remove(await _seen(request), request.caller.id)
+    """With it goes what could not be delivered; runs that it has begun go on."""
+    seen, triggers = await _seen(request), request.services.triggers
+    await triggers.subscriptions.remove(seen, request.caller.id)
+    await triggers.deliveries.let_go(seen)
     return Reply(None, 204)
 
 

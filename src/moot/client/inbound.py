@@ -89,6 +89,46 @@ def drop(name: str, item_id: str) -> Sent:
     return Sent(name, item_id, body={})
 
 
+# -- what came in, by its id ---------------------------------------------------------------------
+
+
+@operation("GET /v1/host/moot/deliveries", answers.Deliveries)
+def deliveries(
+    *,
+    state: Sequence[str] = (),
+    source: Sequence[str] = (),
+    subscription: str | None = None,
+    member: str | None = None,
+    prefix: str | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Sent:
+    """What came in from queues and by webhooks, newest first."""
+    query = given(
+        state=",".join(state) or None, source=",".join(source) or None, subscription=subscription,
+        member=member, prefix=prefix, limit=limit, cursor=cursor,
+    )  # fmt: skip
+    return Sent(query=query)
+
+
+@operation("GET /v1/host/moot/deliveries/{delivery_id}", answers.Item)
+def delivery(delivery_id: str) -> Sent:
+    """One of them, what it said, its run, its member, the turns and the cost."""
+    return Sent(delivery_id)
+
+
+@operation("POST /v1/host/moot/deliveries/{delivery_id}:redeliver", answers.Item)
+def deliver_again(delivery_id: str) -> Sent:
+    """Try it again from the beginning."""
+    return Sent(delivery_id, body={})
+
+
+@operation("POST /v1/host/moot/deliveries/{delivery_id}:drop", answers.Item)
+def drop_delivery(delivery_id: str) -> Sent:
+    """Forget what it says."""
+    return Sent(delivery_id, body={})
+
+
 # -- subscriptions -------------------------------------------------------------------------------
 
 
@@ -191,6 +231,10 @@ class Subscriptions(Of):
     rotate = waits(rotate)
     dead_letters = waits(dead_letters)
     send = waits(send)
+    deliveries = waits(deliveries)
+    delivery = waits(delivery)
+    redeliver = waits(deliver_again)
+    drop = waits(drop_delivery)
 
 
 class AsyncSubscriptions(AsyncOf):
@@ -202,3 +246,7 @@ class AsyncSubscriptions(AsyncOf):
     rotate = awaits(rotate)
     dead_letters = awaits(dead_letters)
     send = awaits(send)
+    deliveries = awaits(deliveries)
+    delivery = awaits(delivery)
+    redeliver = awaits(deliver_again)
+    drop = awaits(drop_delivery)

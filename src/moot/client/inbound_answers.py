@@ -41,7 +41,12 @@ class Item(Answer, frozen=True):
     updated_at: str = ""
     next_try_at: str | None = None
     attempts: list[Data] = []
-    #: only of one item: where it has led, for whom, what was said
+    #: by which way it came
+    source: str | None = None
+    subscription_id: str | None = None
+    queue: str | None = None
+    #: only of one item: what it says, where it has led, for whom, what was said
+    content: Data | None = None
     run: Data | None = None
     member: Data | None = None
     turns: list[Data] = []
@@ -49,6 +54,11 @@ class Item(Answer, frozen=True):
 
 class Items(Answer, frozen=True):
     items: list[Item]
+    next_cursor: str | None = None
+
+
+class Deliveries(Answer, frozen=True):
+    deliveries: list[Item]
     next_cursor: str | None = None
 
 

@@ -39,6 +39,8 @@ MOST_UNVERIFIED = 200
 #: what waits for somebody to come back is looked at so often even if nobody says so (ms)
 RECHECK = 600_000
 PAGE = 200
+#: states of what is to become a run yet
+UNDONE = ("waiting", "retrying")
 REDELIVERED = "redelivered"
 
 Place = tuple[str, str, str]
@@ -64,7 +66,7 @@ class Deliveries:
         self._store, self._clock, self._firing, self._flows = store, clock, firing, flows
         self._roster, self._subscriptions = roster, subscriptions
         self._under_way: dict[Place, asyncio.Future[Delivery]] = {}
-        self._waiting = Room(store, ("waiting", "retrying"), MOST_WAITING)
+        self._waiting = Room(store, UNDONE, MOST_WAITING)
         self._unverified = Room(store, ("unverified",), MOST_UNVERIFIED)
         self.look: Callable[[], None] = lambda: None
 
@@ -134,8 +136,7 @@ class Deliveries:
         """For the courier: another try of one that is due."""
         seen = await self._subscriptions.find(delivery.tenant, delivery.subscription)
         if seen is None:
-            await self._write(self._next(delivery, state="dropped", due_at=None, body=b"",
-                                         reason="The subscription was removed."))  # fmt: skip
+            await self._gone(delivery)
             return
         await self._attempt(seen, delivery)
 
@@ -273,8 +274,11 @@ class Deliveries:
 
     async def again(self, seen: Seen, row: Delivery, by: str) -> Delivery:
         """One that was given up, or waits, is tried from the beginning, at once."""
-        if row.state not in ("dead", "waiting", "retrying"):
-            raise Conflict(f"It is {row.state}, and cannot be delivered again.", state=row.state)
+        if row.state not in ("dead", *UNDONE):
+            more = "; give it to a run by hand" if row.state == "delivered" else ""
+            raise Conflict(
+                f"It is {row.state}, and cannot be delivered again{more}.", state=row.state
+            )
         if (why := _inactive(seen)) is not None:
             raise why
         now = self._clock.millis()
@@ -285,10 +289,30 @@ class Deliveries:
 
     async def drop(self, row: Delivery, by: str) -> Delivery:
         """What came in is forgotten; that it was there is not."""
-        if row.state not in ("dead", "waiting", "retrying"):
+        if row.state not in ("dead", *UNDONE):
             raise Conflict(f"It is {row.state}, and cannot be dropped.", state=row.state)
         dropped = self._next(row, state="dropped", due_at=None, body=b"", reason=f"by {by}")
         return await self._write(dropped)
+
+    async def let_go(self, seen: Seen) -> None:
+        """Its subscription was removed: nothing of it is owed, kept or shown as undone."""
+        where = DeliveryFilter(subscription=seen.it.subscription_id, states=("dead", *UNDONE))
+        cursor = None
+        while True:
+            found, cursor = await self._store.deliveries(seen.tenant, where, cursor, PAGE)
+            for row in found:
+                await self._gone(row)
+            if cursor is None:
+                return
+
+    async def _gone(self, row: Delivery) -> None:
+        removed = "The subscription was removed."
+        try:
+            await self._write(
+                self._next(row, state="dropped", due_at=None, body=b"", reason=removed)
+            )
+        except Overtaken:
+            return  # somebody is at it, and will find the subscription gone
 
     async def wake(self, tenant: str, where: DeliveryFilter) -> None:
         """What was kept waiting is due now."""

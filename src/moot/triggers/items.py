@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from moot.core.errors import Conflict, NotFound
+from moot.core.errors import Conflict, NotFound, WorkflowNotFound
 from moot.core.events import decode
 from moot.core.flow import Flow
 from moot.core.inbound import Arrival, Subscription, inputs_of, trigger_event, without_content
@@ -60,6 +60,18 @@ class Items:
         if not content and (await self._host.view(row.tenant, row.run_id)).flow.sensitive:
             return None
         return Arrival(content=content, verified=told.get("verified"))
+
+    async def content(self, row: Delivery) -> dict[str, Any] | None:
+        """What it said, for everybody who may see the runs it leads to."""
+        arrival = await self.kept(row)
+        seen = await self._subscriptions.find(row.tenant, row.subscription)
+        if arrival is None or seen is None or seen.it.workflow_id is None:
+            return None if arrival is None else arrival.content
+        try:
+            flow = await self._host.flows.newest(row.tenant, seen.it.workflow_id)
+        except WorkflowNotFound:
+            return arrival.content
+        return None if flow.sensitive else arrival.content
 
     async def given(self, tenant: str, name: str, workflow_id: str) -> Given:
         """What a run of this workflow would be given of it, now. Raises NotFound, WorkflowNotFound;

@@ -12,12 +12,12 @@ from moot.agents.roster import Roster
 from moot.clock import Clock
 from moot.core.errors import BadRequest, Conflict, NotFound
 from moot.core.inbound import Arrival, RetryPolicy, dedup_key, queue_subscription
-from moot.core.trigger_errors import QueueTaken
+from moot.core.trigger_errors import Overtaken, QueueTaken
 from moot.engine.flows import Flows
 from moot.store.protocol import Delivery
 from moot.store.standing import DeliveryFilter
 from moot.triggers.deliveries import Deliveries, Handed
-from moot.triggers.subscriptions import Seen, Subscriptions
+from moot.triggers.subscriptions import MOST_RACES, Seen, Subscriptions
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 LONGEST_SUBJECT = 500
@@ -46,7 +46,7 @@ class Queues:
 
     async def all(self, tenant: str) -> list[Seen]:
         """By name."""
-        found = [seen for seen in await self._subscriptions.all(tenant) if seen.it.queue]
+        found = [seen for seen in await self._subscriptions.inbound(tenant) if seen.it.queue]
         return sorted(found, key=lambda seen: seen.it.queue or "")
 
     async def find(self, tenant: str, queue: str) -> Seen | None:
@@ -66,10 +66,20 @@ class Queues:
         await self._flows.newest(tenant, consumer.workflow_id)
         await self._subscriptions.check_member(tenant, consumer.roster_id, consumer.workflow_id)
         await self._made(tenant, queue, by)
-        seen = await self.must_find(tenant, queue)
-        if not take_over:
-            await self._refuse_theft(seen, consumer.roster_id)
-        bound = await self._subscriptions.change(
+        for _ in range(MOST_RACES):
+            seen = await self.must_find(tenant, queue)
+            if not take_over:
+                await self._refuse_theft(seen, consumer.roster_id)
+            try:
+                bound = await self._bound(seen, consumer, by)
+            except Overtaken:
+                continue
+            await self.wake(bound)
+            return bound
+        raise Overtaken(queue)
+
+    async def _bound(self, seen: Seen, consumer: Consumer, by: str) -> Seen:
+        return await self._subscriptions.change(
             seen,
             by,
             "bound",
@@ -81,8 +91,6 @@ class Queues:
             state="active",
             reason=None,
         )
-        await self.wake(bound)
-        return bound
 
     async def _refuse_theft(self, seen: Seen, roster_id: str | None) -> None:
         """What was handed to somebody who has gone is free."""

@@ -69,10 +69,12 @@ class Subscriptions:
         #: where requests of strangers may go: subscription -> whose it is
         self._owners: dict[str, str] = {}
         self._known: dict[tuple[str, str], Seen] = {}
+        #: tenant -> its queues and webhooks, without what schedules have; filled when asked for
+        self._own: dict[str, set[str]] = {}
 
     async def load(self) -> None:
         for tenant in await self._store.record_tenants(KIND):
-            for seen in await self.all(tenant):
+            for seen in await self.inbound(tenant):
                 if seen.it.source == "webhook":
                     self._owners[seen.it.subscription_id] = tenant
 
@@ -80,10 +82,24 @@ class Subscriptions:
         """By id. Those of schedules are no more than a name here: see ``listening``."""
         return [seen_of(record) for record in await self._store.records(tenant, KIND)]
 
+    async def inbound(self, tenant: str) -> list[Seen]:
+        """Those of queues and webhooks, by id, as they are known here. However many schedules there
+        are, only the first look reads them."""
+        names = sorted(await self._names(tenant))
+        return [seen for name in names if (seen := await self.recalled(tenant, name)) is not None]
+
+    async def _names(self, tenant: str) -> set[str]:
+        if tenant not in self._own:
+            found = [seen for seen in await self.all(tenant) if seen.it.source != "schedule"]
+            for seen in found:
+                self._keep(seen)
+            own = {seen.it.subscription_id for seen in found}
+            self._own[tenant] = own | self._own.get(tenant, set())
+        return self._own[tenant]
+
     async def refuse_too_many(self, tenant: str) -> None:
         """Schedules are counted where they are made."""
-        own = [seen for seen in await self.all(tenant) if seen.it.source != "schedule"]
-        if len(own) >= MOST_SUBSCRIPTIONS:
+        if len(await self._names(tenant)) >= MOST_SUBSCRIPTIONS:
             raise BadRequest(f"There are {MOST_SUBSCRIPTIONS} subscriptions; remove one first.")
 
     async def find(self, tenant: str, name: str) -> Seen | None:
@@ -101,9 +117,13 @@ class Subscriptions:
         self._known.pop((seen.tenant, seen.it.subscription_id), None)
 
     def _keep(self, seen: Seen) -> Seen:
+        """Unless a newer version is known already: two may read at once."""
+        place = (seen.tenant, seen.it.subscription_id)
+        if (known := self._known.get(place)) is not None and known.revision > seen.revision:
+            return known
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
-        self._known[seen.tenant, seen.it.subscription_id] = seen
+        self._known[place] = seen
         return seen
 
     async def must_find(self, tenant: str, name: str) -> Seen:
@@ -249,6 +269,9 @@ class Subscriptions:
         history = await self.history(seen.tenant, it.subscription_id)
         revision = next(each.revision for each in history if each.body == record.body)
         fresh = Seen(seen.tenant, it, revision)
+        if it.source != "schedule" and seen.tenant in self._own:
+            own = self._own[seen.tenant]
+            own.discard(it.subscription_id) if gone else own.add(it.subscription_id)
         return fresh if gone else self._keep(fresh)
 
     def record(
