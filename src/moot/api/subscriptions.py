@@ -19,6 +19,7 @@ INGEST = "/v1/host/moot/ingest"
 RETENTION_MS = 30 * 24 * 3_600_000
 MOST_SHOWN = 50
 
+RosterId = Annotated[str, Meta(min_length=1, max_length=128)]
 WorkflowId = Annotated[str, Meta(min_length=1, max_length=256)]
 Mapping = Annotated[dict[str, Annotated[str, Meta(min_length=1, max_length=512)]],
                     Meta(max_length=100)]  # fmt: skip
@@ -30,7 +31,7 @@ class Verification(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Register(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """``inputMapping``: an input of the workflow, and where in the trigger event it stands
-    (``webhook.body.issue.title``)."""
+    (``webhook.body.issue.title``). ``rosterId``: the standing agent whose work it is."""
 
     source: Literal["webhook", "email", "form"]
     workflow_id: WorkflowId
@@ -38,13 +39,16 @@ class Register(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     retry_policy: RetryPolicy = RetryPolicy()
     verification: Verification = Verification()
     input_mapping: Mapping = {}
+    roster_id: RosterId | None = None
 
 
 class Change(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """``rosterId`` hands it to a standing agent; null takes it back."""
+    """``rosterId`` hands it to a standing agent; null takes it back. ``inputMapping`` takes the
+    place of the one before; an empty one fills inputs by their names."""
 
     state: Literal["active", "paused"] | UnsetType = UNSET
-    roster_id: str | UnsetType | None = UNSET
+    roster_id: RosterId | UnsetType | None = UNSET
+    input_mapping: Mapping | UnsetType = UNSET
 
 
 async def register(request: Request) -> Reply:
@@ -62,6 +66,7 @@ async def register(request: Request) -> Reply:
             retry_policy=asked.retry_policy,
             verification=asked.verification.mode,
             input_mapping=asked.input_mapping,
+            roster_id=asked.roster_id,
         ),
         request.caller.id,
     )
@@ -143,8 +148,10 @@ async def change(request: Request) -> Reply:
     asked = await request.read(Change)
     triggers, by = request.services.triggers, request.caller.id
     seen = await _seen(request)
-    if asked.roster_id is UNSET and asked.state is UNSET:
-        raise BadRequest("Send state or rosterId.")
+    if asked == Change():
+        raise BadRequest("Send state, rosterId or inputMapping.")
+    if asked.input_mapping is not UNSET:
+        seen = await triggers.subscriptions.map_inputs(seen, asked.input_mapping, by)
     if asked.roster_id is not UNSET:
         seen = await triggers.listening.hand_to(seen, asked.roster_id, by)
     if asked.state == "paused":
@@ -274,7 +281,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         method="PATCH", path=ONE, call=change, body=Change, scope=MANAGE, errors=(404, 409),
-        summary="Pause or resume it, hand it to a standing agent",
+        summary="Pause or resume it, hand it to a standing agent, map its inputs",
     ),
     Endpoint(
         method="DELETE", path=ONE, call=remove, scope=MANAGE, status=204, errors=(404, 409),

@@ -153,6 +153,7 @@ def subscribe(
     retry_policy: Mapping[str, Any] | None = None,
     verification: str | None = None,
     input_mapping: Mapping[str, str] | None = None,
+    roster_id: str | None = None,
 ) -> Sent:
     """Let a webhook start runs; the answer has the secret, this once."""
     body = given(
@@ -160,14 +161,22 @@ def subscribe(
         retryPolicy=retry_policy,
         verification=None if verification is None else {"mode": verification},
         inputMapping=input_mapping,
+        rosterId=roster_id,
     )
     return Sent(body={"source": source, "workflowId": workflow_id, **body})
 
 
 @operation("PATCH /v1/trigger-subscriptions/{subscription_id}", answers.SubscriptionView)
-def change(subscription_id: str, *, state: str | None = None, roster_id: str | None = None) -> Sent:
-    """Pause or resume it, hand it to a standing agent."""
-    return Sent(subscription_id, body=given(state=state, rosterId=roster_id))
+def change(
+    subscription_id: str,
+    *,
+    state: str | None = None,
+    roster_id: str | None = None,
+    input_mapping: Mapping[str, str] | None = None,
+) -> Sent:
+    """Pause or resume it, hand it to a standing agent, say where its inputs stand."""
+    body = given(state=state, rosterId=roster_id, inputMapping=input_mapping)
+    return Sent(subscription_id, body=body)
 
 
 @silent("DELETE /v1/trigger-subscriptions/{subscription_id}")

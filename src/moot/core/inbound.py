@@ -166,7 +166,10 @@ def inputs_of(
         return {name: value for name, value in found.items() if value is not MISSING}
     content = event[event["source"]]
     body = content.get("body") if event["source"] == "webhook" else None
-    offered = {**(body if isinstance(body, dict) else {}), **content, "trigger": event}
+    fields = body if isinstance(body, dict) else {}
+    offered = {**fields, **content, "trigger": event}
+    if "body" in fields:  # who sends such a field means it, as in an item of a queue
+        offered["body"] = fields["body"]
     if event["source"] == "queue":
         offered["item"] = content
     return {name: offered[name] for name in declared if name in offered}

@@ -59,6 +59,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     retry_policy: RetryPolicy = RetryPolicy()
     verification: Mode = "required"
     input_mapping: dict[str, str] = {}
+    roster_id: str | None = None
 
 
 class Subscriptions:
@@ -145,8 +146,9 @@ class Subscriptions:
     # -- made --------------------------------------------------------------------------------
 
     async def register(self, tenant: str, wanted: Wanted, by: str) -> Subscription:
-        """One for a webhook. Raises WorkflowNotFound."""
+        """One for a webhook. Raises WorkflowNotFound; NotFound or NotInPortfolio for its member."""
         await self._flows.newest(tenant, wanted.workflow_id)
+        await self.check_member(tenant, wanted.roster_id, wanted.workflow_id)
         await self.refuse_too_many(tenant)
         name = self._clock.new_id("sub_")
         secret = self._secret()
@@ -154,6 +156,7 @@ class Subscriptions:
             subscription_id=name,
             source="webhook",
             workflow_id=wanted.workflow_id,
+            roster_id=wanted.roster_id,
             owner=by,
             created_at=self._clock.millis(),
             dedup_enabled=wanted.dedup_enabled,
@@ -221,6 +224,11 @@ class Subscriptions:
         await self.check_member(seen.tenant, roster_id, seen.it.workflow_id)
         return await self.change(seen, by, "handed", roster_id=roster_id)
 
+    async def map_inputs(self, seen: Seen, mapping: dict[str, str], by: str) -> Seen:
+        if seen.it.source == "schedule":
+            raise Conflict("A schedule has inputs of its own; change those.")
+        return await self.change(seen, by, "mapped", input_mapping=mapping)
+
     async def check_member(
         self, tenant: str, roster_id: str | None, workflow_id: str | None
     ) -> None:
@@ -266,9 +274,10 @@ class Subscriptions:
         record = self.record(seen.tenant, it, by, did, gone)
         self.forget(seen)
         await self._store.commit(Batch(guards=[seen.guard], records=[record]))
-        history = await self.history(seen.tenant, it.subscription_id)
-        revision = next(each.revision for each in history if each.body == record.body)
-        fresh = Seen(seen.tenant, it, revision)
+        newest = await self._store.record(seen.tenant, KIND, it.subscription_id)
+        ours = newest is not None and newest.body == record.body
+        #: 0: somebody has changed it since, and what relies on this version is overtaken
+        fresh = Seen(seen.tenant, it, newest.revision if newest is not None and ours else 0)
         if it.source != "schedule" and seen.tenant in self._own:
             own = self._own[seen.tenant]
             own.discard(it.subscription_id) if gone else own.add(it.subscription_id)
