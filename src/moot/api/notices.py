@@ -3,17 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+from moot.api import stopped
 from moot.api.wire import Request
 from moot.core.events import iso
 from moot.store.protocol import Delivery
 from moot.store.standing import DeliveryFilter
-from moot.triggers.deliveries import UNDONE
 from moot.triggers.fires import fire_of, schedule_of
-from moot.triggers.items import SOURCES
-from moot.triggers.subscriptions import KIND, Seen
-
-#: states of a subscription from which only a person helps it
-STOPPED = ("failed", "dead-lettered")
 
 #: notices of one kind that are shown; the lists of what they are about have all of them
 MOST_NOTICES = 100
@@ -28,43 +23,21 @@ async def of(request: Request) -> dict[str, Any]:
             tenant, DeliveryFilter(states=(state,)), None, MOST_NOTICES
         )
         found += [row for row in rows if row.source in NOTICES[state]]
+    found = await stopped.still_there(request, found)
     found.sort(key=lambda row: row.updated_at, reverse=True)
-    listening = {
-        seen.it.subscription_id: seen
-        for seen in await request.services.triggers.subscriptions.inbound(tenant)
-    }
-    stopped = [
-        await _stopped(request, seen) for seen in listening.values() if seen.it.state in STOPPED
-    ]
-    rows = [row for row in found if row.source not in SOURCES or row.subscription in listening]
-    letters = [NOTICES[row.state][row.source](row) for row in rows]
-    for notice in letters:
-        if (seen := listening.get(notice.get("subscriptionId", ""))) and seen.it.queue:
-            notice["queue"] = seen.it.queue
-    shown = [*stopped, *letters]
+    shown = [NOTICES[row.state][row.source](row) for row in found]
+    for notice in shown:
+        if notice.get("source") == "queue":
+            await _name_queue(request, notice)
+    shown += await stopped.notices(request)
     return {"notices": shown} if shown else {}
 
 
-async def _stopped(request: Request, seen: Seen) -> dict[str, Any]:
-    """A queue or a webhook from which nothing comes any more until somebody has looked at it."""
-    it, store = seen.it, request.services.store
-    record = await store.record(seen.tenant, KIND, it.subscription_id)
-    counts = await store.delivery_counts(seen.tenant, it.subscription_id)
-    waiting = sum(counts.get(state, 0) for state in UNDONE)
-    what = f"The queue {it.queue}" if it.queue else f"The webhook {it.subscription_id}"
-    text = f"{what} stands still: it is {it.state}, as no run could be begun"
-    said = {
-        "id": it.subscription_id,
-        "kind": "stopped",
-        "text": f"{text}; {waiting} wait" if waiting else text,
-        "source": it.source,
-        "subscriptionId": it.subscription_id,
-        "count": waiting,
-        "actions": ["resume"],
-        "since": iso((it.created_at if record is None else record.created_at) * 1000),
-    }
-    more = {"queue": it.queue, "workflowId": it.workflow_id, "rosterId": it.roster_id}
-    return {**said, **{name: value for name, value in more.items() if value is not None}}
+async def _name_queue(request: Request, notice: dict[str, Any]) -> None:
+    subscriptions = request.services.triggers.subscriptions
+    seen = await subscriptions.find(request.caller.tenant, notice["subscriptionId"])
+    if seen is not None and seen.it.queue:
+        notice["queue"] = seen.it.queue
 
 
 def _missed(row: Delivery) -> dict[str, Any]:
