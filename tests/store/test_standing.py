@@ -62,6 +62,20 @@ async def test_there_is_no_record_is_something_a_batch_can_rely_on(store: Store)
     assert await store.record_tenants("nothing") == []
 
 
+async def test_records_are_read_page_by_page_without_what_is_gone(store: Store) -> None:
+    for name in "bacd":
+        for version in ("1", "2"):
+            await store.put_record(
+                Record(tenant="acme", kind="member", name=name, version=version, body=b"{}",
+                       created_at=1, gone=name == "c" and version == "2")
+            )  # fmt: skip
+    page, total = await store.record_page("acme", "member", "", 2)
+    assert ([each.name for each in page], total) == (["a", "b"], 3)
+    page, total = await store.record_page("acme", "member", "b", 2)
+    assert ([(each.name, each.version) for each in page], total) == ([("d", "2")], 3)
+    assert await store.record_page("other", "member", "", 2) == ([], 0)
+
+
 async def test_of_two_who_decide_on_one_ledger_one_is_refused(store: Store) -> None:
     await store.commit(Batch(ledgers=[ledger(1, due_at=10)]))
     with pytest.raises(Overtaken):

@@ -11,13 +11,15 @@ from moot.core.events import iso
 from moot.core.inbound import Mode, RetryPolicy, Subscription
 from moot.store.standing import Attempt, Delivery, DeliveryFilter
 from moot.triggers.deliveries import REDELIVERED
-from moot.triggers.listening import Whereabouts
+from moot.triggers.items import SOURCES
+from moot.triggers.listening import Page, Whereabouts
 from moot.triggers.subscriptions import Seen, Wanted
 
 #: where strangers send what they have
 INGEST = "/v1/host/moot/ingest"
 RETENTION_MS = 30 * 24 * 3_600_000
 MOST_SHOWN = 50
+MOST_LISTED = 1000
 
 RosterId = Annotated[str, Meta(min_length=1, max_length=128)]
 WorkflowId = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -102,8 +104,11 @@ def ingest_url(request: Request, name: str) -> str:
 
 
 async def list_all(request: Request) -> Reply:
-    """``inert`` says of each that wakes nobody why: its member is away."""
-    found = await request.services.triggers.listening.all(request.caller.tenant)
+    """``inert`` says of each that wakes nobody why: its member is away. Of one source alone, which
+    people look at, also what each leads to."""
+    limit = request.integer("limit", MOST_LISTED, 1, MOST_LISTED)
+    page = await _page(request, limit)
+    found = page.found
     where = whereabouts(request)
     reasons = {
         seen.it.subscription_id: why
@@ -111,8 +116,27 @@ async def list_all(request: Request) -> Reply:
         if (why := await where.inert(seen.it.roster_id, seen.it.workflow_id)) is not None
     }
     shown = [seen.it.shown() for seen in found]
-    more = {"inert": reasons} if reasons else {}
-    return Reply({"subscriptions": shown, "total": len(found), **more})
+    more: dict[str, Any] = {"inert": reasons} if reasons else {}
+    if "source" in request.query:
+        more["bound"] = {seen.it.subscription_id: bound(seen.it) for seen in found}
+    if page.last is not None:
+        more["nextCursor"] = page.last
+    return Reply({"subscriptions": shown, "total": page.total, **more})
+
+
+async def _page(request: Request, limit: int) -> Page:
+    triggers, tenant = request.services.triggers, request.caller.tenant
+    after, source = request.query.get("cursor", ""), request.query.get("source")
+    if source is None:
+        return await triggers.listening.page(tenant, after, limit)
+    if source not in SOURCES:
+        raise BadRequest(f"source is one of {', '.join(SOURCES)}.", field="source")
+    own = [
+        seen for seen in await triggers.subscriptions.inbound(tenant) if seen.it.source == source
+    ]
+    found = [seen for seen in own if seen.it.subscription_id > after]
+    last = found[limit - 1].it.subscription_id if len(found) > limit else None
+    return Page(found[:limit], len(own), last)
 
 
 def whereabouts(request: Request) -> Whereabouts:
@@ -137,11 +161,17 @@ async def read(request: Request) -> Reply:
         {
             "subscription": seen.it.shown(),
             "bound": await with_inert(request, seen.it),
+            **_where(request, seen.it),
             "counts": await store.delivery_counts(tenant, name),
             "deliveries": [delivery(each) for each in found],
             "stateChanges": told,
         }
     )
+
+
+def _where(request: Request, it: Subscription) -> dict[str, Any]:
+    """To which address strangers send."""
+    return {"ingestUrl": ingest_url(request, it.subscription_id)} if it.secret is not None else {}
 
 
 async def change(request: Request) -> Reply:
@@ -269,7 +299,14 @@ def letter(it: Subscription, row: Delivery) -> dict[str, Any]:
 ROOT = "/v1/trigger-subscriptions"
 ONE = f"{ROOT}/{{subscription_id}}"
 ENDPOINTS = (
-    Endpoint(method="GET", path=ROOT, call=list_all, scope=MANAGE, summary="What is listened to"),
+    Endpoint(
+        method="GET", path=ROOT, call=list_all, scope=MANAGE, summary="What is listened to",
+        query={
+            "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_LISTED}, "at most so many"),
+            "cursor": ({"type": "string"}, "where the page before ended"),
+            "source": ({"type": "string"}, "only those of queues, or of webhooks"),
+        },
+    ),
     Endpoint(
         method="POST", path=ROOT, call=register, body=Register, scope=MANAGE, status=201,
         summary="Let a webhook start runs; the answer has the secret, this once",

@@ -8,6 +8,7 @@ import click
 
 from moot.cli import output
 from moot.cli.client import Unreachable, to_read, to_write
+from moot.cli.item import ways as item_ways
 from moot.cli.options import Options, talks
 from moot.cli.questions import INBOX, MOST, WORDS
 from moot.cli.watching import PATIENCE, RETRY
@@ -46,6 +47,8 @@ def _told(notice: dict[str, Any]) -> str:
     """What nobody waits for, and what can be done about it."""
     about, name = notice.get("workflowId") or notice.get("queue", ""), notice.get("scheduleId")
     ways = f" · moot schedule run {name} --missed / skip {name} --missed" if name else ""
+    if notice.get("source") in ("queue", "webhook"):
+        ways = f" · {item_ways(notice)}"
     return f"{about}: {notice['text']}{ways}" if about else f"{notice['text']}{ways}"
 
 

@@ -43,10 +43,13 @@ def counts(items: dict[str, int]) -> str:
 @click.option("--flow", required=True, help="The workflow that takes from it.")
 @click.option("--member", metavar="NAME", help="The standing agent whose work it is.")
 @click.option("--tries", type=click.IntRange(1, 20), help="How often an item is tried [3].")
+@click.option("--take-over", is_flag=True, help="Also from another standing agent.")
 @talks
-def bind(options: Options, name: str, flow: str, member: str | None, tries: int | None) -> None:
+def bind(
+    options: Options, name: str, flow: str, member: str | None, tries: int | None, take_over: bool
+) -> None:
     """Let a workflow take from QUEUE, also what waits in it."""
-    body: dict[str, Any] = {"workflowId": flow}
+    body: dict[str, Any] = {"workflowId": flow, "takeOver": take_over}
     if member:
         body["rosterId"] = member if member.startswith("host:") else f"host:{member}"
     if tries:

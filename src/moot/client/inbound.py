@@ -133,9 +133,11 @@ def drop_delivery(delivery_id: str) -> Sent:
 
 
 @operation("GET /v1/trigger-subscriptions", answers.Subscriptions)
-def subscriptions() -> Sent:
-    """What is listened to; never the secrets."""
-    return Sent()
+def subscriptions(
+    *, source: str | None = None, limit: int | None = None, cursor: str | None = None
+) -> Sent:
+    """What is listened to, by id; never the secrets."""
+    return Sent(query=given(source=source, limit=limit, cursor=cursor))
 
 
 @operation("GET /v1/trigger-subscriptions/{subscription_id}", answers.SubscriptionView)

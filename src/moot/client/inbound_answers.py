@@ -76,6 +76,9 @@ class Subscriptions(Answer, frozen=True):
     total: int
     #: subscription -> why it wakes nobody, if that is its member's doing
     inert: dict[str, str] = {}
+    #: subscription -> what it leads to, where only those of one source were asked for
+    bound: dict[str, Data] = {}
+    next_cursor: str | None = None
 
 
 class Binding(Answer, frozen=True):
@@ -95,6 +98,7 @@ class Subscribed(Answer, frozen=True):
 class SubscriptionView(Answer, frozen=True):
     subscription: Subscription
     bound: Data = {}
+    ingest_url: str | None = None
     counts: dict[str, int] = {}
     deliveries: list[Data] = []
     state_changes: list[Data] = []

@@ -73,6 +73,12 @@ class Shelf:
         }
         return [newest[name] for name in sorted(newest) if not newest[name].gone]
 
+    async def record_page(
+        self, tenant: str, kind: str, after: str, limit: int
+    ) -> tuple[list[Record], int]:
+        found = await self.records(tenant, kind)
+        return [record for record in found if record.name > after][:limit], len(found)
+
     async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
         wanted = (tenant, kind, name)
         return [

@@ -109,6 +109,11 @@ class RecordKeeping(Protocol):
     async def records(self, tenant: str, kind: str) -> list[Record]:
         """The newest of every name that is not gone, by name."""
 
+    async def record_page(
+        self, tenant: str, kind: str, after: str, limit: int
+    ) -> tuple[list[Record], int]:
+        """Of those, so many whose names come after this one; and how many there are in all."""
+
     async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
         """Every version, the newest first."""
 
