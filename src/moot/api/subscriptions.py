@@ -8,7 +8,7 @@ from moot.api.webhooks import MANAGE, PAGE
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.errors import BadRequest, NotProvided
 from moot.core.events import iso
-from moot.core.inbound import Mode, RetryPolicy, Subscription
+from moot.core.inbound import ATTEMPTED, Mode, RetryPolicy, Subscription
 from moot.store.standing import Attempt, Delivery, DeliveryFilter
 from moot.triggers.deliveries import REDELIVERED
 from moot.triggers.items import SOURCES
@@ -258,6 +258,7 @@ def attempted(row: Delivery, number: int) -> dict[str, Any]:
     if found.reason:
         said["reason"] = found.reason
     if found.outcome != REDELIVERED:
+        said["type"] = ATTEMPTED
         said["payload"] = payload(row, found, number)
     return said
 

@@ -19,6 +19,8 @@ Backoff = Literal["none", "fixed", "exponential"]
 Mode = Literal["required", "best-effort", "none"]
 
 STATES: tuple[State, ...] = ("active", "paused", "failed", "dead-lettered")
+#: what is written down of a subscription that has changed, and of each try of a delivery
+CHANGED, ATTEMPTED = "trigger.subscription.state.changed", "trigger.delivery.attempted"
 MOST_TRIES = 3
 FIRST_WAIT = 1000
 LONGEST_WAIT = 30_000

@@ -12,6 +12,7 @@ from moot.agents.roster import Roster
 from moot.clock import Clock
 from moot.core.errors import BadRequest, Conflict
 from moot.core.inbound import (
+    CHANGED,
     OVERLAP,
     Mode,
     RetryPolicy,
@@ -322,8 +323,8 @@ def changes(history: list[Record]) -> list[dict[str, Any]]:
             }
             if it.reason is not None:
                 said["reason"] = it.reason
-            told.append({"eventId": f"{record.name}.{record.revision}", "at": record.created_at,
-                         "by": record.by, "payload": said})  # fmt: skip
+            told.append({"eventId": f"{record.name}.{record.revision}", "type": CHANGED,
+                         "at": record.created_at, "by": record.by, "payload": said})  # fmt: skip
         before = it
     return told
 
