@@ -1,8 +1,6 @@
 """Queues over the wire: an item becomes one run, is kept, given up, tried again, dropped."""
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -16,8 +14,6 @@ from .test_roster import ROSTER, hired
 
 QUEUES = "/v1/host/moot/queues"
 CANARY = "canary-3f9a-in-an-item"
-#: of one item, at once; the long form is the promise
-DUPLICATES = 1000 if os.environ.get("MOOT_LONG") else 40
 
 
 def taking(name: str, *variables: dict[str, Any]) -> dict[str, Any]:
@@ -74,16 +70,6 @@ def test_an_item_becomes_a_run_whose_cause_is_its_delivery(desk: Api) -> None:
     assert desk.get(f"/v1/trigger-subscriptions/{queue['subscriptionId']}").json()["counts"] == {
         "delivered": 1
     }
-
-
-def test_an_item_pushed_again_and_again_is_one_run(desk: Api) -> None:
-    bound(desk, "once")
-    with ThreadPoolExecutor(20) as pool:
-        answers = list(pool.map(lambda _: pushed(desk, "once", key="mail-8812"), range(DUPLICATES)))
-    assert len({(each["itemId"], each["runId"]) for each in answers}) == 1
-    assert desk.get(f"{QUEUES}/once").json()["items"] == {"delivered": 1}
-    runs = desk.get("/v1/host/moot/runs", params={"workflow": "takes", "limit": 200}).json()["runs"]
-    assert [run["runId"] for run in runs].count(answers[0]["runId"]) == 1
 
 
 def test_a_queue_that_nobody_takes_from_keeps_its_items_until_somebody_does(desk: Api) -> None:
