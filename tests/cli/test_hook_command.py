@@ -37,7 +37,7 @@ def test_a_webhook_is_added_used_put_right_and_removed(moot: Cli) -> None:
     assert f"address  {url}" in shown and "came in  1 dead" in shown
     [letter] = [line.split("\t")[0] for line in shown.splitlines() if line.startswith("dlv_")]
     [notice] = [line for line in moot("inbox").lines() if letter in line]
-    assert f"item redeliver / drop {letter}" in notice
+    assert f"item redeliver {letter} / drop {letter}" in notice
     assert moot("hook", "map", hook, "text=webhook.body.title").out == f"{hook} is mapped\n"
     assert "text is webhook.body.title" in moot("hook", "show", hook).out
     assert f"{letter} delivered run_" in moot("item", "redeliver", letter[:12]).out

@@ -21,10 +21,13 @@ def test_items_of_a_queue_become_runs_and_are_shown_with_them(moot: Cli) -> None
     shown = moot("item", "show", pushed["itemId"][:9])
     assert f"{pushed['itemId']} delivered in cli-leads" in shown.out
     assert f"run       {pushed['runId']} hello" in shown.out
+    newest = moot("item", "push", "cli-leads", "--subject", "Last").out.split()[0]
+    assert moot("item", "show", "@last").out.startswith(f"{newest} ")
+    assert moot("item", "drop", "@last").code == 1, "it was delivered"
     [row] = [line for line in moot("queue", "list").lines() if line.startswith("cli-leads\t")]
     assert row.split("\t")[1:3] == ["active", "hello"]
     listed = json.loads(moot("item", "list", "cli-leads", "--json").out)
-    assert {each["itemId"] for each in listed} == {item_id, pushed["itemId"]}
+    assert {each["itemId"] for each in listed} == {item_id, pushed["itemId"], newest}
 
 
 def test_an_item_waits_while_its_queue_is_paused_and_can_be_dropped(moot: Cli) -> None:
@@ -51,7 +54,7 @@ def test_an_item_that_cannot_be_says_why_and_what_to_do(moot: Cli) -> None:
     [row] = moot("item", "list", "cli-notes", "--state", "dead").lines()
     assert row.split("\t")[6] == "-" and "'text' must be" in row.split("\t")[7]
     [notice] = [line for line in moot("inbox").lines() if item_id in line]
-    assert f"moot item redeliver / drop {item_id}" in notice
+    assert f"moot item redeliver {item_id} / drop {item_id}" in notice
     again = moot("item", "redeliver", item_id)
     assert "dead: validation_error" in again.out
     moot("item", "drop", item_id)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from .api import PATIENCE, Api
+from .api import PATIENCE, Api, definition
 from .asking import refused
 from .test_roster import ROSTER, hired
 
@@ -156,3 +156,57 @@ def test_what_is_listened_to_is_read_page_by_page_and_of_one_source(desk: Api) -
     [hook] = hooks["subscriptions"]
     assert hooks["bound"][hook["subscriptionId"]]["rosterId"] == sally["rosterId"]
     refused(desk.get(SUBSCRIPTIONS, params={"source": "email"}), 400, "validation_error")
+
+
+# -- the page of a member ------------------------------------------------------------------------
+
+
+def test_a_members_page_has_what_wakes_it_how_it_went_and_what_it_asks(desk: Api) -> None:
+    gate = {"id": "a", "typeId": "core.approvalGate", "config": {"title": "Go?"}}
+    desk.post("/v1/host/moot/workflows", definition("page-asks", [gate]))
+    hired(desk)  # somebody else, and the workflow of both
+    sally = hired(desk, workflows=["sally-noop", "page-asks"], label="sales ops")
+    path = f"{ROSTER}/{sally['rosterId']}"
+    woken(desk, sally)
+    bound = {"workflowId": "page-asks", "rosterId": sally["rosterId"]}
+    desk.call("PUT", f"{QUEUES}/leads", json=bound)
+    run_id = desk.post(f"{QUEUES}/leads/items", {"body": "x"}).json()["runId"]
+    desk.until(run_id, "waiting-approval")
+    done = [desk.post(f"{path}/run", {"workflowId": "sally-noop"}).json()["runId"] for _ in "ab"]
+    desk.until(done[1], "completed")
+    found = desk.get(f"{path}/work").json()
+    assert (found["status"], found["model"], found["label"]) == ("on-duty", "demo", "sales ops")
+    assert found["hiredBy"] == found["you"] and found["triggers"] == 2
+    quick, asking = found["portfolio"]
+    [timed] = quick["triggers"]
+    assert timed["words"] == MORNINGS["words"] and timed["nextFireAt"] and timed["timezone"]
+    assert quick["last"]["runId"] == done[1] and quick["last"]["endedAt"]
+    assert (quick["runs"], quick["failed"]) == (2, 0)
+    assert len(quick["days"]) == 14 and sum(quick["days"]) == 2
+    assert asking["triggers"] == [{
+        "source": "queue", "queue": "leads", "state": "active",
+        "subscriptionId": asking["triggers"][0]["subscriptionId"],
+    }]  # fmt: skip
+    assert (asking["last"]["runId"], asking["last"]["status"]) == (run_id, "waiting-approval")
+    [asked] = found["waiting"]
+    assert (asked["runId"], asked["number"], asked["question"]) == (run_id, 1, "Go?")
+    assert asked["id"] == desk.get("/v1/host/moot/inbox").json()["items"][0]["id"]
+    assert desk.post(f"{path}/pause", {}).json()["inert"] == 2
+    found = desk.get(f"{path}/work").json()
+    assert {each["inert"] for flow in found["portfolio"] for each in flow["triggers"]} == {
+        "Sally is paused",
+    }  # fmt: skip
+
+
+def test_the_page_of_who_was_let_go_stays_and_is_its_tenants(desk: Api, foreign: Api) -> None:
+    sally = hired(desk)
+    path = f"{ROSTER}/{sally['rosterId']}"
+    run_id = desk.post(f"{path}/run", {"workflowId": "sally-noop"}).json()["runId"]
+    desk.until(run_id, "completed")
+    desk.delete(path)
+    found = desk.get(f"{path}/work").json()
+    assert found["status"] == "dismissed" and found["dismissed"]["by"] == found["you"]
+    assert found["portfolio"][0]["last"]["runId"] == run_id
+    refused(desk.get(path), 404, "not_found")
+    refused(foreign.get(f"{path}/work"), 404, "not_found")
+    refused(desk.get(f"{ROSTER}/host:nobody/work"), 404, "not_found")

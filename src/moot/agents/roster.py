@@ -80,6 +80,10 @@ class Hired(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     hired_at: int
     pause: Pause | None = None
     budget: Budget | None = None
+    #: who took it on
+    hired_by: str = ""
+    #: when it was last called back to duty
+    back_at: int = 0
 
     def off_duty(self, now: int) -> str | None:
         """Why nothing may be started for it."""
@@ -88,6 +92,12 @@ class Hired(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
         if self.pause is not None and self.pause.holds(now):
             return "paused"
         return None
+
+    def since(self, now: int) -> int:
+        """From when on it has been on duty or off it; a pause ends by itself, too."""
+        if self.pause is None:
+            return max(self.hired_at, self.back_at)
+        return self.pause.since if self.pause.holds(now) else self.pause.until or 0
 
 
 class Seat(Struct, frozen=True):

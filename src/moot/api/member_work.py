@@ -49,7 +49,9 @@ async def pause(request: Request) -> Reply:
     paused = Pause(since=now, by=request.caller.id, reason=asked.reason, until=until)
     hired = replace(seat.hired, pause=paused, did="paused")
     await put(request, seat, hired)
-    running, said = await _under_way(request, seat), shown(request, hired)
+    triggers = request.services.triggers.listening.of_member
+    inert = len(await triggers(request.caller.tenant, seat.entry.roster_id))
+    running, said = await _under_way(request, seat), {**shown(request, hired), "inert": inert}
     if asked.stop:
         stopped = [run_id for run_id in running if await _stopped(request, run_id, asked.reason)]
         return Reply({**said, "stopped": stopped})
@@ -77,7 +79,8 @@ async def _stopped(request: Request, run_id: str, reason: str) -> bool:
 
 async def resume(request: Request) -> Reply:
     seat = await seat_of(request)
-    answer = await put(request, seat, replace(seat.hired, pause=None, did="resumed"))
+    back = replace(seat.hired, pause=None, did="resumed", back_at=request.services.clock.millis())
+    answer = await put(request, seat, back)
     request.services.triggers.look()
     return answer
 

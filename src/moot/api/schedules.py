@@ -219,10 +219,8 @@ def _done(done: Done) -> dict[str, Any]:
 async def fires(request: Request) -> Reply:
     case = await _case(request)
     limit = request.integer("limit", 50, 1, 200)
-    state = request.query.get("state")
-    where = DeliveryFilter(
-        subscription=case.plan.subscription, states=(state,) if state is not None else ()
-    )
+    states = tuple(filter(None, request.query.get("state", "").split(",")))
+    where = DeliveryFilter(subscription=case.plan.subscription, states=states)
     found, cursor = await request.services.store.deliveries(
         case.tenant, where, request.query.get("cursor"), limit
     )
@@ -248,7 +246,12 @@ OF = {
     "rosterId": ({"type": "string"}, "only those of this member"),
     "workflowId": ({"type": "string"}, "only those of this workflow"),
 }
-STATE = {"state": ({"type": "string"}, "only delivered, waiting, skipped, missed or dead ones")}
+STATE = {
+    "state": (
+        {"type": "string"},
+        "only delivered, waiting, skipped, missed or dead ones; several with commas",
+    )
+}
 ENDPOINTS = (
     Endpoint(
         method="POST", path=HOST, call=make, body=ScheduleDraft, scope=WRITE, status=201,

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from moot.api import notices
 from moot.api.webhooks import MANAGE, PAGE
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.errors import BadRequest, NotProvided
@@ -188,6 +189,7 @@ async def change(request: Request) -> Reply:
         seen = await triggers.listening.pause(seen, by)
     elif asked.state == "active":
         seen = await triggers.listening.resume(seen, by)
+        await notices.changed(request)
     if seen.it.state == "active":
         await triggers.queues.wake(seen)
     return Reply({"subscription": seen.it.shown(), "bound": await with_inert(request, seen.it)})

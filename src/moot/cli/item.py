@@ -21,8 +21,8 @@ DELIVERIES = "/v1/host/moot/deliveries"
 def item() -> None:
     """Work that came in: list, push, show, redeliver, drop.
 
-    One is named by its id or by a unique beginning of it: wi_… came into a queue, dlv_… by a
-    webhook.
+    One is named by its id, by a unique beginning of it, or as @last, the one that came last: wi_…
+    came into a queue, dlv_… by a webhook.
     """
 
 
@@ -199,6 +199,8 @@ def _with_way(trouble: Trouble, item_id: str) -> Trouble:
 
 def find_item(api: Api, given: str) -> str:
     """The id of what is meant."""
+    if given == "@last":
+        return _newest(api)
     prefixes = [given] if given.startswith(("wi_", "dlv_")) else [f"wi_{given}", f"dlv_{given}"]
     meant = [
         str(row["itemId"])
@@ -212,10 +214,17 @@ def find_item(api: Api, given: str) -> str:
     raise Trouble(f"no item is called '{given}'. See: {way('item list')}", Exit.NOT_FOUND)
 
 
+def _newest(api: Api) -> str:
+    rows = api.get(DELIVERIES, limit=1)["deliveries"]
+    if not rows:
+        raise Trouble("no item has come yet.", Exit.NOT_FOUND)
+    return str(rows[0]["itemId"])
+
+
 def ways(notice: dict[str, Any]) -> str:
     """What can be done about a notice of something that came in, or of where it comes from."""
     if notice["kind"] == "stopped":
         queue = notice.get("queue")
         return way(f"queue resume {queue}" if queue else f"hook resume {notice['id']}")
-    verbs = " / ".join(notice["actions"])
-    return way(f"item {verbs} {notice['id']}")
+    again = way(f"item redeliver {notice['id']}")
+    return f"{again} / drop {notice['id']}"

@@ -1,5 +1,6 @@
 """``moot agent hire``, ``pause``, ``run-now`` …: standing agents and their work."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from moot.cli.inputs import gather
 from moot.cli.item import find_item
 from moot.cli.moments import instant
 from moot.cli.options import Options, talks
+from moot.cli.quantities import counted
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.waking import Waking
 
@@ -124,13 +126,33 @@ def pause(options: Options, name: str, reason: str, until: str | None, stop: boo
     if options.json:
         output.show_json(found)
         return
-    end = found["paused"].get("until")
-    when = f" until {output.moment(end).astimezone():%a %d %b %H:%M}" if end else ""
-    click.echo(output.line(f"{found['persona']} is paused{when}. Nothing is started for it."))
-    for run_id in found.get("running", ()):
-        click.echo(f"Running: {output.short(run_id)} continues (use --stop to cancel it).")
-    for run_id in found.get("stopped", ()):
-        click.echo(f"Cancelled: {output.short(run_id)}.")
+    click.echo(output.line(" ".join(_paused(found))))
+
+
+def _paused(found: dict[str, Any]) -> Iterator[str]:
+    """What a pause has come to, in sentences."""
+    end, inert = found["paused"].get("until"), found["inert"]
+    yield f"{found['persona']} is paused{f' until {until_words(end)}' if end else ''}."
+    verb = "is" if inert == 1 else "are"
+    yield f"{counted(inert, 'trigger')} {verb} inert." if inert else "Nothing is started for it."
+    if running := [output.short(run_id) for run_id in found.get("running", ())]:
+        goes_on, it = ("continues", "it") if len(running) == 1 else ("continue", "them")
+        yield f"Running: {', '.join(running)} {goes_on} (use --stop to cancel {it})."
+    if stopped := [output.short(run_id) for run_id in found.get("stopped", ())]:
+        yield f"Cancelled: {', '.join(stopped)}."
+
+
+def until_words(timestamp: str) -> str:
+    """``Mon 08:00``; with its date, where that is not the next of that name. Here, not UTC."""
+    from moot.clock import SystemClock
+
+    then = output.moment(timestamp).astimezone()
+    now = datetime.fromtimestamp(SystemClock().millis() / 1000, UTC).astimezone()
+    days = (then.date() - now.date()).days
+    if 0 <= days < 7:
+        return f"{then:%a %H:%M}"
+    year = "" if then.year == now.year else f" {then.year}"
+    return f"{then:%a} {then.day} {then:%b}{year} {then:%H:%M}"
 
 
 @click.command()
@@ -142,13 +164,14 @@ def resume(options: Options, name: str) -> None:
     if options.json:
         output.show_json(found)
     else:
-        click.echo(output.line(f"{found['persona']} is {found['status']}."))
+        status = found["status"].replace("-", " ")
+        click.echo(output.line(f"{found['persona']} is {status}."))
 
 
 @click.command("run-now")
 @click.argument("name")
 @click.argument("flow")
-@click.option("--item", help="Give it this work item; the item stays where it is.")
+@click.option("--item", help="Give it this work item, or @last; the item stays where it is.")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="K=V", help="An input.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be started, and by whom.")
 @talks

@@ -88,9 +88,16 @@ def facts(found: dict[str, Any]) -> Iterator[str]:
 def missed_line(found: dict[str, Any], fire: dict[str, Any]) -> str:
     """``1 missed fire at 08:30 · run now / skip``"""
     name, last = found["scheduleId"], fire.get("until", fire["slot"])
+    at = when(last, found["timezone"])
+    if fire["state"] == "dead":
+        return f"The run for {at} could not begin: {fire.get('reason')} · {missed_ways(name)}"
     fires = "1 missed fire" if fire["count"] == 1 else f"{fire['count']} missed fires, the last"
-    ways = f"moot schedule run {name} --missed / skip {name} --missed"
-    return f"{fires} at {when(last, found['timezone'])} · {ways}"
+    return f"{fires} at {at} · {missed_ways(name)}"
+
+
+def missed_ways(schedule_id: str) -> str:
+    """What can be done about what was missed."""
+    return f"moot schedule run {schedule_id} --missed / skip {schedule_id} --missed"
 
 
 def fire_rows(found: dict[str, Any], fires: list[dict[str, Any]]) -> Iterator[list[Any]]:
@@ -112,6 +119,8 @@ def done_lines(found: dict[str, Any], done: dict[str, Any]) -> Iterator[str]:
         what = "now" if fire["cause"] == "manual" else when(fire["slot"], found["timezone"])
         if "runId" in fire:
             yield f"{fire['runId']} is started for {what}"
+        elif fire["act"] == "start" and not done["dryRun"]:
+            yield f"{what} could not begin; see: moot schedule show {found['scheduleId']}"
         else:
             why = f" ({fire['reason']})" if "reason" in fire else ""
             yield f"{what} {ACTS[fire['act']]}{why}"

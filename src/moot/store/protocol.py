@@ -17,7 +17,6 @@ from moot.store.standing import Guard as Guard
 from moot.store.standing import Ledger as Ledger
 from moot.store.standing import Record as Record
 from moot.store.standing import StandingStore
-from moot.store.tallies import TallyStore
 
 
 class RunRow(Struct, frozen=True, kw_only=True):
@@ -67,9 +66,9 @@ class InboxRow(Struct, frozen=True, kw_only=True):
 class Append(Struct, kw_only=True):
     """Rows that continue one run's log, with the run's derived rows after them.
 
-    ``work`` is the time (ms) at which the host must look at the run again: 0 is now, None is never,
-    UNSET leaves the row as it is. ``snapshot`` is a cached fold state at ``first + len(events)``;
-    it may be thrown away at will.
+    ``work`` is the time (ms) at which the host must look at the run again: 0 is now, None is
+    never, UNSET leaves the row as it is. ``snapshot`` is a cached fold state at
+    ``first + len(events)``; it may be thrown away at will.
     """
 
     tenant: str
@@ -172,8 +171,7 @@ class Batch(Struct, kw_only=True):
     records: list[Record] = []
     ledgers: list[Ledger] = []
     deliveries: list[Delivery] = []
-    #: tenants whose inbox has other notices now: its revision grows
-    inboxes: list[str] = []
+    inboxes: list[str] = []  #: tenants whose inbox has other notices now: its revision grows
 
 
 #: source of a definition that came with a run: only that run uses it
@@ -252,9 +250,8 @@ class LogStore(Protocol):
         Raises SequenceConflict when an append does not continue its run's log (a new run
         continues at 0; a run id that exists under another tenant is a conflict too) or when the
         receipt's key is taken, Overtaken when what it was decided on has changed; other batches of
-        the same group are not harmed. Raises Unavailable when too many batches wait, StorageFailed
-        when the disk refuses. Who is cancelled while he waits takes nothing back: the batch may be
-        written later.
+        the same group are not harmed. Raises Unavailable when too many wait, StorageFailed when the
+        disk refuses. Who is cancelled while he waits takes nothing back: it may be written later.
         """
 
     async def settled(self) -> None:
@@ -382,8 +379,9 @@ class NoteStore(Protocol):
         """Scopes in alphabetical order, each with the number of its living entries."""
 
 
-class Store(LogStore, IndexStore, RecordStore, StandingStore, NoteStore, SearchStore, MarkStore,
-            TallyStore, Protocol):  # fmt: skip
+class Store(
+    LogStore, IndexStore, RecordStore, StandingStore, NoteStore, SearchStore, MarkStore, Protocol
+):
     """What a host needs of its store."""
 
     async def verify(self) -> list[Problem]:

@@ -30,6 +30,7 @@ from moot.store.protocol import Batch, Delivery, Guard, Store
 from moot.store.standing import Attempt, DeliveryFilter
 from moot.triggers.firing import Claim, Firing, Order
 from moot.triggers.items import SOURCES, arrival_of, given_of
+from moot.triggers.news import News
 from moot.triggers.room import Room
 from moot.triggers.subscriptions import MOST_RACES, Seen, Subscriptions
 
@@ -69,6 +70,7 @@ class Deliveries:
         self._waiting = Room(store, UNDONE, MOST_WAITING)
         self._unverified = Room(store, ("unverified",), MOST_UNVERIFIED)
         self.look: Callable[[], None] = lambda: None
+        self.news = News(store)
 
     # -- in ----------------------------------------------------------------------------------
 
@@ -233,9 +235,9 @@ class Deliveries:
         batch = Batch(deliveries=[after])
         if state != seen.it.state:
             changed = replace(seen.it, state=state, reason=reason)
-            batch.guards = [seen.guard]
+            batch.guards, batch.inboxes = [seen.guard], [row.tenant]
             batch.records = [self._subscriptions.record(row.tenant, changed, "moot", state)]
-        await self._store.commit(batch)
+        await self.news.commit(batch)
         self._subscriptions.forget(seen)
         self.look()
         return after
@@ -285,14 +287,14 @@ class Deliveries:
         mark = Attempt(event_id=f"{row.delivery_id}.{len(row.attempts) + 1}", at=now,
                        outcome=REDELIVERED, reason=f"by {by}")  # fmt: skip
         fresh = self._next(row, state="waiting", due_at=now, attempts=[*row.attempts, mark])
-        return await self._attempt(seen, await self._write(fresh))
+        return await self._attempt(seen, await self._write(fresh, was=row))
 
     async def drop(self, row: Delivery, by: str) -> Delivery:
         """What came in is forgotten; that it was there is not."""
         if row.state not in ("dead", *UNDONE):
             raise Conflict(f"It is {row.state}, and cannot be dropped.", state=row.state)
         dropped = self._next(row, state="dropped", due_at=None, body=b"", reason=f"by {by}")
-        return await self._write(dropped)
+        return await self._write(dropped, was=row)
 
     async def let_go(self, seen: Seen) -> None:
         """Its subscription was removed: nothing of it is owed, kept or shown as undone."""
@@ -309,7 +311,7 @@ class Deliveries:
         removed = "The subscription was removed."
         try:
             await self._write(
-                self._next(row, state="dropped", due_at=None, body=b"", reason=removed)
+                self._next(row, state="dropped", due_at=None, body=b"", reason=removed), was=row
             )
         except Overtaken:
             return  # somebody is at it, and will find the subscription gone
@@ -332,8 +334,8 @@ class Deliveries:
         except Overtaken:
             return  # somebody is at it
 
-    async def _write(self, row: Delivery) -> Delivery:
-        await self._store.commit(Batch(deliveries=[row]))
+    async def _write(self, row: Delivery, was: Delivery | None = None) -> Delivery:
+        await self.news.commit(Batch(deliveries=[row]), [was] if was is not None else ())
         return row
 
     def _next(self, row: Delivery, **changes: object) -> Delivery:

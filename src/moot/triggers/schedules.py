@@ -1,6 +1,6 @@
 """Schedules as people make, change and end them, and what they ask of one by hand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -171,7 +171,7 @@ class Schedules:
                 ],
                 deliveries=[_let_go(row, now) for row in rows],
             )
-            if await self._committed(tenant, schedule_id, batch):
+            if await self._committed(tenant, schedule_id, batch, rows):
                 if tenant in self._counts:
                     self._counts[tenant] -= 1
                 return
@@ -208,9 +208,11 @@ class Schedules:
         except ScheduleRefused:
             return
 
-    async def _committed(self, tenant: str, schedule_id: str, batch: Batch) -> bool:
+    async def _committed(
+        self, tenant: str, schedule_id: str, batch: Batch, was: Iterable[Delivery] = ()
+    ) -> bool:
         try:
-            await self._store.commit(batch)
+            await self._clockwork.news.commit(batch, was)
         except Overtaken:
             return False
         finally:
@@ -262,7 +264,8 @@ class Schedules:
     async def run_missed(
         self, tenant: str, schedule_id: str, delivery_id: str, dry: bool
     ) -> list[Done]:
-        """The newest slot of a row of missed ones, which then are nobody's matter any more."""
+        """The newest slot of a row of missed ones, which then are nobody's matter any more; or that
+        of a run that could not begin, which is none either once it has begun."""
         case = await self.find(tenant, schedule_id)
         row = await self._row(case, delivery_id)
         fire = fire_of(row)
@@ -271,7 +274,7 @@ class Schedules:
         if not done:
             message = "That slot has had its run, or the schedule has other times now; run it now."
             raise ScheduleRefused("fire", message)
-        if not dry:
+        if not dry and row.state == "missed":
             await self.dismiss(tenant, schedule_id, delivery_id)
         return done
 
@@ -286,9 +289,8 @@ class Schedules:
             seen = _let_go(row, now)
             book = replace(case.book, tail=None)
             ledger = ledger_row(tenant, schedule_id, book, case.ledger.revision, case.ledger.due_at)
-            if await self._committed(
-                tenant, schedule_id, Batch(deliveries=[seen], ledgers=[ledger])
-            ):
+            batch = Batch(deliveries=[seen], ledgers=[ledger])
+            if await self._committed(tenant, schedule_id, batch, [row]):
                 return seen
         raise Overtaken(schedule_id)
 

@@ -47,6 +47,7 @@ class Triggers:
             store, clock, self.firing, host.flows, roster, self.subscriptions
         )
         self.deliveries.look = self.courier.look
+        self.deliveries.news = self.outgoing.news = self.clockwork.news
         self.courier.carriers |= dict.fromkeys(SOURCES, self.deliveries.carry)
         self.items = Items(host, self.subscriptions)
         self.queues = Queues(clock, host.flows, roster, self.subscriptions, self.deliveries)

@@ -10,10 +10,8 @@ from moot.store.tallies import Tally
 
 #: a standing agent's newest runs; what others began is left out of them, and counts all the same
 #: for how many are looked at
-_NEWEST = """
-SELECT n, tenant, run_id, workflow_id, status, created_at, updated_at, ended_at, parent_run,
-       scope_id, agent_id, error_code, next_sequence, fork_of, fork_seq, fork_mode, fork_note,
-       member, title, turns
+_NEWEST = f"""
+SELECT n, {", ".join(RunRow.__struct_fields__)}
 FROM runs INDEXED BY runs_member WHERE member = :member AND tenant = :tenant
   AND created_at >= :since
 ORDER BY created_at DESC, n DESC LIMIT :most
