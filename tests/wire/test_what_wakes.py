@@ -70,7 +70,7 @@ def test_a_pause_that_ends_by_itself_ends_on_both_views(desk: Api) -> None:
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(until)) + f"{until % 1:.3f}"[1:] + "Z"
     desk.post(f"{schedule}/pause", {"until": stamp})
     deadline = time.monotonic() + PATIENCE
-    while desk.get(schedule).json()["state"] != "active":  # it ends between two looks
+    while desk.get(schedule).json()["state"] != "active":
         assert time.monotonic() < deadline
         time.sleep(0.02)
     assert states(desk, schedule, subscription)[:2] == ("active", "active")
@@ -156,6 +156,18 @@ def test_what_is_listened_to_is_read_page_by_page_and_of_one_source(desk: Api) -
     [hook] = hooks["subscriptions"]
     assert hooks["bound"][hook["subscriptionId"]]["rosterId"] == sally["rosterId"]
     refused(desk.get(SUBSCRIPTIONS, params={"source": "email"}), 400, "validation_error")
+
+
+def test_who_let_somebody_go_can_be_read_for_ever(desk: Api) -> None:
+    sally = hired(desk)
+    path = f"{ROSTER}/{sally['rosterId']}"
+    _, subscription = woken(desk, sally)
+    [left] = desk.delete(path).json()["left"]
+    assert subscription.endswith(left["subscriptionId"]) and left["state"] == "paused"
+    refused(desk.get(path), 404, "not_found")
+    told = desk.get(f"{path}/history").json()["history"]
+    assert [each["did"] for each in told] == ["dismissed", "hired"] and told[0]["by"]
+    refused(desk.get(f"{ROSTER}/host:nobody/history"), 404, "not_found")
 
 
 # -- the page of a member ------------------------------------------------------------------------

@@ -90,7 +90,9 @@ async def hire(request: Request) -> Reply:
     )  # fmt: skip
     await request.services.roster.put(tenant, hired, request.caller.id, guard)
     place = f"/v1/host/moot/roster/{made.roster_id}"
-    return Reply(shown(request, hired), 201, {"Location": place})
+    # whoever had this name before was somebody else: what woke that one is the new one's when asked
+    left = await request.services.triggers.leaving.left(tenant, made.roster_id) if known else []
+    return Reply({**shown(request, hired), "left": left}, 201, {"Location": place})
 
 
 async def _check_agent(request: Request, ref: AgentRef, own: str | None = None) -> None:
@@ -165,10 +167,12 @@ async def change(request: Request) -> Reply:
 
 
 async def dismiss(request: Request) -> Reply:
-    """Its schedules and subscriptions start nothing from now on: their member is not there."""
+    """What woke it rests with the same commit, and is told, for somebody to take over."""
     seat = await seat_of(request)
     await member_work.put(request, seat, replace(seat.hired, did="dismissed"), gone=True)
-    return Reply(None, 204)
+    name, leaving = seat.entry.roster_id, request.services.triggers.leaving
+    left = await leaving.left(request.caller.tenant, name)
+    return Reply({"rosterId": name, "persona": seat.entry.persona, "left": left})
 
 
 HOST = "/v1/host/moot/roster"
@@ -206,8 +210,13 @@ ENDPOINTS = (
         summary="Change a standing agent", errors=(404, 409, 501),
     ),
     Endpoint(
-        method="DELETE", path=ONE, call=dismiss, scope=WRITE, status=204,
+        method="DELETE", path=ONE, call=dismiss, scope=WRITE,
         summary="Let a standing agent go; what it did stays its own", errors=(404, 409, 501),
+    ),
+    Endpoint(
+        method="GET", path=f"{ONE}/history", call=roster_views.history, scope=READ,
+        summary="Who did what with a standing agent; also with one that was let go",
+        errors=(404, 501),
     ),
     Endpoint(
         method="POST", path=f"{ONE}/pause", call=member_work.pause, scope=WRITE,

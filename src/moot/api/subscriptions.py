@@ -12,6 +12,7 @@ from moot.core.events import iso
 from moot.core.inbound import ATTEMPTED, Mode, RetryPolicy, Subscription
 from moot.store.standing import Attempt, Delivery, DeliveryFilter
 from moot.triggers.deliveries import REDELIVERED
+from moot.triggers.fires import fire_of
 from moot.triggers.items import SOURCES
 from moot.triggers.listening import Page, Whereabouts
 from moot.triggers.subscriptions import Seen, Wanted
@@ -290,8 +291,8 @@ def letter(it: Subscription, row: Delivery) -> dict[str, Any]:
         "expiresAt": iso((row.updated_at + RETENTION_MS) * 1000),
         "deliveryId": row.delivery_id,
     }
-    alone = unverified or row.attempts[last].unfit or it.source == "schedule"
-    if not alone:  # what could not be helped by another try ends no subscription, nor does a slot
+    by_hand = it.source == "schedule" and fire_of(row).cause in ("manual", "backfill")
+    if not (unverified or by_hand or row.attempts[last].unfit):  # these end nothing but themselves
         said["stateChange"] = {
             "subscriptionId": row.subscription, "source": it.source, "fromState": "active",
             "toState": "dead-lettered", "reason": "retry-exhausted",

@@ -11,6 +11,7 @@ from moot.cli import output
 from moot.cli.client import Api, path_of, to_read, to_write
 from moot.cli.inputs import gather
 from moot.cli.item import find_item
+from moot.cli.leaving import left_lines
 from moot.cli.moments import instant
 from moot.cli.options import Options, talks
 from moot.cli.quantities import counted
@@ -69,6 +70,8 @@ def hire(options: Options, name: str, **given: Any) -> None:
         return
     said = " · ".join([f"{made['persona']} ({made['rosterId']}) is on staff", *woken])
     click.echo(output.line(said))
+    for text in left_lines(made["left"], again=True):
+        click.echo(output.line(text))
     if waking.binding is not None:
         click.echo(waking.binding["signingSecret"])
         output.complain("This secret signs what is sent there. Keep it; it is not shown again.")
@@ -218,11 +221,13 @@ def runs(options: Options, name: str, limit: int) -> None:
 @talks
 def dismiss(options: Options, name: str) -> None:
     """Let a standing agent go. What it did stays its own; what woke it wakes nobody."""
-    to_write(options).delete(place_of(name))
+    found = to_write(options).delete(place_of(name))
     if options.json:
-        output.show_json({"rosterId": handle(name), "dismissed": True})
-    else:
-        click.echo(output.line(f"{handle(name)} is let go. Its runs stay its own."))
+        output.show_json({**found, "dismissed": True})
+        return
+    click.echo(output.line(f"{handle(name)} is let go. Its runs stay its own."))
+    for text in left_lines(found["left"], again=False):
+        click.echo(output.line(text))
 
 
 COMMANDS = (hire, pause, resume, run_now, runs, dismiss)

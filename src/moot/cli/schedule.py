@@ -1,5 +1,6 @@
 """``moot schedule``: workflows at times to come, what became of those that passed."""
 
+import json
 from typing import Any
 
 import click
@@ -64,7 +65,9 @@ def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
 @click.option("--catch-up", type=click.Choice(CATCH_UPS), help="What of times that were missed.")
 @click.option("--window", callback=_span, metavar="TIME", help="How long ago they may lie [24h].")
 @click.option("--jitter", callback=_span, metavar="TIME", help="Start up to so much later.")
-@click.option("--if-queue", metavar="QUEUE", help="Only if the queue holds an item.")
+@click.option(
+    "--if-queue", metavar="QUEUE", help="Only if items wait there; the run is given them."
+)
 @click.option("--if", "expression", metavar="CEL", help="Only if this is true.")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="K=V", help="An input of its runs.")
 @click.option("--off", is_flag=True, help="Make it, but switched off.")
@@ -196,11 +199,15 @@ def _until(found: dict[str, Any]) -> str:
 
 @schedule.command()
 @name_of_one
+@click.option("--member", metavar="NAME", help="Whose work it is from now on.")
 @talks
-def resume(options: Options, name: str) -> None:
+def resume(options: Options, name: str, member: str | None) -> None:
     """End a pause."""
     api = to_write(options)
-    found = api.post(f"{_path(_one(api, name))}/resume", {})
+    path = _path(_one(api, name))
+    if member is not None:
+        api.ask("PATCH", path, json.dumps({"rosterId": _member(member)}).encode())
+    found = api.post(f"{path}/resume", {})
     _say(options, found, f"{found['scheduleId']} goes on · {next_words(found)}")
 
 

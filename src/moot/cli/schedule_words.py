@@ -6,6 +6,7 @@ from typing import Any
 
 from moot.cli import output
 from moot.cli.quantities import counted, in_words
+from moot.cli.way import way
 
 ACTS = {"start": "starts", "buffer": "waits for the run before it", "skip": "is skipped"}
 
@@ -79,6 +80,8 @@ def facts(found: dict[str, Any]) -> Iterator[str]:
         until = f" until {when(pause['until'], found['timezone'])}" if "until" in pause else ""
         reason = f", {pause['reason']}" if pause["reason"] else ""
         yield f"paused by {pause['by']}{reason}{until}"
+        if found["state"] in ("failed", "dead-lettered"):
+            yield f"It stands still until somebody lets it go on: {way(f'schedule resume {name}')}"
     for run_id in found["going"]:
         yield f"going: {run_id}"
     if found["waiting"]:

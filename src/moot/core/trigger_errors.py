@@ -23,6 +23,19 @@ class MemberOffDuty(Conflict):
         )
 
 
+class MemberGone(MemberOffDuty):
+    """Nobody of that name is here, or not any more: off duty until somebody is."""
+
+    def __init__(self, roster_id: str) -> None:
+        Conflict.__init__(
+            self,
+            f"There is no member {roster_id} (any more), so nothing starts; hand this to somebody"
+            " else, or to nobody.",
+            rosterId=roster_id,
+            reason="dismissed",
+        )
+
+
 class NotInPortfolio(Conflict):
     code = "workflow_not_in_portfolio"
 
