@@ -48,9 +48,10 @@ class Register(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
 
 class Change(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """``rosterId`` hands it to a standing agent; null takes it back. ``inputMapping`` takes the
-    place of the one before; an empty one fills inputs by their names."""
+    place of the one before; an empty one fills inputs by their names. ``note``: why it pauses."""
 
     state: Literal["active", "paused"] | UnsetType = UNSET
+    note: Annotated[str, Meta(max_length=500)] = ""
     roster_id: RosterId | UnsetType | None = UNSET
     input_mapping: Mapping | UnsetType = UNSET
 
@@ -180,14 +181,14 @@ async def change(request: Request) -> Reply:
     asked = await request.read(Change)
     triggers, by = request.services.triggers, request.caller.id
     seen = await _seen(request)
-    if asked == Change():
+    if asked == Change(note=asked.note):
         raise BadRequest("Send state, rosterId or inputMapping.")
     if asked.input_mapping is not UNSET:
         seen = await triggers.subscriptions.map_inputs(seen, asked.input_mapping, by)
     if asked.roster_id is not UNSET:
         seen = await triggers.listening.hand_to(seen, asked.roster_id, by)
     if asked.state == "paused":
-        seen = await triggers.listening.pause(seen, by)
+        seen = await triggers.listening.pause(seen, by, asked.note)
     elif asked.state == "active":
         seen = await triggers.listening.resume(seen, by)
         await notices.changed(request)
@@ -230,6 +231,7 @@ def bound(it: Subscription) -> dict[str, Any]:
         "queue": it.queue,
         "scheduleId": it.schedule_id,
         "inputMapping": it.input_mapping,
+        "note": it.note,
         "verification": {"mode": it.verification} if it.source == "webhook" else None,
     }
     return {name: value for name, value in said.items() if value}

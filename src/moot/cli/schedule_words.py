@@ -51,7 +51,8 @@ def next_words(found: dict[str, Any]) -> str:
 
 def state_of(row: dict[str, Any]) -> str:
     """What is inert says so, whatever its own state."""
-    return f"inert: {row['inert']}" if "inert" in row else str(row["state"])
+    state = f"{row['state']}: {row['note']}" if row.get("note") else str(row["state"])
+    return f"inert: {row['inert']}" if "inert" in row else state
 
 
 def when_rows(rows: list[dict[str, Any]]) -> Iterator[list[Any]]:

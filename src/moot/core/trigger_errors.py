@@ -79,10 +79,11 @@ class TenantMembershipRequired(Forbidden):
 class SubscriptionNotActive(Conflict):
     code, passing = "subscription_not_active", True
 
-    def __init__(self, name: str, state: str, queue: str | None = None) -> None:
+    def __init__(self, name: str, state: str, queue: str | None = None, note: str = "") -> None:
         what = "The subscription" if queue is None else f"The queue {queue}"
+        why = f" ({note})" if note else ""
         super().__init__(
-            f"{what} is {state} and takes nothing; resume it first.",
+            f"{what} is {state}{why} and takes nothing; resume it first.",
             subscriptionId=name,
             state=state,
             **({} if queue is None else {"queue": queue}),

@@ -94,6 +94,7 @@ class Queues:
             owner=by,
             state="active",
             reason=None,
+            note="",
         )
 
     async def _refuse_theft(self, seen: Seen, roster_id: str | None) -> None:

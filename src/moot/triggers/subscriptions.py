@@ -210,8 +210,12 @@ class Subscriptions:
         """The next version. Raises Overtaken when another came between."""
         return await self._put(seen, replace(seen.it, **changes), by, did, guards=guards)
 
-    async def pause(self, seen: Seen, by: str) -> Seen:
-        return await self.turned(seen, "paused", "operator-paused", by)
+    async def pause(self, seen: Seen, by: str, note: str = "") -> Seen:
+        if (seen.it.state, seen.it.note) == ("paused", note):
+            return seen
+        return await self.change(
+            seen, by, "paused", state="paused", reason="operator-paused", note=note
+        )
 
     async def resume(self, seen: Seen, by: str) -> Seen:
         """Also after it had failed. Raises QueueIdle for a queue that nobody takes from, and
@@ -231,7 +235,7 @@ class Subscriptions:
     ) -> Seen:
         if seen.it.state == state:
             return seen
-        return await self.change(seen, by, state, guards, state=state, reason=reason)
+        return await self.change(seen, by, state, guards, state=state, reason=reason, note="")
 
     async def hand_to(self, seen: Seen, roster_id: str | None, by: str) -> Seen:
         """To a standing agent, whose workflow it must be. Raises NotFound, NotInPortfolio."""
