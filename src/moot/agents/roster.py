@@ -21,7 +21,7 @@ from moot.store.standing import Record
 KIND = "member"
 MOST_RACES = 20
 #: how a member is called; also agents of this host are
-ROSTER_ID = r"^host:[a-z0-9][a-z0-9._-]*$"
+ROSTER_ID = r"^host:[a-z0-9][a-z0-9._-]*$(?!\n)"
 
 Id = Annotated[str, Meta(min_length=6, max_length=128, pattern=ROSTER_ID)]
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from moot.agents.roster import Hired, Pause, Seat
 from moot.api.roster_views import seat_of, shown, with_budget
 from moot.api.wire import Reply, Request
+from moot.core.calendars import LAST_INSTANT
 from moot.core.commands import CancelRun
 from moot.core.errors import BadRequest, MootError
 from moot.core.handles import BY_HAND
@@ -143,8 +144,11 @@ async def put(request: Request, seat: Seat, hired: Hired, gone: bool = False) ->
 def _instant(text: str) -> int:
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise BadRequest(f"'{text[:64]}' is no ISO time.", field="until") from None
     if found.tzinfo is None:
         raise BadRequest("until needs a time zone, such as Z or +01:00.", field="until")
-    return round(found.timestamp() * 1000)
+    at = round(found.timestamp() * 1000)
+    if not 0 <= at < LAST_INSTANT:
+        raise BadRequest(f"'{text[:64]}' is outside of this host's calendar.", field="until")
+    return at

@@ -254,7 +254,8 @@ STATE = {
 }
 ENDPOINTS = (
     Endpoint(
-        method="POST", path=HOST, call=make, body=ScheduleDraft, scope=WRITE, status=201,
+        method="POST", path=HOST, call=make, body=ScheduleDraft, scope=WRITE, beside=START,
+        status=201,
         summary="Have a workflow run at times to come",
     ),
     Endpoint(
@@ -270,7 +271,7 @@ ENDPOINTS = (
         summary="A schedule, its next times, and how its fires went",
     ),
     Endpoint(
-        method="PATCH", path=ONE, call=change, scope=WRITE, errors=(404, 409),
+        method="PATCH", path=ONE, call=change, scope=WRITE, beside=START, errors=(404, 409),
         summary="Change a schedule; null takes a field back to its default",
     ),
     Endpoint(

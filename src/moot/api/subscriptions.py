@@ -314,7 +314,8 @@ ENDPOINTS = (
         },
     ),
     Endpoint(
-        method="POST", path=ROOT, call=register, body=Register, scope=MANAGE, status=201,
+        method="POST", path=ROOT, call=register, body=Register, scope=MANAGE, beside="runs:create",
+        status=201,
         summary="Let a webhook start runs; the answer has the secret, this once",
         errors=(404, 501),
     ),
@@ -323,7 +324,8 @@ ENDPOINTS = (
         summary="A subscription, its newest deliveries, the history of its state",
     ),
     Endpoint(
-        method="PATCH", path=ONE, call=change, body=Change, scope=MANAGE, errors=(404, 409),
+        method="PATCH", path=ONE, call=change, body=Change, scope=MANAGE, beside="runs:create",
+        errors=(404, 409),
         summary="Pause or resume it, hand it to a standing agent, map its inputs",
     ),
     Endpoint(

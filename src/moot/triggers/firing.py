@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from moot.agents.roster import Roster, Seat
 from moot.clock import Clock
+from moot.core import handles
 from moot.core.errors import NotProvided
 from moot.core.flow import Flow
-from moot.core.handles import BY_HAND
 from moot.core.initiation import Delivered, Initiation, Member
 from moot.core.run import Run
 from moot.core.starting import StartRun, check_inputs
@@ -78,7 +78,7 @@ class Firing:
             members=drawn.members,
             initiation=Initiation(
                 source=order.source,
-                member=drawn.members[order.roster_id] if order.roster_id else None,
+                member=_whose(order, flow, drawn),
                 delivered=order.delivered,
                 trigger=order.trigger,
             ),
@@ -107,7 +107,7 @@ class Firing:
     async def _seat(self, order: Order) -> Seat | None:
         if order.roster_id is None:
             return None
-        if order.source != BY_HAND and order.source not in self._sources:
+        if order.source != handles.BY_HAND and order.source not in self._sources:
             raise NotProvided(
                 f"{order.source[:64]} fires no portfolio on this host.",
                 capability="agents.roster.portfolioTriggerSources",
@@ -120,6 +120,18 @@ class Firing:
         if order.workflow_id not in seat.entry.workflows:
             raise NotInPortfolio(order.roster_id, order.workflow_id)
         return seat
+
+
+def _whose(order: Order, flow: Flow, drawn: Drawn) -> Member | None:
+    """The member it is started for; else the only one that its nodes name, if the workflow is of
+    that one's portfolio."""
+    if order.roster_id is not None:
+        return drawn.members[order.roster_id]
+    named = [name for name in handles.own(flow) if name in drawn.members]
+    sole = named[0] if len(named) == 1 else None
+    if sole is None or order.workflow_id not in drawn.portfolios.get(sole, ()):
+        return None
+    return drawn.members[sole]
 
 
 def write(claim: Claim, run: Run, batch: Batch) -> None:
