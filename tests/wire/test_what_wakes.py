@@ -170,6 +170,21 @@ def test_who_let_somebody_go_can_be_read_for_ever(desk: Api) -> None:
     refused(desk.get(f"{ROSTER}/host:nobody/history"), 404, "not_found")
 
 
+def test_a_pause_with_an_end_says_which_times_it_costs(desk: Api) -> None:
+    sally = hired(desk)
+    schedule, _ = woken(desk, sally)
+    first, second, third, *_ = desk.get(schedule).json()["nextFires"]
+    body = {"until": third}
+    costs = desk.post(f"{schedule}/pause", body).json()["costs"]
+    assert costs["count"] == 2 and [each["at"] for each in costs["fires"]] == [first, second]
+    assert {each["timezone"] for each in costs["fires"]} == {"Europe/Berlin"}
+    desk.post(f"{schedule}/resume", {})
+    found = desk.post(f"{ROSTER}/{sally['rosterId']}/pause", body).json()
+    assert found["costs"] == costs
+    assert "costs" not in desk.post(f"{schedule}/pause", {}).json()
+    refused(desk.post(f"{schedule}/pause", {"until": "2020-01-01T00:00"}), 400, "validation_error")
+
+
 # -- the page of a member ------------------------------------------------------------------------
 
 

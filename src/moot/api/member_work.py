@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from moot.agents.roster import Hired, Pause, Seat
+from moot.api import pause_costs
 from moot.api.roster_views import seat_of, shown, with_budget
 from moot.api.wire import Reply, Request
 from moot.core.calendars import LAST_INSTANT
@@ -49,10 +50,12 @@ async def pause(request: Request) -> Reply:
         raise BadRequest("until has passed; name a time to come.", field="until")
     paused = Pause(since=now, by=request.caller.id, reason=asked.reason, until=until)
     hired = replace(seat.hired, pause=paused, did="paused")
+    costs = await pause_costs.of_member(request, seat.entry.roster_id, until)
     await put(request, seat, hired)
     triggers = request.services.triggers.listening.of_member
     inert = len(await triggers(request.caller.tenant, seat.entry.roster_id))
     running, said = await _under_way(request, seat), {**shown(request, hired), "inert": inert}
+    said |= costs
     if asked.stop:
         stopped = [run_id for run_id in running if await _stopped(request, run_id, asked.reason)]
         return Reply({**said, "stopped": stopped})

@@ -15,6 +15,7 @@ from moot.cli.leaving import left_lines
 from moot.cli.moments import instant
 from moot.cli.options import Options, talks
 from moot.cli.quantities import counted
+from moot.cli.schedule_words import cost_words
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.waking import Waking
 
@@ -136,6 +137,8 @@ def _paused(found: dict[str, Any]) -> Iterator[str]:
     """What a pause has come to, in sentences."""
     end, inert = found["paused"].get("until"), found["inert"]
     yield f"{found['persona']} is paused{f' until {until_words(end)}' if end else ''}."
+    if found.get("costs", {}).get("count"):
+        yield cost_words(found["costs"]).strip()
     verb = "is" if inert == 1 else "are"
     yield f"{counted(inert, 'trigger')} {verb} inert." if inert else "Nothing is started for it."
     if running := [output.short(run_id) for run_id in found.get("running", ())]:

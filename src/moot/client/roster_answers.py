@@ -41,6 +41,8 @@ class Member(RosterEntry, frozen=True):
     stopped: list[str] = []
     #: of somebody hired: what woke whoever had the name before, and rests
     left: list[dict[str, Any]] = []
+    #: of a pause with an end: how many times of its schedules it costs, and the first of them
+    costs: dict[str, Any] | None = None
     #: of a pause: how many triggers wake nobody now
     inert: int = 0
 

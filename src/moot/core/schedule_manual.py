@@ -77,6 +77,13 @@ def skip_next(spec: Schedule, ledger: Ledger) -> tuple[int, Ledger]:
     return found[0], replace(ledger, skips=(*ledger.skips, found[0]))
 
 
+def unskip(ledger: Ledger) -> tuple[int, Ledger]:
+    """The time that was left out last is taken in again. Raises ScheduleRefused where none is."""
+    if not ledger.skips:
+        raise ScheduleRefused("undo", "No time of this schedule is left out.")
+    return ledger.skips[-1], replace(ledger, skips=ledger.skips[:-1])
+
+
 def backfill(
     spec: Schedule,
     ledger: Ledger,

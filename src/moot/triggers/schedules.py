@@ -16,7 +16,7 @@ from moot.core.flow import Flow
 from moot.core.schedule import HORIZON, Decision, Overlap, Schedule
 from moot.core.schedule import Ledger as Decided
 from moot.core.schedule_errors import ScheduleRefused
-from moot.core.schedule_manual import backfill, run_now, skip_next
+from moot.core.schedule_manual import backfill, run_now, skip_next, unskip
 from moot.core.schedule_reading import edit_schedule, read_schedule, retimes
 from moot.core.slots import ticks
 from moot.core.starting import check_inputs
@@ -246,20 +246,27 @@ class Schedules:
 
         return await self._clockwork.act(tenant, schedule_id, decide, dry)
 
-    async def skip(self, tenant: str, schedule_id: str, by: str, dry: bool) -> int:
-        """Leaves the next slot out, and says which. Raises ScheduleRefused if none is to come."""
+    async def skip(
+        self, tenant: str, schedule_id: str, by: str, dry: bool, undo: bool = False
+    ) -> int:
+        """Leaves the next slot out, or takes the last one in again, and says which. Raises
+        ScheduleRefused if none is to come."""
+
+        def decided(case: Case) -> tuple[int, Decided]:
+            kept = case.book.decided
+            return unskip(kept) if undo else skip_next(case.plan.spec, kept)
+
         if dry:
-            case = await self.find(tenant, schedule_id)
-            return skip_next(case.plan.spec, case.book.decided)[0]
-        left_out = 0
+            return decided(await self.find(tenant, schedule_id))[0]
+        slot = 0
 
         def step(case: Case) -> tuple[Plan, Decided]:
-            nonlocal left_out
-            left_out, kept = skip_next(case.plan.spec, case.book.decided)
-            return replace(case.plan, did="skipped"), kept
+            nonlocal slot
+            slot, kept = decided(case)
+            return replace(case.plan, did="unskipped" if undo else "skipped"), kept
 
         await self._step(tenant, schedule_id, by, step)
-        return left_out
+        return slot
 
     async def backfill(
         self, tenant: str, schedule_id: str, between: tuple[int, int],
