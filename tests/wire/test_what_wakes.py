@@ -138,6 +138,26 @@ def test_what_woke_who_is_let_go_rests_until_somebody_resumes_it(desk: Api) -> N
     assert desk.post(f"{schedule}/resume", {}).json()["state"] == "active"
 
 
+def test_what_is_listened_to_is_read_page_by_page_and_of_one_source(desk: Api) -> None:
+    sally = hired(desk)
+    woken(desk, sally)
+    bound = {"workflowId": "sally-noop", "rosterId": sally["rosterId"]}
+    desk.call("PUT", f"{QUEUES}/leads", json=bound)
+    desk.post(SUBSCRIPTIONS, {**bound, "source": "webhook"})
+    whole = desk.get(SUBSCRIPTIONS).json()
+    assert whole["total"] == len(whole["subscriptions"]) == 3 and "nextCursor" not in whole
+    found, cursor = [], ""
+    while cursor is not None:
+        page = desk.get(SUBSCRIPTIONS, params={"limit": 1, "cursor": cursor}).json()
+        found += page["subscriptions"]
+        cursor = page.get("nextCursor")
+    assert found == whole["subscriptions"]
+    hooks = desk.get(SUBSCRIPTIONS, params={"source": "webhook"}).json()
+    [hook] = hooks["subscriptions"]
+    assert hooks["bound"][hook["subscriptionId"]]["rosterId"] == sally["rosterId"]
+    refused(desk.get(SUBSCRIPTIONS, params={"source": "email"}), 400, "validation_error")
+
+
 def test_who_let_somebody_go_can_be_read_for_ever(desk: Api) -> None:
     sally = hired(desk)
     path = f"{ROSTER}/{sally['rosterId']}"

@@ -3,7 +3,6 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
@@ -13,7 +12,7 @@ from moot.api.roster_views import seat_of, shown, with_budget
 from moot.api.wire import Reply, Request
 from moot.core.calendars import LAST_INSTANT
 from moot.core.commands import CancelRun
-from moot.core.errors import BadRequest, MootError, NotFound
+from moot.core.errors import BadRequest, MootError
 from moot.core.handles import BY_HAND
 from moot.core.status import GOING
 from moot.core.trigger_errors import Overtaken
@@ -111,8 +110,9 @@ async def _run(request: Request, asked: RunAsked) -> Reply:
         principal=request.caller.id,
         roster_id=seat.entry.roster_id,
         inputs=asked.inputs,
-        trigger=await _item(request, asked.item),
     )
+    if asked.item is not None:
+        order = await _with_item(request, order, asked.item)
     firing = request.services.triggers.firing
     if asked.dry_run:
         member = await firing.rehearsed(order)
@@ -128,16 +128,10 @@ async def _left(request: Request, seat: Seat) -> dict[str, Any]:
     return {} if budget is None else {"budget": budget}
 
 
-async def _item(request: Request, name: str | None) -> dict[str, Any] | None:
-    """What came in under this id, as a run is given it."""
-    if name is None:
-        return None
-    found = await request.services.store.delivery_by_id(request.caller.tenant, name)
-    if found is None or found.source == "outbound":
-        raise NotFound(f"There is no item '{name}'.", item=name)
-    body = msgspec.json.decode(found.body) if found.body else None
-    given = body if isinstance(body, dict) else {"body": body}
-    return {**given, "itemId": name}
+async def _with_item(request: Request, order: Order, name: str) -> Order:
+    """Given what came in as its own trigger would give it; what is said beside it wins."""
+    given = await request.services.triggers.items.given(order.tenant, name, order.workflow_id)
+    return replace(order, inputs={**given.inputs, **order.inputs}, trigger=given.trigger)
 
 
 async def put(request: Request, seat: Seat, hired: Hired, gone: bool = False) -> Reply:

@@ -19,12 +19,14 @@ from moot.triggers.subscriptions import Seen
 
 
 class Bind(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Who takes from a queue: a workflow, for a standing agent or for nobody."""
+    """Who takes from a queue: a workflow, for a standing agent or for nobody. ``takeOver``: also
+    from another standing agent."""
 
     workflow_id: WorkflowId
     roster_id: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
     retry_policy: RetryPolicy = RetryPolicy()
     input_mapping: Mapping = {}
+    take_over: bool = False
 
 
 async def list_queues(request: Request) -> Reply:
@@ -48,6 +50,7 @@ async def bind(request: Request) -> Reply:
             input_mapping=asked.input_mapping,
         ),
         request.caller.id,
+        asked.take_over,
     )
     return Reply(await _queue(request, seen))
 
@@ -98,7 +101,7 @@ async def list_items(request: Request) -> Reply:
 async def read_item(request: Request) -> Reply:
     """The item, the run it became, for whom, what was said in it and what it has cost."""
     _, row = await _item(request)
-    return Reply(await item_view.whole(request.services.host, row))
+    return Reply(await item_view.whole(request.services, row))
 
 
 async def redeliver(request: Request) -> Reply:

@@ -108,7 +108,7 @@ async def _asking(request: Request) -> dict[str, int]:
     """How many times of each subscription wait for somebody to look: missed, or never begun."""
     found: dict[str, int] = {}
     for state in ("missed", "dead"):
-        where = DeliveryFilter(source=SOURCE, states=(state,))
+        where = DeliveryFilter(sources=(SOURCE,), states=(state,))
         rows, _ = await request.services.store.deliveries(
             request.caller.tenant, where, None, MOST_ASKING
         )

@@ -68,7 +68,8 @@ def next_words(found: dict[str, Any]) -> str:
 
 def state_of(row: dict[str, Any]) -> str:
     """What is inert says so, whatever its own state; and what asks for somebody."""
-    said = f"inert: {row['inert']}" if "inert" in row else str(row["state"])
+    state = f"{row['state']}: {row['note']}" if row.get("note") else str(row["state"])
+    said = f"inert: {row['inert']}" if "inert" in row else state
     return f"{said} · {row['missed']} missed" if row.get("missed") else said
 
 

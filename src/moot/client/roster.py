@@ -5,7 +5,7 @@ from typing import Any
 
 from moot.client import roster_answers as answers
 from moot.client.bound import AsyncOf, Of, awaits, waits
-from moot.client.call import Again, Sent, given, operation
+from moot.client.call import Again, Sent, given, operation, silent
 
 
 @operation("GET /v1/agents/roster", answers.RosterEntries)
@@ -61,7 +61,7 @@ def change(roster_id: str, fields: Mapping[str, Any]) -> Sent:
     return Sent(roster_id, body=dict(fields))
 
 
-@operation("DELETE /v1/host/moot/roster/{roster_id}")
+@silent("DELETE /v1/host/moot/roster/{roster_id}")
 def dismiss(roster_id: str) -> Sent:
     """Let it go; what it did stays its own, what woke it rests."""
     return Sent(roster_id)

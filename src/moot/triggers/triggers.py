@@ -12,8 +12,9 @@ from moot.store.standing import DeliveryFilter
 from moot.triggers.clockwork import Clockwork
 from moot.triggers.courier import Courier
 from moot.triggers.declared import Declared
-from moot.triggers.deliveries import SOURCES, Deliveries
+from moot.triggers.deliveries import Deliveries
 from moot.triggers.firing import Firing
+from moot.triggers.items import SOURCES, Items
 from moot.triggers.leaving import Leaving
 from moot.triggers.listening import Listening
 from moot.triggers.outgoing import Outgoing
@@ -55,7 +56,8 @@ class Triggers:
         self.deliveries.news = self.outgoing.news = self.clockwork.news
         self.courier.carriers |= dict.fromkeys(SOURCES, self.deliveries.carry)
         self.sources.update(SOURCES)
-        self.queues = Queues(clock, host.flows, self.subscriptions, self.deliveries)
+        self.items = Items(host, self.subscriptions)
+        self.queues = Queues(clock, host.flows, roster, self.subscriptions, self.deliveries)
         self.listening = Listening(store, clock, roster, self.subscriptions, self.schedules)
         self.leaving = Leaving(store, clock, self.subscriptions, self.listening)
         self._tasks = host.tasks

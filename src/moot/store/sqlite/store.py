@@ -222,6 +222,11 @@ class SqliteStore:
     async def records(self, tenant: str, kind: str) -> list[Record]:
         return await self._readers.run(records.all_newest, tenant, kind)
 
+    async def record_page(
+        self, tenant: str, kind: str, after: str, limit: int
+    ) -> tuple[list[Record], int]:
+        return await self._readers.run(records.page, tenant, kind, after, limit)
+
     async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
         return await self._readers.run(records.history, tenant, kind, name)
 
