@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api import interrupts, listing, posts, threads
+from moot.api import interrupts, listing, posts, reading, threads
 from moot.api.bridge_view import MOST_EVENTS, Page, Thread
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
@@ -116,7 +116,8 @@ async def listed(request: Request) -> Reply:
     limit = request.integer("limit", 50, 1, MOST_LISTED)
     away = await archived(request)
     if request.query.get("archived") == "true":
-        return Reply({"threads": await _put_away(request, away, limit)})
+        told = await _put_away(request, away, limit)
+        return Reply({"threads": told, "you": reading.reader(request)})
     where = RunFilter(workflow_id=THREAD, prefix=request.query.get("prefix") or None)
     found: list[RunRow] = []
     cursor: str | None = request.query.get("cursor")
@@ -125,7 +126,8 @@ async def listed(request: Request) -> Reply:
         found += [row for row in rows if row.run_id not in away]
         if cursor is None or len(found) >= limit:
             break
-    body: dict[str, Any] = {"threads": await listing.rows(request, found, False)}
+    told = await listing.rows(request, found, False)
+    body: dict[str, Any] = {"threads": told, "you": reading.reader(request)}
     if cursor is not None:
         body["nextCursor"] = cursor
     return Reply(body, 200, {"Cache-Control": "no-store"})

@@ -60,6 +60,7 @@ async def _about(request: Request, where: Extent) -> dict[str, Any]:
     members = dict.fromkeys([*(talk.roster or ()), *talk.state.members])
     told: dict[str, Any] = {
         "paused": talk.state.paused,
+        "createdBy": run.person,
         "participants": [handle(name) for name in members],
     }
     last = await transcript.newest(services.store, where)

@@ -24,6 +24,7 @@ def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]
         "turns": talk.turns,
         "lastSequence": talk.last_seq,
         "createdAt": iso(talk.opened_at * 1000),
+        "createdBy": run.person,
         "updatedAt": iso(run.updated_at * 1000),
         "state": state_of(talk.state, run.updated_at if at is None else at),
     }

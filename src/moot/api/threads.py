@@ -212,7 +212,8 @@ async def place_of(request: Request, name: str, settled: bool = True) -> tuple[R
 
 async def read(request: Request) -> Reply:
     run, talk = await place(request)
-    return Reply(shown(run, talk, request.services.clock.millis()))
+    told = shown(run, talk, request.services.clock.millis())
+    return Reply({**told, "you": interrupts.speaker(request).person})
 
 
 async def steer(request: Request) -> Reply:

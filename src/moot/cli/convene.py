@@ -81,7 +81,7 @@ def convene(options: Options, question: str, **given: Any) -> Exit:
     if given["detach"]:
         _show_id(options, thread_id)
         return Exit.OK
-    how = Attending(prompt=not given["no_prompt"], as_json=options.json, mine=True)
+    how = Attending(prompt=not given["no_prompt"], as_json=options.json)
     return attend(api, client, thread_id, how)
 
 
@@ -120,8 +120,6 @@ class Attending(NamedTuple):
     after: int = -1
     #: also while it waits for a person
     stay: bool = False
-    #: whoever put the question is who watches
-    mine: bool = False
 
 
 def attend(api: Api, client: Client, thread_id: str, how: Attending) -> Exit:
@@ -129,7 +127,7 @@ def attend(api: Api, client: Client, thread_id: str, how: Attending) -> Exit:
     from moot.cli.council import Council, Left, threads, waits_for
 
     thread = api.get(threads(thread_id))
-    shown = Council(api, client, thread, how.prompt and sys.stdin.isatty(), how.as_json, how.mine)
+    shown = Council(api, client, thread, how.prompt and sys.stdin.isatty(), how.as_json)
     shown.tell(header(thread))
     try:
         end = shown.follow(how.after, how.stay)

@@ -13,9 +13,9 @@ from moot.cli.client import Api, Client, path_of
 from moot.cli.editor import Editor, Keys
 from moot.cli.feed import Feed, Frame
 from moot.cli.live import Live
-from moot.cli.room import Room
+from moot.cli.room import Room, identified
 from moot.cli.screen import Keyboard, Pipe, Screen, Terminal
-from moot.cli.told import Teller, Told, note, turn_of
+from moot.cli.told import Teller, Told, note
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.way import way
 
@@ -48,10 +48,8 @@ class Council:
         thread: dict[str, Any],
         prompt: bool,
         as_json: bool = False,
-        mine: bool = False,
     ) -> None:
-        """``mine``: whoever put the question is who watches."""
-        self._api, self._client, self._as_json, self._mine = api, client, as_json, mine
+        self._api, self._client, self._as_json = api, client, as_json
         self.thread_id = str(thread["threadId"])
         self._thread = thread
         self._conversation: str | None = None
@@ -107,8 +105,8 @@ class Council:
         except Trouble:
             return
         for name, here in there.items():
-            full = name if name.startswith("user") else f"host:{name}"
-            self._live.heard("presence", {"participant": full, "state": here["state"]})
+            shown = {"participant": identified(name), "state": here["state"]}
+            self._live.heard("presence", shown)
 
     def _wait(self, feed: Feed) -> None:
         files = [feed.file, *([self._keyboard.file] if self._keyboard else [])]
@@ -161,8 +159,6 @@ class Council:
             return
         if self._as_json:
             output.json_line(event)
-        if self._mine and event["type"] == "conversation.opened":
-            self._room.me = str(turn_of(event).get("from"))
         self._live.follow(event, time.monotonic())
         if not self._as_json:
             self._screen.tell(self._teller.tell(event))

@@ -6,10 +6,17 @@ import click
 
 from moot.cli import output
 from moot.cli.typed import Seat
+from moot.core.bridge import COORDINATOR
+from moot.core.thread import full_name, is_person
 
 #: one for each seat, in their order, so that a speaker keeps its colour for ever
 COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "bright_cyan",
            "bright_yellow", "bright_green", "bright_magenta")  # fmt: skip
+
+
+def identified(handle: str) -> str:
+    """The id of who goes by a short name in a thread."""
+    return "system" if handle == COORDINATOR else full_name(handle)
 
 
 class Room:
@@ -33,7 +40,8 @@ class Room:
         self._seats[agent_id] = Seat(agent_id, output.one_line(str(name)), str(role))
 
     def read(self, thread: dict[str, Any]) -> None:
-        """Everybody a thread names."""
+        """Everybody a thread names, and who looks at it."""
+        self.me = str(thread.get("you", self.me))
         for member in thread.get("participants", []):
             self.learn(str(member.get("agentId")), member)
         for member in thread["state"]["participants"]["invited"]:
@@ -42,12 +50,18 @@ class Room:
             self.learn(name, profile)
 
     def called(self, name: str) -> str:
-        if name in (self.me, "user"):
+        """As who looks calls him: nobody but himself is ``you``."""
+        if name == self.me:
             return "you"
         if name == "system":
             return "moot"
         seat = self._seats.get(name)
         return seat.name if seat else output.one_line(name.rpartition(":")[2])
+
+    def people(self, founder: str) -> list[str]:
+        """Who speaks here beside the agents: who looks, and who has begun it."""
+        others = [founder] if founder != self.me and is_person(founder) else []
+        return [self.called(name) for name in (self.me, *others)]
 
     def styled(self, name: str) -> str:
         """In the speaker's own colour."""

@@ -9,7 +9,7 @@ from moot.cli.briefing import SPOKEN
 from moot.cli.client import Client, path_of, to_read, to_write
 from moot.cli.council import threads
 from moot.cli.options import Options, place, talks
-from moot.cli.room import Room
+from moot.cli.room import Room, identified
 from moot.cli.thread import THREADS, find_thread
 from moot.cli.told import words_of
 from moot.cli.trouble import Exit
@@ -25,19 +25,22 @@ LAST = 40
 def list_(options: Options, limit: int, archived: bool) -> None:
     """List the threads, newest first."""
     asked = {"limit": limit, "about": "true", **({"archived": "true"} if archived else {})}
-    found = to_read(options).get(THREADS, **asked)["threads"]
+    page = to_read(options).get(THREADS, **asked)
     if options.json:
-        output.show_json(found)
+        output.show_json(page["threads"])
         return
-    rows = ([*_row(each)] for each in found)
+    rows = (_row(each, Room(page["you"])) for each in page["threads"])
     output.table(COLUMNS, rows, empty="No thread yet. Begin one: moot convene QUESTION --with A,B")
 
 
-def _row(row: dict[str, Any]) -> tuple[Any, ...]:
+def _row(row: dict[str, Any], room: Room) -> tuple[Any, ...]:
     last = row.get("last")
-    said = output.brief(f"{last['from']}: {last['content']}", LAST) if last else None
+    said = None
+    if last is not None:
+        said = output.brief(f"{room.called(identified(last['from']))}: {last['content']}", LAST)
     turns = f"{row['turns'] + 1}" + (f" ({row['unread']} new)" if row["unread"] else "")
-    who = " ".join(["you", *row.get("participants", [])])
+    people = room.people(row.get("createdBy", room.me))
+    who = " ".join([*people, *row.get("participants", [])])
     return (
         output.short(row["threadId"]), state_of(row), turns, who, said,
         output.age(row["updatedAt"]), row["title"],
@@ -70,7 +73,8 @@ def show(options: Options, name: str, turns: int) -> None:
     room.read(thread)
     click.echo(f"{click.style(thread_id, bold=True)} {output.line(thread['title'] or '')}")
     row = {"open": thread["open"], "paused": state["paused"]}
-    who = ["you", *(room.styled(seat.agent_id) for seat in room.seats)]
+    agents = [room.styled(seat.agent_id) for seat in room.seats]
+    who = [*room.people(thread["createdBy"]), *agents]
     click.echo(f"{state_of(row)} · {thread['turns'] + 1} turns · {', '.join(who)}")
     if state["muted"]:
         click.echo(f"muted: {', '.join(map(room.called, state['muted']))}")
@@ -83,10 +87,9 @@ def show(options: Options, name: str, turns: int) -> None:
 
 
 def _tell(room: Room, event: dict[str, Any]) -> None:
-    full = event["from"] if event["from"].startswith("user") else f"host:{event['from']}"
-    speaker = "system" if event["from"] == "moot" else full
-    to = "" if event["to"] == "all" else f" → {output.line(event['to'])}"
-    click.echo(f"{event['seq']:>4} {room.styled(speaker)}{to}  {words_of(event['content'])}")
+    to = "" if event["to"] == "all" else f" → {room.called(identified(event['to']))}"
+    who = room.styled(identified(event["from"]))
+    click.echo(f"{event['seq']:>4} {who}{to}  {words_of(event['content'])}")
 
 
 @click.command()

@@ -25,6 +25,9 @@ class ThreadView(Answer, frozen=True):
     turns: int = 0
     last_sequence: int = -1
     created_at: str = ""
+    #: who has begun it, and who asks
+    created_by: str = ""
+    you: str = ""
     updated_at: str = ""
     participants: list[Data] = []
     state: Data = {}
@@ -55,12 +58,15 @@ class ThreadRow(Answer, frozen=True):
     unread: int = 0
     #: where it was asked for
     paused: bool | None = None
+    created_by: str = ""
     participants: list[str] = []
     last: Data | None = None
 
 
 class ThreadPage(Answer, frozen=True):
     threads: list[ThreadRow] = []
+    #: who asks
+    you: str = ""
     next_cursor: str | None = None
 
 

@@ -1,0 +1,66 @@
+"""What people see of a thread: names, numbers, sentences, decisions; a real server, real keys."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cli_helpers import Cli, Outcome
+from outsiders import Room
+
+from real_server import ServerProcess, server_environment
+
+
+@pytest.fixture(scope="module")
+def inn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    folder = tmp_path_factory.mktemp("seen")
+    (folder / "agents").mkdir()
+    (folder / "agents" / "ada.md").write_text("---\npersona: Ada\n---\nYou question.\n")
+    process = ServerProcess(folder, [], server_environment(MOOT_DEMO_WPS="0"))
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def room(inn: ServerProcess) -> Room:
+    return Room(inn, "rex")
+
+
+@pytest.fixture
+def moot(inn: ServerProcess) -> Cli:
+    return Cli(inn.folder)
+
+
+@pytest.fixture(scope="module")
+def eve(inn: ServerProcess) -> str:
+    """The key of another person."""
+    made = Cli(inn.folder)("key", "create", "--name", "eve", "--as", "user:eve", "--json")
+    return str(json.loads(made.out)["key"])
+
+
+def row(moot: Cli, thread: str, **environment: str) -> list[str]:
+    lines = [line.split("\t") for line in moot("thread", "list", **environment).lines()]
+    return next(line for line in lines if line[0] == thread)
+
+
+def followed(moot: Cli, thread: str, **environment: str) -> Outcome:
+    """All of a closed thread, as it is followed."""
+    return moot("watch", thread, "--from-start", **environment)
+
+
+def closed(moot: Cli, room: Room, *words: Any) -> None:
+    assert moot("thread", "close", room.id, *words).code == 0
+
+
+def test_you_are_who_looks_and_everybody_else_has_a_name(room: Room, moot: Cli, eve: str) -> None:
+    moot("say", room.id, "Do we?", "--to", "rex")
+    moot("say", room.id, "I do.", MOOT_KEY=eve)
+    assert row(moot, room.id)[3:5] == ["you rex", "eve: I do."]
+    assert row(moot, room.id, MOOT_KEY=eve)[3:5] == ["you user rex", "you: I do."]
+    shown = moot("thread", "show", room.id, MOOT_KEY=eve).out
+    assert "you, user, Rex" in shown
+    assert "user → Rex  Do we?" in shown and "you  I do." in shown
+    closed(moot, room)
+    assert "you → Rex  Do we?" in followed(moot, room.id).out
+    theirs = followed(moot, room.id, MOOT_KEY=eve).out
+    assert "user → Rex  Do we?" in theirs and "you  I do." in theirs
