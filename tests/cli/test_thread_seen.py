@@ -64,3 +64,32 @@ def test_you_are_who_looks_and_everybody_else_has_a_name(room: Room, moot: Cli, 
     assert "you → Rex  Do we?" in followed(moot, room.id).out
     theirs = followed(moot, room.id, MOOT_KEY=eve).out
     assert "user → Rex  Do we?" in theirs and "you  I do." in theirs
+
+
+def test_what_was_steered_is_a_sentence_and_what_changed_nothing_says_so(
+    room: Room, moot: Cli
+) -> None:
+    for content in (
+        {"discussion": {"on": True, "allow_agent_mentions": True}}, {"ttl_seconds": -5},
+        {"ttl_seconds": 60}, {"mutee": ["rex"]}, {"wakes": [{"participant_id": "rex"}]},
+    ):  # fmt: skip
+        body = {"type": "control", "content": content}
+        assert room.host.request("POST", f"/threads/{room.id}/events", body)[0] == 200
+    moot("thread", "rename", room.id, "Tea")
+    moot("thread", "link", room.id, "--title", "Cups")
+    closed(moot, room)
+    lines = followed(moot, room.id).out.replace("   —  ", "").splitlines()
+    sentences = [
+        "you let agents wake one another",
+        "you set ttl_seconds to -5, which changed nothing",
+        "you let agents go on by themselves for 60 seconds",
+        'you set mutee to ["rex"], which changed nothing',
+        'you set wakes to [{"participant_id": "rex"}], which changed nothing',
+        "you renamed the thread to “Tea”",
+        "the thread “Cups” was linked by you",
+    ]
+    assert [line for line in lines if line in sentences] == sentences
+    path = f"/v1/host/moot/threads/{room.id}/events"
+    told = [each.get("says") for each in room.host.request("GET", path)[1]["events"]]
+    theirs = [line.replace("you", "user") for line in sentences]
+    assert [line for line in told if line in theirs] == theirs

@@ -8,8 +8,11 @@ import click
 from moot.cli import output
 from moot.cli.agent_lines import tool
 from moot.cli.quantities import counted, in_words
-from moot.cli.room import Room
+from moot.cli.room import Room, identified
 from moot.cli.way import way
+from moot.core import sentences
+from moot.core.bridge import handle
+from moot.core.thread import targets
 
 Event = dict[str, Any]
 
@@ -104,33 +107,56 @@ class Teller:
         return self._room.called(str(said.get(key, "")))
 
     def _controlled(self, event: Event) -> list[Told]:
-        said = event["payload"]
-        content = said.get("content")
-        who = self._name(said, "from")
-        found = content.items() if isinstance(content, dict) else ()
-        return [note(text) for word, value in found if (text := self._control(who, word, value))]
+        """As the host words it, but for what can be typed next, and times as people say them."""
+        told = self._told(event, "control", event["payload"].get("content"))
+        content = told["content"]
+        if not isinstance(content, dict) or not content:
+            return self._worded(told)
+        wrong = sentences.void(told)
+        return [
+            note(self._control(told, word) if word not in wrong else self._plain(told, word))
+            for word in content
+        ]
 
-    def _control(self, who: str, word: str, value: Any) -> str:
-        names = ", ".join(map(self._room.called, _targets(value)))
+    def _control(self, told: dict[str, Any], word: str) -> str:
+        value = told["content"][word]
+        names = ", ".join(map(self._room.called, targets(value)))
         on = value.get("on", True) if isinstance(value, dict) else value
         match word:
-            case "mute":
-                timed = isinstance(value, dict) and isinstance(value.get("seconds"), int | float)
-                return f"{who} muted {names}" + (
-                    f" for {in_words(value['seconds'])}" if timed else ""
-                )
-            case "unmute":
-                return f"{who} unmuted {names}"
+            case "mute" if isinstance(value, dict) and value.get("seconds"):
+                who = self._room.called(identified(told["from"]))
+                return f"{who} muted {names} for {in_words(value['seconds'])}"
             case "pause" if on:
                 return "paused; agents hold. /resume to go on"
-            case "pause":
-                return f"{who} let it go on"
             case "prod":
                 return f"{names} was asked to speak once"
-            case "done":
-                return f"{who} has nothing more to say"
             case _:
-                return f"{who} set {word}: {output.brief(value, 100)}"
+                return self._plain(told, word)
+
+    def _plain(self, told: dict[str, Any], word: str) -> str:
+        return sentences.control(told, word, self._handled)
+
+    def _worded(self, told: dict[str, Any]) -> list[Told]:
+        said = sentences.says(told, self._handled)
+        return [note(said)] if said else []
+
+    def _handled(self, handle: str) -> str:
+        return self._room.called(identified(handle))
+
+    def _told(self, event: Event, kind: str, content: Any) -> dict[str, Any]:
+        """The event as a thread tells it."""
+        said = event["payload"]
+        who = handle(said.get("by") or said.get("from", ""))
+        return {"type": kind, "from": who, "content": content, "ts": event.get("timestamp", "")}
+
+    def _renamed(self, event: Event) -> list[Told]:
+        return self._worded(self._told(event, "thread.renamed", event["payload"].get("title")))
+
+    def _linked(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        if said.get("closed") is True:
+            return []  # a turn of the host tells what came of it
+        return self._worded(self._told(event, "thread.linked", {"name": said.get("title")}))
 
     def _joined(self, event: Event) -> list[Told]:
         said = event["payload"]
@@ -247,13 +273,6 @@ def _cost(turn: dict[str, Any]) -> str:
     )
 
 
-def _targets(value: Any) -> list[str]:
-    found = value.get("targets") if isinstance(value, dict) else value
-    found = [found] if isinstance(found, str) else found
-    names = [str(name) for name in found] if isinstance(found, list) else []
-    return [name if ":" in name else f"host:{name}" for name in names]
-
-
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
@@ -267,6 +286,8 @@ TELLS: dict[str, Callable[[Teller, Event], list[Told]]] = {
     "conversation.exchanged": Teller._turn,
     "conversation.closed": Teller._closed,
     "moot.thread.control": Teller._controlled,
+    "moot.thread.renamed": Teller._renamed,
+    "moot.thread.linked": Teller._linked,
     "moot.participant.joined": Teller._joined,
     "moot.participant.left": Teller._left,
     "moot.participation.set": Teller._set,
