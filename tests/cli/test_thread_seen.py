@@ -93,3 +93,20 @@ def test_what_was_steered_is_a_sentence_and_what_changed_nothing_says_so(
     told = [each.get("says") for each in room.host.request("GET", path)[1]["events"]]
     theirs = [line.replace("you", "user") for line in sentences]
     assert [line for line in told if line in theirs] == theirs
+
+
+def test_minutes_call_people_by_name_and_tell_no_title_twice(room: Room, moot: Cli) -> None:
+    moot("thread", "invite", room.id, "ada")
+    room.steer(
+        {"invite": {"participant_id": "cla", "profile": {"name": "REX", "model": "unknown"}}}
+    )
+    moot("say", room.id, "Four percent.", "--as", "rex", "--to", "cla")
+    moot("thread", "mute", room.id, "ada")
+    moot("thread", "rename", room.id, "Tea")
+    closed(moot, room, "--decision", "No.", "--vote", "ada=no")
+    page = moot("thread", "export", room.id).out
+    assert "- Participants: rex, Ada (demo), cla\n" in page
+    assert "*user muted Ada*" in page and "*user renamed the thread to “Tea”*" in page
+    assert "| Ada | no |" in page and "**[1] rex** to cla · 20" in page
+    assert "host:" not in page and "[0]" not in page and "> Prices" not in page
+    assert ".0" not in page.partition("## Transcript")[2]  # times have no fractions

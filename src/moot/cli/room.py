@@ -6,17 +6,11 @@ import click
 
 from moot.cli import output
 from moot.cli.typed import Seat
-from moot.core.bridge import COORDINATOR
-from moot.core.thread import full_name, is_person
+from moot.core.thread import is_person
 
 #: one for each seat, in their order, so that a speaker keeps its colour for ever
 COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "bright_cyan",
            "bright_yellow", "bright_green", "bright_magenta")  # fmt: skip
-
-
-def identified(handle: str) -> str:
-    """The id of who goes by a short name in a thread."""
-    return "system" if handle == COORDINATOR else full_name(handle)
 
 
 class Room:

@@ -9,10 +9,11 @@ from moot.cli.briefing import SPOKEN
 from moot.cli.client import Client, path_of, to_read, to_write
 from moot.cli.council import threads
 from moot.cli.options import Options, place, talks
-from moot.cli.room import Room, identified
+from moot.cli.room import Room
 from moot.cli.thread import THREADS, find_thread
 from moot.cli.told import words_of
 from moot.cli.trouble import Exit
+from moot.core.bridge import identified
 
 COLUMNS = ("ID", "STATE", "TURNS", "WHO", "LAST", "AGE", "TITLE")
 LAST = 40

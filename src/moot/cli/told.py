@@ -8,10 +8,10 @@ import click
 from moot.cli import output
 from moot.cli.agent_lines import tool
 from moot.cli.quantities import counted, in_words
-from moot.cli.room import Room, identified
+from moot.cli.room import Room
 from moot.cli.way import way
 from moot.core import sentences
-from moot.core.bridge import handle
+from moot.core.bridge import handle, identified
 from moot.core.thread import targets
 
 Event = dict[str, Any]

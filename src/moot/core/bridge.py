@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from moot.core.events import Event, event_id, iso, micros
+from moot.core.thread import full_name
 from moot.core.waiting import Conversation
 
 #: who the host is when it says or decides something
@@ -27,6 +28,11 @@ def handle(name: Any) -> str:
     """Agents of this host go by their short name, the host by its own."""
     text = str(name)
     return COORDINATOR if text == "system" else text.removeprefix("host:")
+
+
+def identified(name: str) -> str:
+    """The id of who goes by such a handle."""
+    return "system" if name == COORDINATOR else full_name(name)
 
 
 def instant(text: str) -> int:
