@@ -110,3 +110,35 @@ def test_minutes_call_people_by_name_and_tell_no_title_twice(room: Room, moot: C
     assert "| Ada | no |" in page and "**[1] rex** to cla · 20" in page
     assert "host:" not in page and "[0]" not in page and "> Prices" not in page
     assert ".0" not in page.partition("## Transcript")[2]  # times have no fractions
+
+
+def test_a_turn_has_one_number_wherever_people_read_it(room: Room, moot: Cli) -> None:
+    moot("say", room.id, "First words.")
+    moot("thread", "prod", room.id, "rex")
+    moot("say", room.id, "Second.", "--to", "rex")
+    assert "   1 you  First words." in moot("thread", "show", room.id).out
+    assert "[2] user to rex:" in moot("wait", room.id, "--as", "rex").out
+    assert moot("thread", "read", room.id, "--up-to", "1", "--json").code == 0
+    read = json.loads(moot("thread", "read", room.id, "--show", "--json").out)
+    assert read["turnIndex"] == 1
+    branch = moot("thread", "fork", room.id, "--at", "2").lines()[0]
+    assert "First words." in moot("thread", "show", branch).out
+    assert "Second." not in moot("thread", "show", branch).out
+    assert moot("thread", "fork", room.id, "--at", "9").code == 2
+    closed(moot, room)
+    assert " 2 you → Rex  Second." in followed(moot, room.id).out
+
+
+def test_as_many_turns_are_shown_as_were_asked_for(room: Room, moot: Cli) -> None:
+    moot("say", room.id, "First words.")
+    for _ in range(6):
+        room.steer({"pause": True})
+        room.steer({"pause": False})
+    moot("say", room.id, "Second.", "--to", "rex")
+    for _ in range(6):
+        room.steer({"pause": True})
+        room.steer({"pause": False})
+    for words in (("-n", "2"), ("-n", "2", "--json")):
+        shown = moot("thread", "show", room.id, *words).out
+        assert "First words." in shown and "Second." in shown
+    assert "First words." not in moot("thread", "show", room.id, "-n", "1").out

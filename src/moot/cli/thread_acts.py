@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from moot.cli import output, quantities
+from moot.cli.briefing import newest
 from moot.cli.client import Api, path_of, to_write
 from moot.cli.council import threads
 from moot.cli.options import Options, talks
@@ -159,7 +160,7 @@ def reopen(options: Options, thread: str, note: str | None) -> None:
 
 @click.command()
 @THREAD
-@click.option("--at", type=click.IntRange(1), metavar="SEQ", help="From this event on [its end].")
+@click.option("--at", type=click.IntRange(1), metavar="TURN", help="From this turn on [its end].")
 @click.option("--note", metavar="TEXT", help="Why.")
 @talks
 def fork(options: Options, thread: str, at: int | None, note: str | None) -> None:
@@ -168,10 +169,21 @@ def fork(options: Options, thread: str, at: int | None, note: str | None) -> Non
     found = api.get(threads(find_thread(api, thread)))
     run_id = str(found["runId"])
     if at is None:
-        at = api.get(path_of("v1", "runs", run_id))["metrics"]["eventCount"]
-    body = {"fromSeq": at, **({"note": note} if note else {})}
+        first = api.get(path_of("v1", "runs", run_id))["metrics"]["eventCount"]
+    else:
+        first = _place(api, found, at)
+    body = {"fromSeq": first, **({"note": note} if note else {})}
     made = api.post(f"{path_of('v1', 'host', 'moot', 'runs', run_id)}:fork", body)
     _show(options, {**made, "threadId": made["runId"]})
+
+
+def _place(api: Api, thread: dict[str, Any], turn: int) -> int:
+    """The event of a turn."""
+    behind = thread["turns"] - turn
+    said = newest(api, thread["threadId"], behind + 1) if behind >= 0 else []
+    if not said or said[0]["turn"] != turn:
+        raise click.UsageError(f"there is no turn {turn}: the newest is {thread['turns']}.")
+    return int(said[0]["seq"])
 
 
 def _show(options: Options, made: dict[str, Any]) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from moot.cli import output
-from moot.cli.briefing import SPOKEN
-from moot.cli.client import Client, path_of, to_read, to_write
+from moot.cli.briefing import newest
+from moot.cli.client import Client, to_read, to_write
 from moot.cli.council import threads
 from moot.cli.options import Options, place, talks
 from moot.cli.room import Room
@@ -64,9 +64,7 @@ def show(options: Options, name: str, turns: int) -> None:
     api = to_read(options)
     thread_id = find_thread(api, name)
     thread = api.get(threads(thread_id))
-    events = api.get(path_of("threads", thread_id, "events"), limit=max(1, 4 * turns))["events"]
-    said = [event for event in events if event["type"] in SPOKEN]
-    said = said[-turns:] if turns else []
+    said = newest(api, thread_id, turns)
     if options.json:
         output.show_json({**thread, "events": said})
         return
@@ -90,7 +88,7 @@ def show(options: Options, name: str, turns: int) -> None:
 def _tell(room: Room, event: dict[str, Any]) -> None:
     to = "" if event["to"] == "all" else f" → {room.called(identified(event['to']))}"
     who = room.styled(identified(event["from"]))
-    click.echo(f"{event['seq']:>4} {who}{to}  {words_of(event['content'])}")
+    click.echo(f"{event['turn']:>4} {who}{to}  {words_of(event['content'])}")
 
 
 @click.command()
@@ -104,12 +102,10 @@ def tail(options: Options, name: str, turns: int) -> Exit:
 
     api = to_write(options)
     thread_id = find_thread(api, name)
-    path = path_of("threads", thread_id, "events")
-    events = api.get(path, limit=max(1, 4 * turns))["events"]
-    said = [event["seq"] for event in events if event["type"] in SPOKEN][-turns:]
-    newest = events[-1]["seq"] if events else -1
-    after = said[0] - 1 if said and turns else newest
+    thread, said = api.get(threads(thread_id)), newest(api, thread_id, turns)
+    last = int(thread["lastSequence"])
+    after = said[0]["seq"] - 1 if said else last
     how = Attending(prompt=False, as_json=options.json, after=after, stay=True)
-    if not api.get(threads(thread_id))["open"]:
-        how = how._replace(after=min(after, newest - 1))  # its end is shown, and then it ends
+    if not thread["open"]:
+        how = how._replace(after=min(after, last - 1))  # its end is shown, and then it ends
     return attend(api, Client(place(options)), thread_id, how)

@@ -129,6 +129,7 @@ class Teller:
             kind if kind in ("task", "result") else "message",
             turn.get("speakerId") or turn.get("from"),
             turn.get("content"),
+            turn=turn.get("turnIndex"),
             to=handle(turn.get("to", ALL)),
             meta={**meta, "tags": tags},
         )
