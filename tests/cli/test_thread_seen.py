@@ -142,3 +142,22 @@ def test_as_many_turns_are_shown_as_were_asked_for(room: Room, moot: Cli) -> Non
         shown = moot("thread", "show", room.id, *words).out
         assert "First words." in shown and "Second." in shown
     assert "First words." not in moot("thread", "show", room.id, "-n", "1").out
+
+
+def test_a_title_is_no_turn_and_what_a_fork_begins_with_is_no_news(
+    room: Room, moot: Cli, eve: str
+) -> None:
+    assert row(moot, room.id)[2:5] == ["0", "you rex", "-"]
+    assert "live · 0 turns · " in moot("thread", "show", room.id).out
+    moot("thread", "rename", room.id, "Quizzaciously")
+    found = [line.split("\t")[0] for line in moot("search", "Quizzaciously").lines()]
+    assert found == ["thread"]
+    begun = room.host.request("POST", "/v1/host/moot/threads", {"title": "Zyxnoid"})[1]["threadId"]
+    found = [line.split("\t")[0] for line in moot("search", "Zyxnoid").lines()]
+    assert found == ["thread"] and row(moot, begun)[2] == "0"
+    moot("say", room.id, "Four percent.", "--as", "rex")
+    assert row(moot, room.id)[2] == "1 (1 new)"
+    branch = moot("thread", "fork", room.id).lines()[0]
+    assert row(moot, branch, MOOT_KEY=eve)[2] == "1"
+    moot("say", branch, "Five.", "--as", "rex")
+    assert row(moot, branch, MOOT_KEY=eve)[2] == "2 (1 new)"

@@ -7,6 +7,7 @@ from moot.api import reading
 from moot.api.wire import Request
 from moot.core.bridge import handle
 from moot.core.events import iso
+from moot.core.waiting import only_titled, turns_said
 from moot.engine import transcript
 from moot.engine.built_in import TALK
 from moot.engine.transcript import Extent
@@ -33,6 +34,7 @@ def _extent(row: RunRow) -> Extent:
         node_id=TALK,
         turns=-1 if row.turns is None else row.turns,
         length=row.next_sequence,
+        first=row.fork_seq or 0,
     )
 
 
@@ -61,10 +63,11 @@ async def _about(request: Request, where: Extent) -> dict[str, Any]:
     told: dict[str, Any] = {
         "paused": talk.state.paused,
         "createdBy": run.person,
+        "turnCount": turns_said(run, talk),
         "participants": [handle(name) for name in members],
     }
     last = await transcript.newest(services.store, where)
-    if last is not None:
+    if last is not None and not (last.index == 0 and only_titled(run)):
         text = " ".join(words(last.content).split())
         text = text if len(text) <= BRIEF else text[: BRIEF - 1] + "…"
         told["last"] = {"from": handle(last.speaker), "content": text}

@@ -10,7 +10,7 @@ from moot.core.floor import step
 from moot.core.participation import Floor
 from moot.core.run import Run
 from moot.core.thread import ThreadState, is_muted
-from moot.core.waiting import THREAD, Conversation, thread_id, title_of
+from moot.core.waiting import THREAD, Conversation, thread_id, title_of, turns_said
 
 
 def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]:
@@ -22,6 +22,7 @@ def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]
         "title": title_of(run, talk),
         "open": talk.open,
         "turns": talk.turns,
+        "turnCount": turns_said(run, talk),
         "lastSequence": talk.last_seq,
         "createdAt": iso(talk.opened_at * 1000),
         "createdBy": run.person,

@@ -9,6 +9,7 @@ from moot.cli.briefing import newest
 from moot.cli.client import Client, to_read, to_write
 from moot.cli.council import threads
 from moot.cli.options import Options, place, talks
+from moot.cli.quantities import counted
 from moot.cli.room import Room
 from moot.cli.thread import THREADS, find_thread
 from moot.cli.told import words_of
@@ -39,7 +40,7 @@ def _row(row: dict[str, Any], room: Room) -> tuple[Any, ...]:
     said = None
     if last is not None:
         said = output.brief(f"{room.called(identified(last['from']))}: {last['content']}", LAST)
-    turns = f"{row['turns'] + 1}" + (f" ({row['unread']} new)" if row["unread"] else "")
+    turns = f"{row['turnCount']}" + (f" ({row['unread']} new)" if row["unread"] else "")
     people = room.people(row.get("createdBy", room.me))
     who = " ".join([*people, *row.get("participants", [])])
     return (
@@ -74,7 +75,8 @@ def show(options: Options, name: str, turns: int) -> None:
     row = {"open": thread["open"], "paused": state["paused"]}
     agents = [room.styled(seat.agent_id) for seat in room.seats]
     who = [*room.people(thread["createdBy"]), *agents]
-    click.echo(f"{state_of(row)} · {thread['turns'] + 1} turns · {', '.join(who)}")
+    turns = counted(thread["turnCount"], "turn")
+    click.echo(f"{state_of(row)} · {turns} · {', '.join(who)}")
     if state["muted"]:
         click.echo(f"muted: {', '.join(map(room.called, state['muted']))}")
     for task in thread.get("tasks", []):

@@ -74,6 +74,6 @@ def _council(
         click.echo(f"{short} is closed. Read it: {way(f'watch {short} --from-start')}", err=True)
         return Exit.OK
     if not how.as_json:
-        turns = counted(thread["turns"] + 1, "turn")
+        turns = counted(thread["turnCount"], "turn")
         click.echo(f"{turns} so far; --from-start shows them.", err=True)
     return attend(api, client, name, how._replace(after=int(thread["lastSequence"])))

@@ -22,7 +22,9 @@ class ThreadView(Answer, frozen=True):
     node_id: str
     open: bool
     title: str | None = None
+    #: index of the newest turn, and how many there are
     turns: int = 0
+    turn_count: int = 0
     last_sequence: int = -1
     created_at: str = ""
     #: who has begun it, and who asks
@@ -58,6 +60,7 @@ class ThreadRow(Answer, frozen=True):
     unread: int = 0
     #: where it was asked for
     paused: bool | None = None
+    turn_count: int | None = None
     created_by: str = ""
     participants: list[str] = []
     last: Data | None = None
