@@ -161,3 +161,23 @@ def test_a_title_is_no_turn_and_what_a_fork_begins_with_is_no_news(
     assert row(moot, branch, MOOT_KEY=eve)[2] == "1"
     moot("say", branch, "Five.", "--as", "rex")
     assert row(moot, branch, MOOT_KEY=eve)[2] == "2 (1 new)"
+
+
+def test_a_decision_is_seen_where_the_thread_is(room: Room, moot: Cli) -> None:
+    closed(moot, room, "--decision", "Churn is fine", "--vote", "rex=no", "--dissent", "rex=why?",
+           "--action", "eve: measure")  # fmt: skip
+    shown = moot("thread", "show", room.id).out
+    assert "Decision: Churn is fine\n  Rex no\n  dissent: Rex: why?\n" in shown
+    assert "to do: eve: measure" in shown
+    assert row(moot, room.id)[4] == "Decision: Churn is fine"
+
+
+def test_a_thread_says_where_it_comes_from_and_where_it_goes_on(room: Room, moot: Cli) -> None:
+    side = moot("thread", "link", room.id, "--title", "Cups").lines()[0]
+    assert moot("thread", "close", side).code == 0
+    again = moot("thread", "reopen", side, "--note", "after all").lines()[0]
+    assert f"goes on from {side} (after all)" in moot("thread", "show", again).out
+    assert f"goes on in {again} (after all)" in moot("thread", "show", side).out
+    shown = moot("thread", "show", room.id).out
+    assert f"linked: {side} Cups (closed)\ngoes on in {again} (after all)" in shown
+    assert row(moot, again)[6] == f"Cups (from {side}: after all)"

@@ -4,6 +4,7 @@ from typing import Any
 
 from moot.agents.fencing import words
 from moot.api import reading
+from moot.api.thread_view import decided
 from moot.api.wire import Request
 from moot.core.bridge import handle
 from moot.core.events import iso
@@ -50,7 +51,9 @@ def _row(row: RunRow, put_away: bool) -> dict[str, Any]:
         "createdAt": iso(row.created_at * 1000),
         "updatedAt": iso(row.updated_at * 1000),
     }
-    return told if row.fork_of is None else {**told, "forkedFrom": row.fork_of}
+    if row.fork_of is None:
+        return told
+    return {**told, "forkedFrom": row.fork_of, "forkNote": row.fork_note}
 
 
 async def _about(request: Request, where: Extent) -> dict[str, Any]:
@@ -66,9 +69,14 @@ async def _about(request: Request, where: Extent) -> dict[str, Any]:
         "turnCount": turns_said(run, talk),
         "participants": [handle(name) for name in members],
     }
+    if (decision := decided(run, talk)) is not None:
+        told["decision"] = _brief(decision.text)
     last = await transcript.newest(services.store, where)
     if last is not None and not (last.index == 0 and only_titled(run)):
-        text = " ".join(words(last.content).split())
-        text = text if len(text) <= BRIEF else text[: BRIEF - 1] + "…"
-        told["last"] = {"from": handle(last.speaker), "content": text}
+        told["last"] = {"from": handle(last.speaker), "content": _brief(words(last.content))}
     return told
+
+
+def _brief(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= BRIEF else text[: BRIEF - 1] + "…"

@@ -5,8 +5,10 @@ from typing import Any
 import msgspec
 
 from moot.core.bridge import handle
+from moot.core.decisions import Decision, read
 from moot.core.events import event_id, iso
 from moot.core.floor import step
+from moot.core.origins import origin
 from moot.core.participation import Floor
 from moot.core.run import Run
 from moot.core.thread import ThreadState, is_muted
@@ -29,6 +31,11 @@ def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]
         "updatedAt": iso(run.updated_at * 1000),
         "state": state_of(talk.state, run.updated_at if at is None else at),
     }
+    if (decision := decided(run, talk)) is not None:
+        body["decision"] = msgspec.to_builtins(decision)
+    if (source := origin(run.forked_from)) is not None:
+        body["forkedFrom"] = source.source_run_id
+        body["forkNote"] = source.note
     if talk.tasks:
         body["tasks"] = [
             {
@@ -53,6 +60,13 @@ def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]
         at_rest = not talk.floor.wakes and step(talk, run.updated_at) is None
         body["floor"] = {**floor_of(talk.floor), "atRest": at_rest}
     return body
+
+
+def decided(run: Run, talk: Conversation) -> Decision | None:
+    """What it was closed with."""
+    node = run.nodes.get(talk.node_id)
+    outcome = node.outputs.get("outcome") if node is not None and node.outputs else None
+    return None if talk.open else read(outcome)
 
 
 def floor_of(floor: Floor) -> dict[str, Any]:

@@ -34,6 +34,12 @@ class ThreadView(Answer, frozen=True):
     participants: list[Data] = []
     state: Data = {}
     floor: Data | None = None
+    #: what it was closed with
+    decision: Data | None = None
+    #: the thread whose history it has, and those that have its own
+    forked_from: str | None = None
+    fork_note: str | None = None
+    goes_on_in: list[Data] = []
 
     @property
     def quiet(self) -> bool:
@@ -56,6 +62,7 @@ class ThreadRow(Answer, frozen=True):
     created_at: str = ""
     updated_at: str = ""
     forked_from: str | None = None
+    fork_note: str | None = None
     #: turns of others that were not read
     unread: int = 0
     #: where it was asked for
@@ -64,6 +71,7 @@ class ThreadRow(Answer, frozen=True):
     created_by: str = ""
     participants: list[str] = []
     last: Data | None = None
+    decision: str | None = None
 
 
 class ThreadPage(Answer, frozen=True):
