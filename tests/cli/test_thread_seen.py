@@ -181,3 +181,16 @@ def test_a_thread_says_where_it_comes_from_and_where_it_goes_on(room: Room, moot
     shown = moot("thread", "show", room.id).out
     assert f"linked: {side} Cups (closed)\ngoes on in {again} (after all)" in shown
     assert row(moot, again)[6] == f"Cups (from {side}: after all)"
+
+
+def test_the_inbox_has_the_words_of_who_asks(room: Room, moot: Cli) -> None:
+    moot("thread", "rename", room.id, "Lunch")
+    moot("say", room.id, "Which colour, person?", "--as", "rex", "--to", "user")
+    items = json.loads(moot("inbox", "--json").out)
+    [mine] = [item for item in items if item["runId"] == room.id]
+    assert mine["question"] == "rex asks user in “Lunch”: Which colour, person?"
+    assert (mine["askedBy"], mine["turnIndex"]) == ("host:rex", 1)
+    lines = [line.split("\t") for line in moot("inbox").lines()]
+    assert [line[5] for line in lines if line[4] == room.id] == ["rex"]
+    assert moot("answer", mine["number"], "green").out == f'Said in "Lunch" ({room.id}).\n'
+    assert all(item["runId"] != room.id for item in json.loads(moot("inbox", "--json").out))
