@@ -194,3 +194,15 @@ def test_the_inbox_has_the_words_of_who_asks(room: Room, moot: Cli) -> None:
     assert [line[5] for line in lines if line[4] == room.id] == ["rex"]
     assert moot("answer", mine["number"], "green").out == f'Said in "Lunch" ({room.id}).\n'
     assert all(item["runId"] != room.id for item in json.loads(moot("inbox", "--json").out))
+
+
+def test_an_open_thread_is_live_in_the_list_of_runs(room: Room, moot: Cli) -> None:
+    def status() -> str:
+        lines = [line.split("\t") for line in moot("run", "list").lines()]
+        return next(line[2] for line in lines if line[0] == room.id)
+
+    assert status() == "live"
+    shown = moot("run", "show", room.id)
+    assert "● live" in shown.out and shown.err == ""
+    closed(moot, room)
+    assert status() == "completed"

@@ -13,6 +13,7 @@ from moot.cli.client import SECONDS, Answer, Api, Client, Unreachable, path_of, 
 from moot.cli.events import line_of
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.way import way
+from moot.core.policy import THREADED
 
 TERMINAL = {"run.completed": Exit.OK, "run.failed": Exit.FAILED, "run.cancelled": Exit.FAILED}
 #: statuses in which only a person can help; the run's stream stays quiet then
@@ -29,6 +30,8 @@ STANDSTILLS = (
 PAUSES = ("moot.participation.decided", "moot.participation.stopped", "moot.tool.asked")
 #: the workflow of councils and threads, and how one is called that goes on by itself
 THREAD, TALKING = "moot.thread", "talking"
+#: and how a thread is that is open to whoever has something to say
+LIVE = "live"
 #: statuses of nodes that have not ended
 AT_WORK = ("running", "retrying", "interrupted")
 
@@ -191,6 +194,16 @@ def goes_on(api: Api, thread: dict[str, Any]) -> bool:
     if api.offline or not floor or not thread["open"]:
         return False
     return not floor["atRest"] and not floor["asks"]
+
+
+def stands(api: Api, thread: dict[str, Any] | None) -> str | None:
+    """How people call it that a conversation is open; None where the run's status says it."""
+    if thread is None or not thread["open"]:
+        return None
+    if goes_on(api, thread):
+        return TALKING
+    plain = thread.get("floor", {}).get("mode") in (None, *THREADED)
+    return LIVE if plain and thread["threadId"] == thread["runId"] else None
 
 
 def thread_of(api: Api, run_id: str) -> dict[str, Any] | None:
