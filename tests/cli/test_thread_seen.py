@@ -206,3 +206,15 @@ def test_an_open_thread_is_live_in_the_list_of_runs(room: Room, moot: Cli) -> No
     assert "● live" in shown.out and shown.err == ""
     closed(moot, room)
     assert status() == "completed"
+
+
+def test_a_thread_is_announced_by_its_title_and_who_answers(room: Room, moot: Cli) -> None:
+    moot("thread", "invite", room.id, "ada")
+    closed(moot, room)
+    head = followed(moot, room.id).lines()[0]
+    about = "Prices · 1 agent, 1 program + you · all answer what is said to all"
+    assert head == f"Thread {room.id} · {about}"
+    crowd = Room(room.host, "ada", "a", "b", "c", "d")
+    closed(moot, crowd)
+    head = followed(moot, crowd.id).lines()[0]
+    assert head.endswith("1 agent, 4 programs + you · who is named answers: @NAME")

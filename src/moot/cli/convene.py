@@ -10,6 +10,7 @@ from moot.cli.client import Api, Client, to_write
 from moot.cli.options import Options, place, talks
 from moot.cli.trouble import Exit
 from moot.cli.way import way
+from moot.core.policy import THREADED
 
 MODES = ("round-robin", "declared", "addressed", "raise-hand", "moderated", "small", "large")
 
@@ -150,6 +151,18 @@ def attend(api: Api, client: Client, thread_id: str, how: Attending) -> Exit:
     return end
 
 
+def _of_thread(name: str, thread: dict[str, Any], floor: dict[str, Any]) -> str:
+    """``Thread th_9f3a · Prices · 2 agents, 1 program + you · all answer what is said to all``"""
+    programs = len(floor["outside"])
+    agents = len(floor["members"]) - programs
+    kinds = ((agents, "agent"), (programs, "program"))
+    others = ", ".join(quantities.counted(many, kind) for many, kind in kinds if many)
+    all_of_them = floor["now"] == "small" or thread["state"]["invited_auto"]
+    answers = "all answer what is said to all" if all_of_them else "who is named answers: @NAME"
+    there = [f"{others} + you", answers] if others else ["you"]
+    return " · ".join([name, output.one_line(thread["title"] or ""), *there])
+
+
 def header(thread: dict[str, Any]) -> str:
     """``Thread th_9f3a · 3 agents + you · order: round-robin · moderator: Mo``"""
     floor = thread.get("floor")
@@ -157,6 +170,8 @@ def header(thread: dict[str, Any]) -> str:
     if floor is None:
         members = len(thread.get("participants", thread["state"]["participants"]["invited"]))
         return f"{name} · {quantities.counted(members, 'agent')} + you"
+    if floor["mode"] in THREADED:
+        return _of_thread(name, thread, floor)
     moderator, members = floor["moderator"], floor["members"]
     others = [one for one in members if one != moderator] or list(members)
     parts = [name, f"{quantities.counted(len(others), 'agent')} + you", f"order: {floor['mode']}"]
