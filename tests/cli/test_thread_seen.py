@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from cli_helpers import Cli, Outcome
-from outsiders import Room
+from outsiders import Room, until
+from terminal import Person
 
 from real_server import ServerProcess, server_environment
 
@@ -218,3 +219,41 @@ def test_a_thread_is_announced_by_its_title_and_who_answers(room: Room, moot: Cl
     closed(moot, crowd)
     head = followed(moot, crowd.id).lines()[0]
     assert head.endswith("1 agent, 4 programs + you · who is named answers: @NAME")
+
+
+def test_what_a_person_has_seen_is_read_and_what_is_new_is_marked(room: Room, moot: Cli) -> None:
+    moot("say", room.id, "One.", "--as", "rex")
+    assert "One." in moot("thread", "show", room.id).out  # a program reads
+    assert row(moot, room.id)[2] == "1 (1 new)"
+    first = moot.on_terminal("thread", "show", room.id).out
+    assert "One." in first and "New since" not in first
+    assert row(moot, room.id)[2] == "1"
+    moot("say", room.id, "Two.", "--as", "rex")
+    moot("say", room.id, "Three.", "--as", "rex")
+    shown = moot.on_terminal("thread", "show", room.id).out.replace("\r", "")
+    assert "One.\n" in shown.partition("New since you left · 2 turns")[0]
+    assert row(moot, room.id)[2] == "3"
+    moot("say", room.id, "Four.", "--as", "rex")
+    closed(moot, room)
+    tailed = moot.on_terminal("thread", "tail", room.id).out
+    assert "Three." in tailed.partition("New since you left · 2 turns")[0]
+    assert row(moot, room.id)[2] == "5"
+
+
+def test_what_is_watched_is_read_and_who_comes_back_is_shown_what_is_new(
+    room: Room, moot: Cli
+) -> None:
+    me = Person(room.host.folder, "watch", room.id)
+    try:
+        me.until("Thread th_")
+        moot("say", room.id, "One.", "--as", "rex")
+        me.until("1 Rex  One.")
+        until(lambda: row(moot, room.id)[2] == "1")
+    finally:
+        me.leave()
+    moot("say", room.id, "Two.", "--as", "rex")
+    back = Person(room.host.folder, "watch", room.id)
+    try:
+        back.until("New since you left · 1 turn", "2 Rex  Two.")
+    finally:
+        back.leave()

@@ -13,9 +13,10 @@ from moot.cli.client import Api, Client, path_of
 from moot.cli.editor import Editor, Keys
 from moot.cli.feed import Feed, Frame
 from moot.cli.live import Live
+from moot.cli.marks import Mark
 from moot.cli.room import Room
 from moot.cli.screen import Keyboard, Pipe, Screen, Terminal
-from moot.cli.told import Teller, Told, note
+from moot.cli.told import Teller, Told, note, turn_of
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.way import way
 from moot.core.bridge import identified
@@ -70,6 +71,9 @@ class Council:
         self._reminded = ""
         #: turns that have been shown, and the newest event that came
         self.turns, self._seen = 0, -1
+        #: of a person who looks, not of a program that reads
+        person = isinstance(self._screen, Terminal) and not as_json
+        self._mark = Mark(api, self.thread_id) if person else None
 
     @property
     def interactive(self) -> bool:
@@ -97,7 +101,13 @@ class Council:
                 raise
             except KeyboardInterrupt:
                 raise Left(by_force=True) from None
+            finally:
+                self._was_read()
         return self._ended
+
+    def _was_read(self) -> None:
+        if self._mark is not None:
+            self._mark.reach(self._seen)
 
     def _look_around(self) -> None:
         """Who is thinking or typing already: of that only changes are told."""
@@ -162,7 +172,8 @@ class Council:
             output.json_line(event)
         self._live.follow(event, time.monotonic())
         if not self._as_json:
-            self._screen.tell(self._teller.tell(event))
+            news = self._mark.news(turn_of(event).get("turnIndex")) if self._mark else None
+            self._screen.tell([*([note(news)] if news else []), *self._teller.tell(event)])
         if event["type"] == "moot.thread.control" and not self._as_json:
             self._reminded = PAUSED  # the control itself has been told
         self.turns += event["type"] == "conversation.exchanged"
@@ -176,6 +187,7 @@ class Council:
     def _look(self) -> None:
         """Nobody has the floor: is it at rest, and what helps it on?"""
         self._looked = False
+        self._was_read()
         try:
             self._thread = self._api.get(threads(self.thread_id))
         except Trouble:

@@ -9,6 +9,7 @@ from moot.cli import output
 from moot.cli.briefing import newest
 from moot.cli.client import Client, to_read, to_write
 from moot.cli.council import threads
+from moot.cli.marks import Mark
 from moot.cli.options import Options, place, talks
 from moot.cli.quantities import counted
 from moot.cli.room import Room
@@ -36,8 +37,13 @@ def show(options: Options, name: str, turns: int) -> None:
     room.read(thread)
     for line in (*_standing(room, thread), *_decision(room, thread.get("decision"))):
         click.echo(line)
+    mark = Mark(api, thread_id) if said and output.on_terminal() else None
     for event in said:
+        if mark is not None and (news := mark.news(event["turn"])):
+            click.echo(click.style(f"   —  {news}", dim=True))
         click.echo(_turn(room, event))
+    if mark is not None:
+        mark.reach(thread["lastSequence"])
 
 
 def _standing(room: Room, thread: dict[str, Any]) -> Iterator[str]:
