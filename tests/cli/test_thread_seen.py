@@ -1,6 +1,7 @@
 """What people see of a thread: names, numbers, sentences, decisions; a real server, real keys."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -56,8 +57,8 @@ def closed(moot: Cli, room: Room, *words: Any) -> None:
 def test_you_are_who_looks_and_everybody_else_has_a_name(room: Room, moot: Cli, eve: str) -> None:
     moot("say", room.id, "Do we?", "--to", "rex")
     moot("say", room.id, "I do.", MOOT_KEY=eve)
-    assert row(moot, room.id)[3:5] == ["you rex", "eve: I do."]
-    assert row(moot, room.id, MOOT_KEY=eve)[3:5] == ["you user rex", "you: I do."]
+    assert row(moot, room.id)[4:6] == ["you rex", "eve: I do."]
+    assert row(moot, room.id, MOOT_KEY=eve)[4:6] == ["you user rex", "you: I do."]
     shown = moot("thread", "show", room.id, MOOT_KEY=eve).out
     assert "you, user, Rex" in shown
     assert "user → Rex  Do we?" in shown and "you  I do." in shown
@@ -148,7 +149,7 @@ def test_as_many_turns_are_shown_as_were_asked_for(room: Room, moot: Cli) -> Non
 def test_a_title_is_no_turn_and_what_a_fork_begins_with_is_no_news(
     room: Room, moot: Cli, eve: str
 ) -> None:
-    assert row(moot, room.id)[2:5] == ["0", "you rex", "-"]
+    assert row(moot, room.id)[2:6] == ["0", "0", "you rex", "-"]
     assert "live · 0 turns · " in moot("thread", "show", room.id).out
     moot("thread", "rename", room.id, "Quizzaciously")
     found = [line.split("\t")[0] for line in moot("search", "Quizzaciously").lines()]
@@ -157,11 +158,11 @@ def test_a_title_is_no_turn_and_what_a_fork_begins_with_is_no_news(
     found = [line.split("\t")[0] for line in moot("search", "Zyxnoid").lines()]
     assert found == ["thread"] and row(moot, begun)[2] == "0"
     moot("say", room.id, "Four percent.", "--as", "rex")
-    assert row(moot, room.id)[2] == "1 (1 new)"
+    assert row(moot, room.id)[2:4] == ["1", "1"]
     branch = moot("thread", "fork", room.id).lines()[0]
-    assert row(moot, branch, MOOT_KEY=eve)[2] == "1"
+    assert row(moot, branch, MOOT_KEY=eve)[2:4] == ["1", "0"]
     moot("say", branch, "Five.", "--as", "rex")
-    assert row(moot, branch, MOOT_KEY=eve)[2] == "2 (1 new)"
+    assert row(moot, branch, MOOT_KEY=eve)[2:4] == ["2", "1"]
 
 
 def test_a_decision_is_seen_where_the_thread_is(room: Room, moot: Cli) -> None:
@@ -170,7 +171,7 @@ def test_a_decision_is_seen_where_the_thread_is(room: Room, moot: Cli) -> None:
     shown = moot("thread", "show", room.id).out
     assert "Decision: Churn is fine\n  Rex no\n  dissent: Rex: why?\n" in shown
     assert "to do: eve: measure" in shown
-    assert row(moot, room.id)[4] == "Decision: Churn is fine"
+    assert row(moot, room.id)[5] == "Decision: Churn is fine"
 
 
 def test_a_thread_says_where_it_comes_from_and_where_it_goes_on(room: Room, moot: Cli) -> None:
@@ -181,7 +182,7 @@ def test_a_thread_says_where_it_comes_from_and_where_it_goes_on(room: Room, moot
     assert f"goes on in {again} (after all)" in moot("thread", "show", side).out
     shown = moot("thread", "show", room.id).out
     assert f"linked: {side} Cups (closed)\ngoes on in {again} (after all)" in shown
-    assert row(moot, again)[6] == f"Cups (from {side}: after all)"
+    assert row(moot, again)[7] == f"Cups (from {side}: after all)"
 
 
 def test_the_inbox_has_the_words_of_who_asks(room: Room, moot: Cli) -> None:
@@ -224,20 +225,20 @@ def test_a_thread_is_announced_by_its_title_and_who_answers(room: Room, moot: Cl
 def test_what_a_person_has_seen_is_read_and_what_is_new_is_marked(room: Room, moot: Cli) -> None:
     moot("say", room.id, "One.", "--as", "rex")
     assert "One." in moot("thread", "show", room.id).out  # a program reads
-    assert row(moot, room.id)[2] == "1 (1 new)"
+    assert row(moot, room.id)[2:4] == ["1", "1"]
     first = moot.on_terminal("thread", "show", room.id).out
     assert "One." in first and "New since" not in first
-    assert row(moot, room.id)[2] == "1"
+    assert row(moot, room.id)[2:4] == ["1", "0"]
     moot("say", room.id, "Two.", "--as", "rex")
     moot("say", room.id, "Three.", "--as", "rex")
     shown = moot.on_terminal("thread", "show", room.id).out.replace("\r", "")
     assert "One.\n" in shown.partition("New since you left · 2 turns")[0]
-    assert row(moot, room.id)[2] == "3"
+    assert row(moot, room.id)[2:4] == ["3", "0"]
     moot("say", room.id, "Four.", "--as", "rex")
     closed(moot, room)
     tailed = moot.on_terminal("thread", "tail", room.id).out
     assert "Three." in tailed.partition("New since you left · 2 turns")[0]
-    assert row(moot, room.id)[2] == "5"
+    assert row(moot, room.id)[2:4] == ["5", "0"]
 
 
 def test_what_is_watched_is_read_and_who_comes_back_is_shown_what_is_new(
@@ -248,7 +249,7 @@ def test_what_is_watched_is_read_and_who_comes_back_is_shown_what_is_new(
         me.until("Thread th_")
         moot("say", room.id, "One.", "--as", "rex")
         me.until("1 Rex  One.")
-        until(lambda: row(moot, room.id)[2] == "1")
+        until(lambda: row(moot, room.id)[2:4] == ["1", "0"])
     finally:
         me.leave()
     moot("say", room.id, "Two.", "--as", "rex")
@@ -257,3 +258,27 @@ def test_what_is_watched_is_read_and_who_comes_back_is_shown_what_is_new(
         back.until("New since you left · 1 turn", "2 Rex  Two.")
     finally:
         back.leave()
+
+
+def test_a_list_has_what_was_used_last_first_and_is_for_programs_in_a_pipe(
+    room: Room, moot: Cli
+) -> None:
+    newer = Room(room.host)
+    words = "Four percent, and five in the north where it was cold. " * 2
+    moot("say", room.id, words, "--as", "rex")
+    lines = [line.split("\t") for line in moot("thread", "list").lines()]
+    assert [line[0] for line in lines][:2] == [room.id, newer.id]
+    assert lines[0][5] == f"rex: {words.strip()}" and lines[0][6].endswith("Z")
+    screen = moot.on_terminal("thread", "list", columns=200).out
+    assert re.search(r"● live +1 \(1 new\) +you rex +rex: Four percent, and", screen)
+    assert f"rex: {words}" not in screen
+    assert room.host.request("GET", "/v1/host/moot/threads?order=old")[0] == 400
+    assert moot("thread", "list", "--archived").code == 0
+
+
+def test_a_search_in_vain_says_in_a_pipe_how_to_find_more(moot: Cli, room: Room) -> None:
+    moot("thread", "rename", room.id, "Zorblats")
+    done = moot("search", "Zorblat")
+    assert (done.out, "Zorblat*" in done.err) == ("", True)
+    found = moot("search", "Zorblat*")
+    assert "Zorblats" in found.out and found.err == ""

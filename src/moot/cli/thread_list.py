@@ -13,6 +13,8 @@ from moot.core.bridge import identified
 
 COLUMNS = ("ID", "STATE", "TURNS", "WHO", "LAST", "AGE", "TITLE")
 LAST = 40
+#: state -> its mark, for people
+MARKS = {"live": "●", "paused": "⏸", "closed": "✓"}
 
 
 @click.command("list")
@@ -20,8 +22,14 @@ LAST = 40
 @click.option("--archived", is_flag=True, help="Those that were put away.")
 @talks
 def list_(options: Options, limit: int, archived: bool) -> None:
-    """List the threads, newest first."""
-    asked = {"limit": limit, "about": "true", **({"archived": "true"} if archived else {})}
+    """List the threads, those first in which something happened last.
+
+    \b
+    In a pipe: id, state, turns, how many are new, who, what was said last, when, title.
+    """
+    asked = {"limit": limit, "about": "true"} | (
+        {"archived": "true"} if archived else {"order": "active"}
+    )
     page = to_read(options).get(THREADS, **asked)
     if options.json:
         output.show_json(page["threads"])
@@ -30,23 +38,28 @@ def list_(options: Options, limit: int, archived: bool) -> None:
     output.table(COLUMNS, rows, empty="No thread yet. Begin one: moot convene QUESTION --with A,B")
 
 
-def _row(row: dict[str, Any], room: Room) -> tuple[Any, ...]:
-    turns = f"{row.get('turnCount', 0)}" + (f" ({row['unread']} new)" if row["unread"] else "")
+def _row(row: dict[str, Any], room: Room) -> list[Any]:
     people = room.people(row.get("createdBy", room.me))
     who = " ".join([*people, *row.get("participants", [])])
-    return (
-        output.short(row["threadId"]), state_of(row), turns, who, _last(row, room),
-        output.age(row["updatedAt"]), _title(row),
-    )  # fmt: skip
+    turns, last, age = row.get("turnCount", 0), _last(row, room), row["updatedAt"]
+    if not output.on_terminal():
+        state = word_of(row)
+        return [row["threadId"], state, turns, row["unread"], who, last, age, _title(row)]
+    new = f" ({row['unread']} new)" if row["unread"] else ""
+    last = None if last is None else output.brief(last, LAST)
+    when = output.age(age)
+    when = "now" if when.endswith("ms") else when
+    name = output.short(row["threadId"])
+    return [name, state_of(row), f"{turns}{new}", who, last, when, _title(row)]
 
 
 def _last(row: dict[str, Any], room: Room) -> str | None:
     if "decision" in row:
-        return output.brief(f"Decision: {row['decision']}", LAST)
+        return f"Decision: {row['decision']}"
     if "last" not in row:
         return None
     last = row["last"]
-    return output.brief(f"{room.called(identified(last['from']))}: {last['content']}", LAST)
+    return f"{room.called(identified(last['from']))}: {last['content']}"
 
 
 def _title(row: dict[str, Any]) -> str:
@@ -56,7 +69,12 @@ def _title(row: dict[str, Any]) -> str:
     return f"{row['title']} (from {output.short(row['forkedFrom'])}{note})"
 
 
-def state_of(row: dict[str, Any]) -> str:
+def word_of(row: dict[str, Any]) -> str:
     if not row["open"]:
-        return "✓ closed"
-    return "⏸ paused" if row.get("paused") else "● live"
+        return "closed"
+    return "paused" if row.get("paused") else "live"
+
+
+def state_of(row: dict[str, Any]) -> str:
+    """``● live``"""
+    return f"{MARKS[word_of(row)]} {word_of(row)}"
