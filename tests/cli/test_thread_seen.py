@@ -282,3 +282,45 @@ def test_a_search_in_vain_says_in_a_pipe_how_to_find_more(moot: Cli, room: Room)
     assert (done.out, "Zorblat*" in done.err) == ("", True)
     found = moot("search", "Zorblat*")
     assert "Zorblats" in found.out and found.err == ""
+
+
+def test_a_task_is_seen_to_be_one_and_says_what_is_to_be_done(room: Room, moot: Cli) -> None:
+    task = moot("say", room.id, "Count the cups.", "--to", "rex", "--task").lines()[0]
+    shown = moot("thread", "show", room.id).out
+    assert f"task {task} for Rex (turn 1): Count the cups." in shown
+    assert "1 you → Rex · task  Count the cups." in shown
+    moot("say", room.id, "Nine.", "--as", "rex", "--result", "--reply-to", task)
+    closed(moot, room)
+    told = followed(moot, room.id).out
+    assert "1 you → Rex · task  Count" in told and "2 Rex · result  Nine." in told
+    page = moot("thread", "export", room.id).out
+    assert re.search(r"\[1\] user\*\* to rex · .* UTC · task\n", page) and "· result\n" in page
+
+
+def test_who_leaves_is_told_once_with_the_way_back(room: Room, moot: Cli) -> None:
+    events = f"/threads/{room.id}/events"
+    said = {"from": "rex", "content": "Rex left (exit 7)", "meta": {"tags": ["left"]}}
+    assert room.host.request("POST", events, said)[0] == 200
+    gone = {"type": "control", "from": "rex", "content": {"uninvite": {"participant_id": "rex"}}}
+    assert room.host.request("POST", events, gone)[0] == 200
+    closed(moot, room)
+    told = followed(moot, room.id).lines()
+    assert [line for line in told if "left" in line] == [" 1 Rex  Rex left (exit 7)"]
+    assert f"   —  let it come back: moot join {room.id} --as rex --exec CMD" in told
+
+
+def test_what_was_done_is_said_in_plain_words(room: Room, moot: Cli) -> None:
+    for words, said in (
+        (("mute", room.id, "rex"), "muted rex"), (("unmute", room.id, "rex"), "unmuted rex"),
+        (("invite", room.id, "dee"), "invited dee"), (("pause", room.id), "paused"),
+        (("archive", room.id), "archived"), (("rename", room.id, "Tea"), "renamed to “Tea”"),
+    ):  # fmt: skip
+        assert moot("thread", *words).out == f"{room.id}: {said}\n"
+
+
+def test_what_a_program_had_begun_to_say_is_not_lost(room: Room, moot: Cli) -> None:
+    room.join("hal", "--exec", "sh -c 'echo four; echo hm >&2; sleep 60'", "--limit", "0.5")
+    moot("say", room.id, "Well?", "--to", "hal")
+    [told] = until(lambda: room.said("hal"))
+    assert told["content"] == "Hal left (no answer in time)\nhm\nIt had begun: four"
+    room.end()

@@ -13,6 +13,7 @@ from moot.core.bridge import COORDINATOR, Teller, handle, identified
 from moot.core.decisions import Decision, read
 from moot.core.events import Event
 from moot.core.sentences import Names, says
+from moot.core.tasks import kind_of
 from moot.core.waiting import Conversation
 
 #: what minutes tell of a member beside its id, and what a program says that knows no better
@@ -43,6 +44,8 @@ class Line(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"
     to: str | None = None
     content: Any = None
     model: str | None = None
+    #: ``task`` or ``result``, where it is more than words
+    kind: str | None = None
     #: who held the key, where it says more than the name
     via: str | None = None
     #: who has put other words into the speaker's mouth
@@ -172,6 +175,7 @@ def _turn(found: Minutes, event: Event, said: Any, people: People) -> None:
             to=_text(turn.get("to")),
             content=turn.get("content"),
             model=_text(model.get("model")),
+            kind=kind if (kind := kind_of(turn)) in ("task", "result") else None,
             via=_text(turn.get("via")),
             edited_by=_text(turn.get("editedBy")),
         )

@@ -7,7 +7,7 @@ import click
 
 from moot.cli import output
 from moot.cli.briefing import newest
-from moot.cli.client import Client, to_read, to_write
+from moot.cli.client import Api, Client, path_of, to_read, to_write
 from moot.cli.council import threads
 from moot.cli.marks import Mark
 from moot.cli.options import Options, place, talks
@@ -18,6 +18,9 @@ from moot.cli.thread_list import state_of
 from moot.cli.told import words_of
 from moot.cli.trouble import Exit
 from moot.core.bridge import identified
+
+#: open tasks that are told in their words
+MOST_TASKS = 20
 
 
 @click.command()
@@ -35,6 +38,8 @@ def show(options: Options, name: str, turns: int) -> None:
         return
     room = Room()
     room.read(thread)
+    for task in thread.get("tasks", [])[:MOST_TASKS]:
+        task["words"] = _words(api, thread_id, task["id"])
     for line in (*_standing(room, thread), *_decision(room, thread.get("decision"))):
         click.echo(line)
     mark = Mark(api, thread_id) if said and output.on_terminal() else None
@@ -59,11 +64,19 @@ def _standing(room: Room, thread: dict[str, Any]) -> Iterator[str]:
     if state["muted"]:
         yield f"muted: {', '.join(map(room.called, state['muted']))}"
     for task in thread.get("tasks", []):
-        yield f"task {output.line(task['id'])} for {room.called(task['to'])}"
+        asked = f"task {output.line(task['id'])} for {room.called(task['to'])}"
+        yield f"{asked} (turn {task['turn']}){task.get('words', '')}"
     for link in thread.get("links", []):
         ended = "" if link["open"] else " (closed)"
         yield f"linked: {output.line(link['threadId'])} {output.line(link['title'])}{ended}"
         yield from _goes_on(link)
+
+
+def _words(api: Api, thread_id: str, name: str) -> str:
+    """What the task is, in a line."""
+    place = int(name.rpartition(".")[2])
+    found = api.get(path_of("threads", thread_id, "events"), after=place - 1, limit=1)["events"]
+    return f": {output.brief(found[0]['content'])}" if found else ""
 
 
 def _goes_on(thread: dict[str, Any]) -> Iterator[str]:
@@ -93,7 +106,8 @@ def _decision(room: Room, decision: dict[str, Any] | None) -> Iterator[str]:
 def _turn(room: Room, event: dict[str, Any]) -> str:
     to = "" if event["to"] == "all" else f" → {room.called(identified(event['to']))}"
     who = room.styled(identified(event["from"]))
-    return f"{event['turn']:>4} {who}{to}  {words_of(event['content'])}"
+    kind = "" if event["type"] == "message" else f" · {event['type']}"
+    return f"{event['turn']:>4} {who}{to}{kind}  {words_of(event['content'])}"
 
 
 @click.command()

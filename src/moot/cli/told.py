@@ -16,6 +16,9 @@ from moot.core.thread import targets
 
 Event = dict[str, Any]
 
+#: what a program that ends says of its last turn
+LEFT = "left"
+
 NATURAL = {
     "consensus": "Nobody has anything to add.",
     "moderator": "The moderator has heard enough.",
@@ -53,6 +56,8 @@ class Teller:
         #: votes that have come in, and whether they have been told
         self._votes: dict[str, dict[str, Any]] = {}
         self._tallied = False
+        #: a program that has just said that it leaves
+        self._gone: str | None = None
 
     def tell(self, event: Event) -> list[Told]:
         """Nothing for what says nothing to a person."""
@@ -65,9 +70,18 @@ class Teller:
         to = f" → {room.called(str(turn['to']))}" if turn.get("to") else ""
         number = str(turn.get("turnIndex", "?"))
         head = f"{number:>2} {room.styled(speaker)}{to}"
+        head += of_kind(turn)
         if turn.get("editedBy"):
             head += f" · edited by {output.one_line(str(turn['editedBy']))}"
-        return [Told(words_of(turn.get("content", "")), head, _cost(turn))]
+        told = [Told(words_of(turn.get("content", "")), head, _cost(turn))]
+        if LEFT in _tags(turn):
+            self._gone = speaker
+            told.append(note(f"let it come back: {self._way_back(speaker)}"))
+        return told
+
+    def _way_back(self, speaker: str) -> str:
+        name = output.one_line(speaker.removeprefix("host:"))
+        return way(f"join {self._thread_id} --as {name} --exec CMD")
 
     def _opened(self, event: Event) -> list[Told]:
         for member in listed(event["payload"].get("participants")):
@@ -169,6 +183,10 @@ class Teller:
 
     def _left(self, event: Event) -> list[Told]:
         said = event["payload"]
+        name, by = said.get("participantId"), said.get("by")
+        gone, self._gone = self._gone, None
+        if name == by:
+            return [] if name == gone else [note(f"{self._name(said)} left")]
         return [note(f"{self._name(said, 'participantId')} left, by {self._name(said)}")]
 
     def _set(self, event: Event) -> list[Told]:
@@ -271,6 +289,17 @@ def _cost(turn: dict[str, Any]) -> str:
     return click.style(
         f"[{span}{output.one_line(str(meta['model']))} · {tokens} tok{cut}]", dim=True
     )
+
+
+def of_kind(turn: dict[str, Any]) -> str:
+    """`` · task``, where it is more than words."""
+    kind = _object(turn.get("meta")).get("kind")
+    return f" · {kind}" if kind in ("task", "result") else ""
+
+
+def _tags(turn: dict[str, Any]) -> list[Any]:
+    tags = _object(turn.get("meta")).get("tags")
+    return tags if isinstance(tags, list) else []
 
 
 def _object(value: Any) -> dict[str, Any]:

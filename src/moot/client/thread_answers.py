@@ -133,6 +133,7 @@ class Line(Answer, frozen=True):
     to: str | None = None
     content: Any = None
     model: str | None = None
+    kind: str | None = None
     via: str | None = None
     edited_by: str | None = None
     note: str | None = None
