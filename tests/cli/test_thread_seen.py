@@ -324,3 +324,22 @@ def test_what_a_program_had_begun_to_say_is_not_lost(room: Room, moot: Cli) -> N
     [told] = until(lambda: room.said("hal"))
     assert told["content"] == "Hal left (no answer in time)\nhm\nIt had begun: four"
     room.end()
+
+
+def test_who_borrows_an_agents_name_is_seen(room: Room, moot: Cli, eve: str) -> None:
+    moot("thread", "invite", room.id, "ada")
+    moot("say", room.id, "As Ada.", "--as", "ada")
+    moot("say", room.id, "As Rex.", "--as", "rex")  # a program has no other voice
+    assert "Ada · said by you  As Ada." in moot("thread", "show", room.id).out
+    assert "Ada · said by user  As Ada." in moot("thread", "show", room.id, MOOT_KEY=eve).out
+    [told] = room.said("ada")
+    assert told["meta"]["spoken_by"] == "user" and "spoken_by" not in room.said("rex")[0]["meta"]
+    forged = {"content": "x", "meta": {"spoken_by": "user:ann"}}
+    assert room.host.request("POST", f"/threads/{room.id}/events", forged)[0] == 200
+    assert "spoken_by" not in room.said()[-1]["meta"]
+    moot("say", room.id, "Your own words, please.", "--to", "ada")
+    answer = until(lambda: room.said("ada")[1:])[0]
+    assert "spoken_by" not in answer["meta"]
+    closed(moot, room)
+    assert "Ada · said by you  As Ada." in followed(moot, room.id).out
+    assert re.search(r"\] Ada\*\* · .* · said by user\n", moot("thread", "export", room.id).out)

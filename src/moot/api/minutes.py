@@ -48,6 +48,8 @@ class Line(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"
     kind: str | None = None
     #: who held the key, where it says more than the name
     via: str | None = None
+    #: who has used the name of an agent of the host
+    spoken_by: str | None = None
     #: who has put other words into the speaker's mouth
     edited_by: str | None = None
     #: what happened, when it is not a turn
@@ -177,6 +179,7 @@ def _turn(found: Minutes, event: Event, said: Any, people: People) -> None:
             model=_text(model.get("model")),
             kind=kind if (kind := kind_of(turn)) in ("task", "result") else None,
             via=_text(turn.get("via")),
+            spoken_by=_text(turn.get("spokenBy")),
             edited_by=_text(turn.get("editedBy")),
         )
     )

@@ -104,7 +104,9 @@ def _named(name: str, known: Known) -> str:
 def _about(line: Line, known: Known) -> str:
     """What stands behind the name of who speaks."""
     to = f" to {_named(line.to, known)}" if line.to else ""
-    more = [line.kind, line.model, f"edited by {line.edited_by}" if line.edited_by else None]
+    more = [line.kind, line.model]
+    for said, name in (("said by", line.spoken_by), ("edited by", line.edited_by)):
+        more += [f"{said} {_named(name, known)}"] if name else []
     return " · ".join([f"{to} · {_time(line.at)}", *filter(None, more)])
 
 

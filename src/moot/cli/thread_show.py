@@ -107,6 +107,9 @@ def _turn(room: Room, event: dict[str, Any]) -> str:
     to = "" if event["to"] == "all" else f" → {room.called(identified(event['to']))}"
     who = room.styled(identified(event["from"]))
     kind = "" if event["type"] == "message" else f" · {event['type']}"
+    for word, said in (("spoken_by", "said by"), ("edited_by", "edited by")):
+        if word in event["meta"]:
+            kind += f" · {said} {room.called(identified(str(event['meta'][word])))}"
     return f"{event['turn']:>4} {who}{to}{kind}  {words_of(event['content'])}"
 
 

@@ -71,6 +71,8 @@ class Teller:
         number = str(turn.get("turnIndex", "?"))
         head = f"{number:>2} {room.styled(speaker)}{to}"
         head += of_kind(turn)
+        if turn.get("spokenBy"):
+            head += f" · said by {room.called(str(turn['spokenBy']))}"
         if turn.get("editedBy"):
             head += f" · edited by {output.one_line(str(turn['editedBy']))}"
         told = [Told(words_of(turn.get("content", "")), head, _cost(turn))]

@@ -135,6 +135,7 @@ class Line(Answer, frozen=True):
     model: str | None = None
     kind: str | None = None
     via: str | None = None
+    spoken_by: str | None = None
     edited_by: str | None = None
     note: str | None = None
 

@@ -17,6 +17,8 @@ COORDINATOR = "moot"
 #: whoever does not show whom he means, means everybody
 ALL = "all"
 TAGS = ["coordinator"]
+#: who else had a hand in a turn: as it is told here, and as the log has it
+BY = {"edited_by": "editedBy", "spoken_by": "spokenBy"}
 
 Told = dict[str, Any]
 
@@ -122,8 +124,10 @@ class Teller:
             tags = [*TAGS, *tags]
         if reply is not None:  # a place in this log, whichever run says it again
             meta["reply_to"] = event_id(event.run_id, reply) if type(reply) is int else reply
-        if "editedBy" in turn:
-            meta["edited_by"] = turn["editedBy"]
+        for word, key in BY.items():  # the host's to say, whatever came along
+            meta.pop(word, None)
+            if key in turn:
+                meta[word] = handle(turn[key])
         return self._event(
             event,
             kind if kind in ("task", "result") else "message",
