@@ -11,6 +11,7 @@ from moot.core.floor import step
 from moot.core.origins import origin
 from moot.core.participation import Floor
 from moot.core.run import Run
+from moot.core.tasks import Task
 from moot.core.thread import ThreadState, is_muted
 from moot.core.waiting import THREAD, Conversation, thread_id, title_of, turns_said
 
@@ -34,19 +35,9 @@ def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]
     if (decision := decided(run, talk)) is not None:
         body["decision"] = msgspec.to_builtins(decision)
     if (source := origin(run.forked_from)) is not None:
-        body["forkedFrom"] = source.source_run_id
-        body["forkNote"] = source.note
+        body |= {"forkedFrom": source.source_run_id, "forkNote": source.note}
     if talk.tasks:
-        body["tasks"] = [
-            {
-                "id": event_id(run.run_id, place),
-                "to": task.to,
-                "from": task.by,
-                "turn": task.turn,
-                "since": iso(task.at * 1000),
-            }
-            for place, task in talk.tasks.items()
-        ]
+        body["tasks"] = [_task(run, place, task) for place, task in talk.tasks.items()]
     if talk.links:
         body["links"] = [
             {"threadId": name, "title": link.title, "open": link.open}
@@ -60,6 +51,16 @@ def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]
         at_rest = not talk.floor.wakes and step(talk, run.updated_at) is None
         body["floor"] = {**floor_of(talk.floor), "atRest": at_rest}
     return body
+
+
+def _task(run: Run, place: int, task: Task) -> dict[str, Any]:
+    return {
+        "id": event_id(run.run_id, place),
+        "to": task.to,
+        "from": task.by,
+        "turn": task.turn,
+        "since": iso(task.at * 1000),
+    }
 
 
 def decided(run: Run, talk: Conversation) -> Decision | None:
