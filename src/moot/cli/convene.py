@@ -9,8 +9,8 @@ from moot.cli import output, quantities
 from moot.cli.client import Api, Client, to_write
 from moot.cli.options import Options, place, talks
 from moot.cli.trouble import Exit
+from moot.cli.watching import is_plain
 from moot.cli.way import way
-from moot.core.policy import THREADED
 
 MODES = ("round-robin", "declared", "addressed", "raise-hand", "moderated", "small", "large")
 
@@ -170,7 +170,7 @@ def header(thread: dict[str, Any]) -> str:
     if floor is None:
         members = len(thread.get("participants", thread["state"]["participants"]["invited"]))
         return f"{name} · {quantities.counted(members, 'agent')} + you"
-    if floor["mode"] in THREADED:
+    if is_plain(thread):
         return _of_thread(name, thread, floor)
     moderator, members = floor["moderator"], floor["members"]
     others = [one for one in members if one != moderator] or list(members)

@@ -14,12 +14,11 @@ from moot.cli.editor import Editor, Keys
 from moot.cli.feed import Feed, Frame
 from moot.cli.live import Live
 from moot.cli.marks import Mark
-from moot.cli.room import Room
+from moot.cli.room import Room, identified
 from moot.cli.screen import Keyboard, Pipe, Screen, Terminal
 from moot.cli.told import Teller, Told, note, turn_of
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.way import way
-from moot.core.bridge import identified
 
 ENDS = {"conversation.closed": Exit.OK, "run.failed": Exit.FAILED, "run.cancelled": Exit.FAILED}
 TICK = 1.0

@@ -6,11 +6,17 @@ import click
 
 from moot.cli import output
 from moot.cli.typed import Seat
-from moot.core.thread import is_person
 
 #: one for each seat, in their order, so that a speaker keeps its colour for ever
 COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "bright_cyan",
            "bright_yellow", "bright_green", "bright_magenta")  # fmt: skip
+
+
+def identified(handle: str) -> str:
+    """The id of who goes by such a handle."""
+    from moot.core import bridge  # heavy: read when somebody is named
+
+    return bridge.identified(handle)
 
 
 class Room:
@@ -54,7 +60,8 @@ class Room:
 
     def people(self, founder: str) -> list[str]:
         """Who speaks here beside the agents: who looks, and who has begun it."""
-        others = [founder] if founder != self.me and is_person(founder) else []
+        person = founder == "user" or founder.startswith("user:")
+        others = [founder] if person and founder != self.me else []
         return [self.called(name) for name in (self.me, *others)]
 
     def styled(self, name: str) -> str:

@@ -7,9 +7,8 @@ import click
 from moot.cli import output
 from moot.cli.client import to_read
 from moot.cli.options import Options, talks
-from moot.cli.room import Room
+from moot.cli.room import Room, identified
 from moot.cli.thread import THREADS
-from moot.core.bridge import identified
 
 COLUMNS = ("ID", "STATE", "TURNS", "WHO", "LAST", "AGE", "TITLE")
 LAST = 40

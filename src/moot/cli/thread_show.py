@@ -12,12 +12,11 @@ from moot.cli.council import threads
 from moot.cli.marks import Mark
 from moot.cli.options import Options, place, talks
 from moot.cli.quantities import counted
-from moot.cli.room import Room
+from moot.cli.room import Room, identified
 from moot.cli.thread import find_thread
 from moot.cli.thread_list import state_of
 from moot.cli.told import words_of
 from moot.cli.trouble import Exit
-from moot.core.bridge import identified
 
 #: open tasks that are told in their words
 MOST_TASKS = 20

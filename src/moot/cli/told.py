@@ -7,12 +7,9 @@ import click
 
 from moot.cli import output
 from moot.cli.agent_lines import tool
-from moot.cli.quantities import counted, in_words
+from moot.cli.quantities import counted
 from moot.cli.room import Room
 from moot.cli.way import way
-from moot.core import sentences
-from moot.core.bridge import handle, identified
-from moot.core.thread import targets
 
 Event = dict[str, Any]
 
@@ -123,56 +120,21 @@ class Teller:
         return self._room.called(str(said.get(key, "")))
 
     def _controlled(self, event: Event) -> list[Told]:
-        """As the host words it, but for what can be typed next, and times as people say them."""
-        told = self._told(event, "control", event["payload"].get("content"))
-        content = told["content"]
-        if not isinstance(content, dict) or not content:
-            return self._worded(told)
-        wrong = sentences.void(told)
-        return [
-            note(self._control(told, word) if word not in wrong else self._plain(told, word))
-            for word in content
-        ]
-
-    def _control(self, told: dict[str, Any], word: str) -> str:
-        value = told["content"][word]
-        names = ", ".join(map(self._room.called, targets(value)))
-        on = value.get("on", True) if isinstance(value, dict) else value
-        match word:
-            case "mute" if isinstance(value, dict) and value.get("seconds"):
-                who = self._room.called(identified(told["from"]))
-                return f"{who} muted {names} for {in_words(value['seconds'])}"
-            case "pause" if on:
-                return "paused; agents hold. /resume to go on"
-            case "prod":
-                return f"{names} was asked to speak once"
-            case _:
-                return self._plain(told, word)
-
-    def _plain(self, told: dict[str, Any], word: str) -> str:
-        return sentences.control(told, word, self._handled)
-
-    def _worded(self, told: dict[str, Any]) -> list[Told]:
-        said = sentences.says(told, self._handled)
-        return [note(said)] if said else []
-
-    def _handled(self, handle: str) -> str:
-        return self._room.called(identified(handle))
-
-    def _told(self, event: Event, kind: str, content: Any) -> dict[str, Any]:
-        """The event as a thread tells it."""
-        said = event["payload"]
-        who = handle(said.get("by") or said.get("from", ""))
-        return {"type": kind, "from": who, "content": content, "ts": event.get("timestamp", "")}
+        return self._steered(event, "control", event["payload"].get("content"))
 
     def _renamed(self, event: Event) -> list[Told]:
-        return self._worded(self._told(event, "thread.renamed", event["payload"].get("title")))
+        return self._steered(event, "thread.renamed", event["payload"].get("title"))
 
     def _linked(self, event: Event) -> list[Told]:
         said = event["payload"]
         if said.get("closed") is True:
             return []  # a turn of the host tells what came of it
-        return self._worded(self._told(event, "thread.linked", {"name": said.get("title")}))
+        return self._steered(event, "thread.linked", {"name": said.get("title")})
+
+    def _steered(self, event: Event, kind: str, content: Any) -> list[Told]:
+        from moot.cli.steered import told_of  # heavy: read when something was steered
+
+        return [note(text) for text in told_of(self._room, event, kind, content)]
 
     def _joined(self, event: Event) -> list[Told]:
         said = event["payload"]

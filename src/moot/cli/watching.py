@@ -13,7 +13,6 @@ from moot.cli.client import SECONDS, Answer, Api, Client, Unreachable, path_of, 
 from moot.cli.events import line_of
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.way import way
-from moot.core.policy import THREADED
 
 TERMINAL = {"run.completed": Exit.OK, "run.failed": Exit.FAILED, "run.cancelled": Exit.FAILED}
 #: statuses in which only a person can help; the run's stream stays quiet then
@@ -202,8 +201,14 @@ def stands(api: Api, thread: dict[str, Any] | None) -> str | None:
         return None
     if goes_on(api, thread):
         return TALKING
-    plain = thread.get("floor", {}).get("mode") in (None, *THREADED)
-    return LIVE if plain and thread["threadId"] == thread["runId"] else None
+    return LIVE if is_plain(thread) and thread["threadId"] == thread["runId"] else None
+
+
+def is_plain(thread: dict[str, Any]) -> bool:
+    """Whether nobody leads it: who is meant answers."""
+    from moot.core.policy import THREADED
+
+    return thread.get("floor", {}).get("mode") in (None, *THREADED)
 
 
 def thread_of(api: Api, run_id: str) -> dict[str, Any] | None:
