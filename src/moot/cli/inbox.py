@@ -79,7 +79,8 @@ def _row(number: int, item: dict[str, Any], wide: bool) -> list[Any]:
     actions = " ".join(WORDS.get(action, action) for action in item["actions"])
     return [
         number, item["kind"], *_times(item["since"], item.get("deadline")),
-        output.short(item["runId"]), *((item["askedBy"], actions) if wide else ()),
+        output.short(item["runId"]),
+        *((item["askedBy"].removeprefix("host:"), actions) if wide else ()),
         item["question"],
     ]  # fmt: skip
 

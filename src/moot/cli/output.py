@@ -32,6 +32,7 @@ MARKS = {
     "cancelled": ("✗", "yellow"),
     "running": ("●", "cyan"),
     "talking": ("●", "cyan"),
+    "live": ("●", "cyan"),
     "pending": ("○", "cyan"),
     "running, pausing": ("⏸", "yellow"),
     "paused": ("⏸", "yellow"),

@@ -141,8 +141,7 @@ class Process:
 
     def last(self) -> str:
         """What it complained of, at the end."""
-        lines = self._errors.decode(errors="replace").strip().splitlines()
-        return "\n".join(line[:300] for line in lines[-SHOWN:])
+        return _end_of(self._errors)
 
 
 class Once:
@@ -158,13 +157,16 @@ class Once:
             process.write(prompt.encode(errors="replace"), close=True)
             for piece in process.pieces(until, beat):
                 printed = (printed + piece)[: 4 * LONGEST + 1]
+        except Failed as failure:
+            process.end()
+            raise Failed(failure.how, _both(failure.last, printed)) from None
         except BaseException:
-            process.end()  # at once: its time is over, or somebody leaves
+            process.end()  # at once: somebody leaves
             raise
         code = process.end(until)
         late = time.monotonic() >= until
         if code != 0:
-            raise Failed(_ending(code, late), process.last())
+            raise Failed(_ending(code, late), _both(process.last(), printed))
         return bounded(printed)
 
     def check(self) -> None:
@@ -212,6 +214,17 @@ class Lines:
         if self._process is not None:
             self._process.end()
             self._process = None
+
+
+def _end_of(printed: bytes) -> str:
+    lines = printed.decode(errors="replace").strip().splitlines()
+    return "\n".join(line[:300] for line in lines[-SHOWN:])
+
+
+def _both(complaints: str, printed: bytes) -> str:
+    """What it complained of, and what it had begun to answer."""
+    begun = _end_of(printed)
+    return "\n".join(filter(None, [complaints, f"It had begun: {begun}" if begun else ""]))
 
 
 def _ending(code: int, late: bool) -> str:
