@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api import interrupts, listing, posts, threads
+from moot.api import interrupts, listing, posts, steering, threads
 from moot.api.bridge_view import MOST_EVENTS, Page, Thread
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
@@ -17,7 +17,6 @@ from moot.core.policy import OF_THREADS, Policy
 from moot.core.run import Run
 from moot.core.sentences import says, undo
 from moot.core.starting import StartRun
-from moot.core.threads import Control
 from moot.core.waiting import THREAD, Conversation, thread_id, title_of
 from moot.engine.branching import Wanted, branch
 from moot.store.protocol import Record, RunFilter, RunRow
@@ -172,7 +171,8 @@ async def _mark(request: Request, gone: bool) -> Reply:
 async def rename(request: Request) -> Reply:
     run, talk = await threads.place(request)
     asked = await request.read(Rename)
-    return await threads.act(request, run, talk, _control(request, talk, {"rename": asked.title}))
+    command = await steering.control(request, talk, {"rename": asked.title})
+    return await threads.act(request, run, talk, command)
 
 
 async def link(request: Request) -> Reply:
@@ -190,9 +190,7 @@ async def link(request: Request) -> Reply:
     else:
         other, its = await threads.place_of(request, asked.thread)
         name, title = thread_id(other, its), title_of(other, its)
-        if name == own:
-            raise BadRequest("A thread is not linked to itself.", field="thread")
-    command = _control(request, talk, {"link": {"thread": name, "title": title}})
+    command = await steering.control(request, talk, {"link": {"thread": name}})
     reply = await threads.act(request, run, talk, command)
     url = f"/v1/host/moot/threads/{name}"
     body = {"threadId": name, "title": title, "linkedFrom": own, "url": url}
@@ -206,15 +204,6 @@ async def _create_silently(request: Request, inputs: dict[str, Any]) -> Run:
         return await _create(request, inputs, begun)
     finally:
         request.receipts = receipts
-
-
-def _control(request: Request, talk: Conversation, content: dict[str, Any]) -> Control:
-    return Control(
-        node_id=talk.node_id,
-        content=content,
-        who=interrupts.speaker(request),
-        at=request.services.clock.millis(),
-    )
 
 
 # -- taken up again ------------------------------------------------------------------------------

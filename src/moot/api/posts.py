@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from moot.api import interrupts, threads
+from moot.api import interrupts, steering, threads
 from moot.api.bridge_view import Thread, teller
 from moot.api.dialect import as_bridge
 from moot.api.trust import is_local
@@ -32,7 +32,7 @@ from moot.core.nesting import too_deep
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.thread import full_name, is_person
-from moot.core.threads import KNOWN, Control
+from moot.core.threads import KNOWN
 from moot.core.waiting import Conversation, thread_id
 from moot.engine.hub import Group, Subscription
 
@@ -227,14 +227,7 @@ async def _steer(
     request: Request, run: Run, talk: Conversation, asked: Posted, content: Any
 ) -> Reply:
     who, name = speaks(request, asked.from_)
-    command = Control(
-        node_id=talk.node_id,
-        content=await threads.introduced(request, content),
-        who=who,
-        at=request.services.clock.millis(),
-        sender=name,
-        lenient=True,
-    )
+    command = await steering.control(request, talk, content, who=who, sender=name, lenient=True)
     reply = await _said(request, run, talk, command)
     wrong = controls.warning(content, KNOWN)
     return reply if wrong is None else _warned(reply, wrong)

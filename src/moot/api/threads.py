@@ -1,19 +1,19 @@
-"""Councils and threads: one conversation each, of a run. Convene, steer, join, close."""
+"""Councils and threads: one conversation each, of a run. Convene, join, close."""
 
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from moot.api import interrupts
-from moot.api.auth import LIVE_PREFIX, keep_open, new_key
+from moot.api.auth import LIVE_PREFIX, new_key
 from moot.api.strangers import refuse_strangers
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
-from moot.core import guests, rosters, threads
+from moot.core import rosters
 from moot.core.commands import Command
 from moot.core.errors import (
     BadRequest,
@@ -30,7 +30,7 @@ from moot.core.run import Run
 from moot.core.starting import StartRun
 from moot.core.thread import full_name
 from moot.core.threads import Control
-from moot.core.waiting import THREAD, Conversation, thread_id, title_of
+from moot.core.waiting import THREAD, Conversation, thread_id
 from moot.engine.built_in import TALK
 
 LONGEST_TEXT = 100_000
@@ -69,13 +69,6 @@ class Close(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     turn: dict[str, Any] | None = None
     #: the members vote on the decision first; it is closed when they have
     vote: bool = False
-
-
-class Steer(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}
-):
-    content: dict[str, Any]
-    from_: Name | UnsetType = UNSET
 
 
 class Join(
@@ -215,50 +208,9 @@ async def read(request: Request) -> Reply:
     return Reply(shown(run, talk, request.services.clock.millis()))
 
 
-async def steer(request: Request) -> Reply:
-    run, talk = await place(request)
-    asked = await request.read(Steer)
-    keep_open(request.caller, asked.content)
-    command = Control(
-        node_id=talk.node_id,
-        content=await introduced(request, asked.content),
-        who=interrupts.speaker(request),
-        at=request.services.clock.millis(),
-        sender=None if asked.from_ is UNSET else asked.from_,
-    )
-    return await act(request, run, talk, command, threads.warnings(talk, asked.content))
-
-
 def must_be_open(talk: Conversation, name: str) -> None:
     if not talk.open:
         raise ConversationClosed("The conversation is closed.", threadId=name)
-
-
-async def introduced(request: Request, content: Any) -> Any:
-    """Who is invited is known by name, role and model when it is an agent of this host; a thread
-    that is linked is one of this tenant's."""
-    if not isinstance(content, dict):
-        return content
-    if "link" in content:
-        content = {**content, "link": await _linked(request, content["link"])}
-    asked = content.get("invite")
-    asked = {"participant_id": asked} if isinstance(asked, str) else asked
-    if not isinstance(asked, dict) or not guests.is_guest(asked.get("participant_id")):
-        return content
-    name, given = full_name(asked["participant_id"]), asked.get("profile")
-    known = await profiles_of(request, [name])
-    told = {**asked, "outside": name not in known}
-    if name in known:
-        told["profile"] = {**known[name], **(given if isinstance(given, dict) else {})}
-    return {**content, "invite": told}
-
-
-async def _linked(request: Request, asked: Any) -> Any:
-    name = asked.get("thread") if isinstance(asked, dict) else asked
-    if not isinstance(name, str):
-        return asked
-    run, talk = await place_of(request, name)
-    return {"thread": thread_id(run, talk), "title": title_of(run, talk)}
 
 
 async def profiles_of(request: Request, names: list[str]) -> dict[str, dict[str, Any]]:
@@ -368,11 +320,6 @@ ENDPOINTS = (
         method="POST", path="/v1/host/moot/threads/{thread_id}:close", call=close,
         scope="approvals:respond", body=Close, summary="Close a thread, with a decision or without",
         errors=(404, 409),
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}/controls", call=steer,
-        scope="approvals:respond", body=Steer,
-        summary="Steer a thread: mute, pause, prod, invite", errors=(404, 409), joined=True,
     ),
     Endpoint(
         method="POST", path="/v1/host/moot/threads/{thread_id}/join", call=join,

@@ -10,7 +10,7 @@ from moot.core.events import NewEvent
 from moot.core.flow import Flow
 from moot.core.run import Run
 from moot.core.thread_errors import TooManyLinks
-from moot.core.waiting import LONGEST_TITLE, Conversation
+from moot.core.waiting import LONGEST_TITLE, Conversation, thread_id
 
 if TYPE_CHECKING:
     from moot.core.threads import Control
@@ -36,6 +36,8 @@ def link(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
     name, title = said.get("thread"), said.get("title", "")
     if not isinstance(name, str) or not 1 <= len(name) <= 512 or not isinstance(title, str):
         raise BadRequest("A link names a thread.", field="link.thread")
+    if name == thread_id(run, talk):
+        raise BadRequest("A thread is not linked to itself.", field="link.thread")
     if name in talk.links:
         return []
     if len(talk.links) >= MOST_LINKS:
