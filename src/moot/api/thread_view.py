@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from moot.core.bridge import handle
+from moot.core.chains import stopped
 from moot.core.events import event_id, iso
 from moot.core.floor import step
 from moot.core.participation import Floor
@@ -50,6 +51,8 @@ def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]
     if talk.floor is not None:
         at_rest = not talk.floor.wakes and step(talk, run.updated_at) is None
         body["floor"] = {**floor_of(talk.floor), "atRest": at_rest}
+    elif (limit := stopped(talk.chain)) is not None:
+        body["stopped"] = limit
     return body
 
 

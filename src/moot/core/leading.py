@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moot.core import conversation, decisions, participating, sides, thread
+from moot.core import chains, conversation, decisions, participating, sides, thread
 from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, NotFound, ThreadPaused
 from moot.core.events import NewEvent
@@ -31,7 +31,7 @@ def go_on(
     run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
 ) -> list[NewEvent]:
     """``true`` or ``{"rounds": n}``."""
-    if talk.floor is None:
+    if talk.floor is None and chains.stopped(talk.chain) is None:
         raise BadRequest("Nobody leads this conversation; set participation first.")
     said = given.content["continue"]
     if said is not True and not isinstance(said, dict):

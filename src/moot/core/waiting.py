@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct, field
 
 from moot.core import (
     agency,
+    chains,
     charging,
     going_on,
     hailing,
@@ -99,6 +100,8 @@ class Conversation(Struct, omit_defaults=True):
     state: thread.ThreadState = field(default_factory=thread.ThreadState)
     #: of a conversation that the host leads
     floor: participation.Floor | None = None
+    #: of one that nobody leads, while agents speak
+    chain: chains.Chain | None = None
 
 
 def thread_id(run: "Run", talk: Conversation) -> str:
@@ -224,6 +227,10 @@ def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int, at: 
     tasks.heard(conversation.tasks, turn, sequence, at)
     if conversation.floor is not None:
         hailing.heard(conversation.floor, turn, conversation.state, sequence, at)
+    else:
+        known = {name: member.profile for name, member in conversation.state.members.items()}
+        known |= {name: {} for name in conversation.roster or ()}
+        conversation.chain = chains.heard(conversation.chain, turn, known, sequence)
 
 
 def _closed(run: "Run", event: Event, at: int) -> None:
@@ -232,7 +239,7 @@ def _closed(run: "Run", event: Event, at: int) -> None:
         found.turns = event.payload.get("turnIndex", found.turns)
         found.last_seq = event.sequence
         found.open = False
-        found.asked, found.tasks = {}, {}
+        found.asked, found.tasks, found.chain = {}, {}, None
         if found.floor is not None:
             found.floor.wakes, found.floor.held, found.floor.asks = {}, {}, {}
             found.floor.unpaid = {}
@@ -311,6 +318,10 @@ def _led(run: "Run", event: Event, at: int) -> None:
         LED[event.type](floor, event, at)
         if event.type == "moot.participation.continued" and thread.run_out(found.state, at):
             found.state.ttl_until = None  # a person's word is more than the time he has set
+    elif event.type == "moot.participation.stopped" and found.chain is not None:
+        found.chain.stopped = True
+    elif event.type == "moot.participation.continued":
+        found.chain = None
 
 
 LED: dict[str, Callable[[participation.Floor, Event, int], None]] = {
