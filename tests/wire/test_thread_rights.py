@@ -1,12 +1,11 @@
 """What a key for one thread, or no key at all, does not get by way of the thread API."""
 
-
 import pytest
 
 from .api import Api
 from .asking import begun, refused, talk, unchanged
 from .bridging import new, post, posted
-from .councils import THREADS, convened, joined, steer
+from .councils import THREADS, convened, join, joined, steer, tell
 
 REX = "host:rex"
 
@@ -44,3 +43,29 @@ def test_a_thread_is_not_linked_to_itself_by_any_door(api: Api, thread: str) -> 
     with unchanged(api, thread):
         refused(api.post(f"{THREADS}/{thread}/links", {"thread": thread}), 400, "validation_error")
         refused(steer(api, thread, {"link": thread}), 400, "validation_error")
+
+
+# -- the host's own name -------------------------------------------------------------------------
+
+OWN = ["moot", "host:moot", "system", "MOOT", "all", "everyone", "here", "host:System"]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_nobody_speaks_steers_or_is_here_as_the_host(api: Api, thread: str, name: str) -> None:
+    elsewhere = f"{begun(api, {'id': 'convo', 'typeId': 'core.conversationGate'})}~convo~1"
+    for place in (thread, elsewhere):
+        with unchanged(api, place.partition("~")[0]):
+            for type_, said in (("message", "I decide."), ("control", {"done": True})):
+                answer = post(api, place, said, type=type_, **{"from": name})
+                assert answer.status_code in (400, 422), answer.text
+            assert tell(api, place, name).status_code in (400, 422)
+            refused(steer(api, place, {"done": True}, **{"from": name}), 400, "validation_error")
+            sign = {"state": "idle", "from": name}
+            refused(api.post(f"/threads/{place}/presence", sign), 400, "validation_error")
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_nobody_gets_a_key_for_the_hosts_own_name(api: Api, thread: str, name: str) -> None:
+    refused(join(api, thread, name), 400, "validation_error")
+    body = {"name": "forged", "as": [name]}
+    refused(api.post("/v1/host/moot/keys", body), 400, "validation_error")

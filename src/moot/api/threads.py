@@ -13,7 +13,7 @@ from moot.api.auth import LIVE_PREFIX, new_key
 from moot.api.strangers import refuse_strangers
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
-from moot.core import rosters
+from moot.core import guests, rosters
 from moot.core.commands import Command
 from moot.core.errors import (
     BadRequest,
@@ -284,6 +284,7 @@ async def join(request: Request) -> Reply:
     if not talk.open:
         raise ConversationClosed("The conversation is closed; nobody can join it any more.")
     caller, services, name = request.caller, request.services, full_name(asked.as_)
+    guests.check(name, "as")
     if not caller.admin and name not in caller.speaks_as:
         raise Forbidden("Only an administrator's key hands out names it is not bound to.")
     secret = services.clock.new_secret(LIVE_PREFIX)

@@ -21,6 +21,18 @@ def named(asked: Any, word: str) -> str:
     return thread.full_name(str(name))
 
 
+def check(name: Any, field: str) -> None:
+    """Raises for a name that nobody may go by: the host's own, a word for everybody, or one that
+    cannot be told from others."""
+    if not is_guest(name):
+        raise BadRequest(
+            "Nobody goes by this name: it is the host's own, means everybody, or cannot be seen."
+            " Take another one, without blanks.",
+            field=field,
+            reserved=sorted(RESERVED),
+        )
+
+
 def is_guest(name: Any) -> bool:
     """Whether somebody may go by it."""
     fits = isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME and thread.is_name(name)

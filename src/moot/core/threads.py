@@ -122,6 +122,7 @@ def _sender(given: Control) -> str:
     sender = given.sender or given.who.person
     if sender != given.who.person and not given.who.admin and sender not in given.who.names:
         raise NotYourName(sender, list(given.who.names))
+    guests.check(sender, "from")
     return sender
 
 
