@@ -5,7 +5,7 @@ import pytest
 from .api import Api
 from .asking import begun, refused, talk, unchanged
 from .bridging import new, post, posted
-from .councils import THREADS, convened, join, joined, steer, tell
+from .councils import THREADS, convened, join, joined, key_as, steer, tell
 
 REX = "host:rex"
 
@@ -69,3 +69,34 @@ def test_nobody_gets_a_key_for_the_hosts_own_name(api: Api, thread: str, name: s
     refused(join(api, thread, name), 400, "validation_error")
     body = {"name": "forged", "as": [name]}
     refused(api.post("/v1/host/moot/keys", body), 400, "validation_error")
+
+
+# -- who joins -----------------------------------------------------------------------------------
+
+
+def test_who_gets_a_token_for_an_open_thread_takes_part_in_it(api: Api) -> None:
+    thread = new(api)
+    zoe = joined(api, thread, "zoe")
+    state = api.get(f"/threads/{thread}/state").json()["state"]
+    assert [each["id"] for each in state["participants"]["invited"]] == ["zoe"]
+    assert zoe.get(f"{THREADS}/{thread}/next", params={"wait": 0}).status_code == 204
+    assert posted(zoe, thread, "Here I am.")["from"] == "zoe"
+    with unchanged(api, thread):
+        joined(api, thread, "zoe")
+        joined(api, thread, "user:ann")
+
+
+def test_nobody_gets_into_a_thread_by_a_token_of_his_own_making(api: Api, thread: str) -> None:
+    with unchanged(api, thread):
+        refused(join(key_as(api, "host:eve"), thread, "eve"), 422, "validation_error")
+
+
+def test_who_takes_no_part_is_told_how_to(api: Api, thread: str) -> None:
+    eve = key_as(api, "host:eve")
+    for answer in (
+        post(eve, thread), post(eve, thread, {"done": True}, type="control"),
+        eve.get(f"{THREADS}/{thread}/next"), join(eve, thread, "eve"),
+        eve.post(f"/threads/{thread}/presence", {"state": "idle"}),
+    ):  # fmt: skip
+        refused(answer, 422, "validation_error")
+        assert f"moot thread invite {thread} eve" in answer.json()["message"]

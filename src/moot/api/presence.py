@@ -10,12 +10,7 @@ from moot.api.wire import Endpoint, Reply, Request
 from moot.core import guests, thread
 from moot.core.bridge import handle
 from moot.core.conversation import Speaker
-from moot.core.errors import (
-    BodyTooLarge,
-    ConversationClosed,
-    NotYourName,
-    ParticipantNotInvited,
-)
+from moot.core.errors import BodyTooLarge, ConversationClosed, NotYourName
 from moot.core.events import iso
 from moot.core.presence import TTL_MS, Here, State
 from moot.core.waiting import Conversation, thread_id
@@ -88,11 +83,7 @@ def check_here(request: Request, talk: Conversation, who: Speaker, name: str) ->
     if thread.is_person(name) or is_local(request.caller):
         return
     if (talk.roster is not None and name not in talk.roster) or guests.needs_seat(talk, name):
-        raise ParticipantNotInvited(
-            "Who does not take part is not here.",
-            speakerId=name,
-            conversationId=talk.conversation_id,
-        )
+        raise guests.not_invited(talk, name)
 
 
 ENDPOINTS = (

@@ -15,7 +15,6 @@ from moot.core.errors import (
     InterruptNotFound,
     NotYourName,
     ParticipantMuted,
-    ParticipantNotInvited,
     SpeakerMissing,
     SpeakerNotParticipant,
     ThreadPaused,
@@ -231,12 +230,7 @@ def _check_roster(talk: Conversation, speaker: str) -> None:
                 roster=talk.roster,
             )
     elif talk.state.by_invitation and thread.full_name(speaker) not in talk.state.members:
-        raise ParticipantNotInvited(
-            "Speaker has not been invited to this conversation.",
-            speakerId=speaker,
-            conversationId=talk.conversation_id,
-            roster=sorted(talk.state.members),
-        )
+        raise guests.not_invited(talk, speaker)
 
 
 def _check_floor(talk: Conversation, speaker: str, role: str, at: int) -> None:
