@@ -9,8 +9,11 @@ import pytest
 from real_server import ServerProcess, server_environment
 
 from .api import Api
+from .asking import asked as waiting
+from .asking import talk
 from .bridge_client import BridgeClient, Event, Participant, Refused
 from .bridging import PATIENCE, until
+from .published import Published
 
 
 @pytest.fixture(scope="module")
@@ -201,12 +204,23 @@ def test_who_sends_a_key_is_who_the_key_says(host: ServerProcess) -> None:
     assert status == 200 and made["name"] == "Mine"
 
 
+@pytest.fixture(scope="module")
+def elsewhere(host: ServerProcess, published: Published) -> str:
+    """A conversation inside a run of another workflow."""
+    with Api(host.url, host.key, published) as api:
+        return f"{waiting(api, talk())}~convo~1"
+
+
 @pytest.mark.parametrize("name", ["moot", "system", "host:moot", "all", "every body", "a\tb", ""])
-def test_nobody_goes_by_a_name_of_the_host(client: BridgeClient, name: str) -> None:
+def test_nobody_goes_by_a_name_of_the_host(client: BridgeClient, elsewhere: str, name: str) -> None:
     thread = client.create("Names")
+    before = len(client.events(elsewhere))
     for call in (lambda: client.post(thread, name, "I am the host."),
+                 lambda: client.post(elsewhere, name, "I am the host."),
+                 lambda: client.control(elsewhere, {"done": True}, name),
+                 lambda: client.beat(elsewhere, name, "typing"),
                  lambda: client.create("Mine", name)):  # fmt: skip
         with pytest.raises(Refused) as refusal:
             call()
         assert refusal.value.status == 400
-    assert len(client.events(thread)) == 1
+    assert len(client.events(thread)) == 1 and len(client.events(elsewhere)) == before

@@ -85,7 +85,7 @@ def test_a_person_is_asked_by_name(api: Api, thread: str) -> None:
 
 
 def test_only_who_takes_part_is_asked_and_only_under_his_own_name(api: Api, thread: str) -> None:
-    rex, eve = joined(api, thread, REX), joined(api, thread, "host:eve")
+    rex, eve = joined(api, thread, REX), key_as(api, "host:eve")
     path = f"{THREADS}/{thread}/next"
     assert eve.get(path).status_code == 422
     assert rex.get(path, params={"as": "eve"}).status_code == 403

@@ -16,7 +16,7 @@ from moot.api.thread_view import bridge_state
 from moot.api.trust import is_local
 from moot.api.wire import SSE, Endpoint, Reply, Request, Stream
 from moot.core import guests
-from moot.core.errors import BadRequest, NotYourName
+from moot.core.errors import NotYourName
 from moot.core.events import iso
 from moot.core.policy import OF_THREADS
 from moot.core.run import Run
@@ -66,8 +66,7 @@ async def create(request: Request) -> Reply:
     who, founder = posts.speaks(request, name)
     if not who.admin and founder != who.person and founder not in who.names:
         raise NotYourName(founder, list(who.names))
-    if not guests.is_guest(founder):
-        raise BadRequest("Nobody may go by this name.", field="from")
+    guests.check(founder, "from")
     title = posts.line(asked.name) or UNTITLED
     host, tenant = request.services.host, request.caller.tenant
     command = StartRun(

@@ -10,13 +10,7 @@ from moot.api.wire import Endpoint, Reply, Request
 from moot.core import guests, thread
 from moot.core.bridge import handle
 from moot.core.conversation import Speaker
-from moot.core.errors import (
-    BadRequest,
-    BodyTooLarge,
-    ConversationClosed,
-    NotYourName,
-    ParticipantNotInvited,
-)
+from moot.core.errors import BodyTooLarge, ConversationClosed, NotYourName
 from moot.core.events import iso
 from moot.core.presence import TTL_MS, Here, State
 from moot.core.waiting import Conversation, thread_id
@@ -85,17 +79,11 @@ def check_here(request: Request, talk: Conversation, who: Speaker, name: str) ->
     """Only who takes part is here; a program that the host trusts may listen before it does."""
     if not who.admin and name != who.person and name not in who.names:
         raise NotYourName(name, list(who.names))
-    if thread.is_person(name):
+    guests.check(name, "from")
+    if thread.is_person(name) or is_local(request.caller):
         return
-    if is_local(request.caller):
-        if not guests.is_guest(name):
-            raise BadRequest("Nobody may go by this name.", field="from")
-    elif (talk.roster is not None and name not in talk.roster) or guests.needs_seat(talk, name):
-        raise ParticipantNotInvited(
-            "Who does not take part is not here.",
-            speakerId=name,
-            conversationId=talk.conversation_id,
-        )
+    if (talk.roster is not None and name not in talk.roster) or guests.needs_seat(talk, name):
+        raise guests.not_invited(talk, name)
 
 
 ENDPOINTS = (

@@ -1,4 +1,4 @@
-"""Councils and threads: one conversation each, of a run. Convene, join, close."""
+"""Councils and threads: one conversation each, of a run. Convene, read, close."""
 
 import re
 from collections.abc import Sequence
@@ -9,21 +9,18 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from moot.api import interrupts
-from moot.api.auth import LIVE_PREFIX, new_key
 from moot.api.strangers import refuse_strangers
 from moot.api.thread_view import shown
-from moot.api.wire import Endpoint, Reply, Request, encode
+from moot.api.wire import Endpoint, Reply, Request
 from moot.core import rosters
 from moot.core.commands import Command
 from moot.core.errors import (
     BadRequest,
     ConversationClosed,
-    Forbidden,
     InterruptAlreadyResolved,
     NotFound,
     RunNotFound,
 )
-from moot.core.events import iso
 from moot.core.policy import Policy, meaningless
 from moot.core.resolving import Answer
 from moot.core.run import Run
@@ -34,8 +31,6 @@ from moot.core.waiting import THREAD, Conversation, thread_id
 from moot.engine.built_in import TALK
 
 LONGEST_TEXT = 100_000
-JOIN_SCOPES = ["runs:read", "approvals:respond"]
-JOIN_SECONDS = 7 * 24 * 3600
 
 Text = Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)]
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -69,17 +64,6 @@ class Close(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     turn: dict[str, Any] | None = None
     #: the members vote on the decision first; it is closed when they have
     vote: bool = False
-
-
-class Join(
-    Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    rename={"as_": "as", "expires_in": "expiresInSeconds"},
-):
-    as_: Name
-    expires_in: Annotated[int, Meta(ge=1, le=31_536_000)] = JOIN_SECONDS
 
 
 async def convene(request: Request) -> Reply:
@@ -277,35 +261,6 @@ async def act(
     return request.made
 
 
-async def join(request: Request) -> Reply:
-    """A key for one participant in one thread. It can do nothing else."""
-    run, talk = await place(request)
-    asked = await request.read(Join)
-    if not talk.open:
-        raise ConversationClosed("The conversation is closed; nobody can join it any more.")
-    caller, services, name = request.caller, request.services, full_name(asked.as_)
-    if not caller.admin and name not in caller.speaks_as:
-        raise Forbidden("Only an administrator's key hands out names it is not bound to.")
-    secret = services.clock.new_secret(LIVE_PREFIX)
-    scopes = [scope for scope in JOIN_SCOPES if caller.admin or scope in caller.scopes]
-    key = new_key(services.clock, secret, f"join {name}"[:128], run.tenant, scopes, [])
-    expires_at = key.created_at + asked.expires_in * 1000
-    if caller.expires_at is not None:
-        expires_at = min(expires_at, caller.expires_at)
-    place_of = f"{run.run_id}/{talk.node_id}"
-    key = msgspec.structs.replace(key, speaks_as=[name], expires_at=expires_at, thread=place_of)
-    await services.store.put_key(key)
-    body = {
-        "keyId": key.id,
-        "threadId": thread_id(run, talk),
-        "as": name,
-        "expiresAt": iso(expires_at * 1000),
-    }
-    reply = Reply({**body, "token": secret}, 201, {"Cache-Control": "no-store"})
-    reply.remembered = encode(body)  # the secret is never written down
-    return reply
-
-
 ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/host/moot/councils", call=convene, scope="runs:create",
@@ -320,10 +275,5 @@ ENDPOINTS = (
         method="POST", path="/v1/host/moot/threads/{thread_id}:close", call=close,
         scope="approvals:respond", body=Close, summary="Close a thread, with a decision or without",
         errors=(404, 409),
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}/join", call=join,
-        scope="approvals:respond", body=Join, status=201,
-        summary="Make a key for one participant of one thread", errors=(404,),
     ),
 )  # fmt: skip

@@ -15,7 +15,6 @@ from moot.core.errors import (
     InterruptNotFound,
     NotYourName,
     ParticipantMuted,
-    ParticipantNotInvited,
     SpeakerMissing,
     SpeakerNotParticipant,
     ThreadPaused,
@@ -171,7 +170,7 @@ def new_turn(
 
 def turn_of(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> dict[str, Any]:
     """The turn as it is recorded. Raises when it may not be said; the checks go in this order:
-    shape, right to the name, speaker, roster, mute, pause, content."""
+    shape, right to the name, speaker, roster, name, mute, pause, content."""
     turn_shape.check(talk, said, own=who.principal == HOST)
     role, speaker = floor(talk, said, who, at)
     if talk.schema is not None and (found := schemas.problems(talk.schema, said["content"])):
@@ -193,6 +192,7 @@ def floor(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> tu
     speaker = _speaker(said, role, who)
     if role == "agent" and not (who.joins is not None and guests.needs_seat(talk, speaker)):
         _check_roster(talk, speaker)
+    guests.check(speaker, "turn.speakerId" if role == "agent" else "turn.from")
     _check_floor(talk, speaker, role, at)
     return role, speaker
 
@@ -230,12 +230,7 @@ def _check_roster(talk: Conversation, speaker: str) -> None:
                 roster=talk.roster,
             )
     elif talk.state.by_invitation and thread.full_name(speaker) not in talk.state.members:
-        raise ParticipantNotInvited(
-            "Speaker has not been invited to this conversation.",
-            speakerId=speaker,
-            conversationId=talk.conversation_id,
-            roster=sorted(talk.state.members),
-        )
+        raise guests.not_invited(talk, speaker)
 
 
 def _check_floor(talk: Conversation, speaker: str, role: str, at: int) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from moot.core import thread
-from moot.core.errors import BadRequest, RosterClosed, RosterFull
+from moot.core.errors import BadRequest, ParticipantNotInvited, RosterClosed, RosterFull
 from moot.core.events import NewEvent
 from moot.core.rosters import MOST_PARTICIPANTS, RESERVED
 from moot.core.turn_shape import LONGEST_NAME
@@ -21,10 +21,36 @@ def named(asked: Any, word: str) -> str:
     return thread.full_name(str(name))
 
 
+def check(name: Any, field: str) -> None:
+    """Raises for a name that nobody may go by: the host's own, a word for everybody, or one that
+    cannot be told from others."""
+    if not is_guest(name):
+        raise BadRequest(
+            "Nobody goes by this name: it is the host's own, means everybody, or cannot be seen."
+            " Take another one, without blanks.",
+            field=field,
+            reserved=sorted(RESERVED),
+        )
+
+
 def is_guest(name: Any) -> bool:
     """Whether somebody may go by it."""
     fits = isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME and thread.is_name(name)
     return fits and name.removeprefix("host:").casefold() not in RESERVED
+
+
+def not_invited(talk: Conversation, name: str) -> ParticipantNotInvited:
+    """Somebody who takes no part, and how that is changed."""
+    short, place = name.removeprefix("host:"), talk.conversation_id.partition(":")[0]
+    out = f"A person invites him: moot thread invite {place} {short}"
+    if talk.roster is not None:
+        out = "Its roster is closed: fork it with the new member."
+    return ParticipantNotInvited(
+        f"{short} takes no part in this conversation. {out}",
+        speakerId=name,
+        conversationId=talk.conversation_id,
+        roster=sorted(talk.roster if talk.roster is not None else talk.state.members),
+    )
 
 
 def needs_seat(talk: Conversation, name: str) -> bool:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from moot.core import controls, conversation, guests, interrupts, thread
 from moot.core.conversation import Speaker
-from moot.core.errors import BadRequest, Forbidden, NotYourName, ParticipantNotInvited
+from moot.core.errors import BadRequest, Forbidden, NotYourName
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
 from moot.core.leading import LEADING
@@ -98,11 +98,7 @@ def _check_may(talk: Conversation, given: Control, sender: str, words: list[str]
         raise Forbidden("Only a person may do that here.", participant=sender)
     welcome = given.who.joins is not None and talk.roster is None
     if not (given.who.admin or thread.is_person(sender) or welcome or _takes_part(talk, sender)):
-        raise ParticipantNotInvited(
-            "Who does not take part steers nothing here.",
-            speakerId=sender,
-            conversationId=talk.conversation_id,
-        )
+        raise guests.not_invited(talk, sender)
 
 
 def _check_targets(content: dict[str, Any]) -> None:
@@ -122,6 +118,7 @@ def _sender(given: Control) -> str:
     sender = given.sender or given.who.person
     if sender != given.who.person and not given.who.admin and sender not in given.who.names:
         raise NotYourName(sender, list(given.who.names))
+    guests.check(sender, "from")
     return sender
 
 
