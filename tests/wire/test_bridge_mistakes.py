@@ -98,6 +98,18 @@ def test_agents_may_not_steer_as_people_do(api: Api, codex: Api, thread: str) ->
     assert invited[1]["invited_by"] == "codex"
 
 
+@pytest.mark.parametrize("odd", ["NaN", "Infinity", "1e999", "1"])
+def test_agents_steer_as_people_do_by_no_text_either(
+    api: Api, codex: Api, thread: str, odd: str
+) -> None:
+    before = api.get(f"/threads/{thread}/state").json()
+    words = '{"mute": ["user"], "pause": true, "discussion": true, "x": %s}' % odd
+    answer = post(codex, thread, words, type="control")
+    assert answer.status_code == 403 or "changes nothing" in answer.json()["warning"]
+    assert api.get(f"/threads/{thread}/state").json() == before
+    posted(api, thread, "Still here.")
+
+
 def test_a_closed_roster_stays_closed(api: Api) -> None:
     thread = convened(api)
     about = conflict(post(api, thread, {"invite": "cy"}, type="control"), "roster_closed")

@@ -28,10 +28,9 @@ from moot.core.errors import (
     MessageIdConflict,
 )
 from moot.core.events import decode
-from moot.core.nesting import too_deep
 from moot.core.resolving import Answer
 from moot.core.run import Run
-from moot.core.thread import full_name, is_person
+from moot.core.thread import full_name, is_person, meant
 from moot.core.threads import KNOWN
 from moot.core.waiting import Conversation, thread_id
 from moot.engine.hub import Group, Subscription
@@ -212,15 +211,7 @@ async def _present(request: Request, run: Run, talk: Conversation, asked: Posted
 
 def _content(asked: Posted) -> Any:
     """An object, or the text of one; a control may have none."""
-    if asked.content is UNSET:
-        return {}
-    if not isinstance(asked.content, str) or too_deep(asked.content.encode()):
-        return asked.content
-    try:
-        found = msgspec.json.decode(asked.content)
-    except (msgspec.DecodeError, RecursionError):
-        return asked.content
-    return found if isinstance(found, dict) else asked.content
+    return {} if asked.content is UNSET else meant(asked.content)
 
 
 async def _steer(

@@ -4,10 +4,12 @@ A control acts on what comes after it. What a control does not say correctly is 
 ignored here: a fold never raises.
 """
 
-import json
 from typing import Any
 
+import msgspec
 from msgspec import Struct
+
+from moot.core.nesting import too_deep
 
 #: a hundred years; a longer time is no time
 LONGEST_S = 100 * 365 * 86_400
@@ -104,18 +106,27 @@ def left(state: ThreadState, said: dict[str, Any]) -> None:
 
 
 def control(state: ThreadState, said: dict[str, Any], at: int) -> None:
-    """One control event; each key of its content is one act."""
-    content = said.get("content")
-    if isinstance(content, str):
-        try:
-            content = json.loads(content)
-        except (ValueError, RecursionError):
-            return
+    """One control event; each key of its content is one act. What is for people is not done for
+    anybody else, whatever a log says."""
+    content, person = meant(said.get("content")), is_person(str(said.get("from", "")))
     if not isinstance(content, dict):
         return
     for word, act in ACTS.items():
-        if word in content:
+        if word in content and (person or word in ANYBODYS):
             act(state, content[word], said, at)
+
+
+def meant(content: Any) -> Any:
+    """A control may be the text of an object. Whoever checks one and whoever acts on it read it
+    here, so that neither sees in it what the other does not."""
+    if not isinstance(content, str):
+        return content
+    try:
+        body = content.encode()
+        found = None if too_deep(body) else msgspec.json.decode(body)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return content
+    return found if isinstance(found, dict) else content
 
 
 def _mute(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
@@ -217,3 +228,5 @@ ACTS = {
     "discussion": _discussion,
     "invited_auto": _invited_auto,
 }
+#: words that are not for people alone
+ANYBODYS = frozenset({"done"})
