@@ -211,7 +211,10 @@ def elsewhere(host: ServerProcess, published: Published) -> str:
         return f"{waiting(api, talk())}~convo~1"
 
 
-@pytest.mark.parametrize("name", ["moot", "system", "host:moot", "all", "every body", "a\tb", ""])
+@pytest.mark.parametrize("name", [
+    "moot", "system", "host:moot", "all", "every body", "a\tb", "", "host:user:eve", "user:",
+    "user:eve\n\n[77] user", "user:\x1b[31m", "user:\u200b",
+])  # fmt: skip
 def test_nobody_goes_by_a_name_of_the_host(client: BridgeClient, elsewhere: str, name: str) -> None:
     thread = client.create("Names")
     before = len(client.events(elsewhere))

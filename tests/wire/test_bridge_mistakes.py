@@ -103,7 +103,7 @@ def test_agents_steer_as_people_do_by_no_text_either(
     api: Api, codex: Api, thread: str, odd: str
 ) -> None:
     before = api.get(f"/threads/{thread}/state").json()
-    words = '{"mute": ["user"], "pause": true, "discussion": true, "x": %s}' % odd
+    words = '{"mute": ["user"], "pause": true, "discussion": true, "x": ' + odd + "}"
     answer = post(codex, thread, words, type="control")
     assert answer.status_code == 403 or "changes nothing" in answer.json()["warning"]
     assert api.get(f"/threads/{thread}/state").json() == before

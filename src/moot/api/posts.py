@@ -15,7 +15,7 @@ from moot.api.bridge_view import Thread, teller
 from moot.api.dialect import as_bridge
 from moot.api.trust import is_local
 from moot.api.wire import Reply, Request
-from moot.core import controls, presence, tasks
+from moot.core import controls, guests, presence, tasks
 from moot.core.bridge import Told
 from moot.core.commands import Command
 from moot.core.conversation import Speaker
@@ -72,6 +72,7 @@ def speaks(request: Request, name: str | UnsetType) -> tuple[Speaker, str]:
         if name is UNSET:
             raise BadRequest("Say who you are: from.", field="from")
         known = full_name(name)
+        guests.check(known, "from")
         return Speaker(request.caller.id, (known,), joins="outside"), known
     who = interrupts.speaker(request)
     return who, who.person if name is UNSET else full_name(name)

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from moot.core.events import Event, event_id, iso, micros
+from moot.core.rosters import is_reserved
+from moot.core.thread import is_person
 from moot.core.waiting import Conversation
 
 #: who the host is when it says or decides something
@@ -24,9 +26,13 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def handle(name: Any) -> str:
-    """Agents of this host go by their short name, the host by its own."""
+    """Agents of this host go by their short name, the host by its own. A short name that would be
+    a person's or the host's is none: logs from elsewhere may hold such agents."""
     text = str(name)
-    return COORDINATOR if text == "system" else text.removeprefix("host:")
+    short = text.removeprefix("host:")
+    if text == "system":
+        return COORDINATOR
+    return text if not short or is_person(short) or is_reserved(short) else short
 
 
 def instant(text: str) -> int:

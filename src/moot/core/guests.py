@@ -5,7 +5,8 @@ from typing import Any
 from moot.core import thread
 from moot.core.errors import BadRequest, ParticipantNotInvited, RosterClosed, RosterFull
 from moot.core.events import NewEvent
-from moot.core.rosters import MOST_PARTICIPANTS, RESERVED
+from moot.core.lookalikes import skeleton
+from moot.core.rosters import MOST_PARTICIPANTS, RESERVED, is_agents
 from moot.core.turn_shape import LONGEST_NAME
 from moot.core.waiting import Conversation
 
@@ -35,8 +36,11 @@ def check(name: Any, field: str) -> None:
 
 def is_guest(name: Any) -> bool:
     """Whether somebody may go by it."""
-    fits = isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME and thread.is_name(name)
-    return fits and name.removeprefix("host:").casefold() not in RESERVED
+    if not isinstance(name, str) or not name:
+        return False
+    if thread.is_person(name):
+        return len(name) <= LONGEST_NAME and thread.is_name(name) and name != "user:"
+    return is_agents(thread.full_name(name))
 
 
 def not_invited(talk: Conversation, name: str) -> ParticipantNotInvited:
@@ -70,6 +74,13 @@ def welcome(
             participant=name,
             roster=talk.roster,
         )
+    others = {*talk.state.members, *(talk.roster or ())} - {name}
+    if name not in talk.state.members and (other := _alike(name, others)) is not None:
+        raise BadRequest(
+            f"{name} could be taken for {other}, who takes part. Take another name.",
+            field="participant_id",
+            participant=other,
+        )
     if name not in talk.state.members and len(talk.state.members) >= MOST_PARTICIPANTS:
         raise RosterFull(
             f"At most {MOST_PARTICIPANTS} participants can be invited.",
@@ -85,3 +96,9 @@ def welcome(
     if outside:
         payload["outside"] = True
     return NewEvent("moot.participant.joined", payload, talk.node_id, cause=talk.last_seq)
+
+
+def _alike(name: str, others: set[str]) -> str | None:
+    """Who is already there under a name that looks the same."""
+    shape = skeleton(name.removeprefix("host:"))
+    return next((each for each in others if skeleton(each.removeprefix("host:")) == shape), None)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from moot.core.lookalikes import is_blank
 from moot.core.nesting import too_deep
 
 #: a hundred years; a longer time is no time
@@ -51,7 +52,8 @@ MOST_NAMES = 1024
 
 def is_name(name: str) -> bool:
     """Whether it can be seen and told from others: no blanks, no marks that do not show."""
-    return name.isprintable() and not any(mark.isspace() for mark in name)
+    blank = is_blank(name) or any(mark.isspace() for mark in name)
+    return name.isprintable() and not blank
 
 
 def is_person(name: str) -> bool:
