@@ -80,7 +80,7 @@ class Teller:
             **more,
         }
 
-    def _host(self, event: Event, content: Told) -> list[Told]:
+    def _host(self, event: Event, content: Any) -> list[Told]:
         """Whatever the host decides is there to be seen, under its own name."""
         return [self._event(event, "control", COORDINATOR, content, meta={"tags": TAGS})]
 
@@ -134,6 +134,8 @@ class Teller:
         )
 
     def _controlled(self, event: Event, said: Told) -> list[Told]:
+        if said.get("from") == "system":
+            return self._host(event, said.get("content"))
         return [self._event(event, "control", said.get("from"), said.get("content"))]
 
     def _by(self, event: Event, said: Told, content: Told) -> list[Told]:

@@ -131,6 +131,8 @@ class Floor(Struct, omit_defaults=True):
     had: dict[str, str] = {}
     #: who is to be given the floor out of turn
     asked: dict[str, Ask] = {}
+    #: who was asked for while he was muted
+    later: dict[str, Ask] = {}
     #: words of a person that could mean several, with whom, or everybody; and who said them
     unclear: dict[str, list[str]] = {}
     unclear_to: str = ""
@@ -364,6 +366,7 @@ def joined(floor: Floor, name: str, profile: dict[str, Any], outside: bool) -> N
 
 def left(floor: Floor, name: str) -> None:
     floor.members.pop(name, None)
+    floor.later.pop(name, None)
     _settled(floor, name)
     floor.asks = {ask_id: ask for ask_id, ask in floor.asks.items() if ask.agent != name}
     floor.wakes = {wake_id: wake for wake_id, wake in floor.wakes.items() if wake.agent != name}

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from moot.core import abroad, floor
+from moot.core import abroad, floor, later
 from moot.core.flow import Flow, FlowNode
 from moot.core.joining import goes_on
 from moot.core.node_state import NodeState
@@ -85,6 +85,8 @@ def _floor(owed: Owed, run: Run, node_id: str) -> None:
         return
     if talk.floor is not None:
         _wakes(owed, node_id, talk.floor)
+    for until in later.due(talk).values():
+        _sooner(owed, until)
     if floor.step(talk, run.updated_at) is not None:
         owed.talks.append(node_id)
 

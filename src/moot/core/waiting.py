@@ -14,6 +14,7 @@ from moot.core import (
     charging,
     going_on,
     hailing,
+    later,
     lineage,
     participation,
     supervision,
@@ -242,7 +243,7 @@ def _closed(run: "Run", event: Event, at: int) -> None:
         found.asked, found.tasks, found.chain = {}, {}, None
         if found.floor is not None:
             found.floor.wakes, found.floor.held, found.floor.asks = {}, {}, {}
-            found.floor.unpaid = {}
+            found.floor.unpaid, found.floor.later = {}, {}
 
 
 def _controlled(run: "Run", event: Event, at: int) -> None:
@@ -250,8 +251,10 @@ def _controlled(run: "Run", event: Event, at: int) -> None:
     if found is not None:
         thread.control(found.state, event.payload, at)
         found.last_seq = event.sequence
-        if found.floor is not None and not thread.run_out(found.state, at):
-            going_on.time_given(found.floor)
+        if found.floor is not None:
+            later.taken_up(found.floor, found.state)
+            if not thread.run_out(found.state, at):
+                going_on.time_given(found.floor)
 
 
 def _renamed(run: "Run", event: Event, at: int) -> None:
@@ -310,6 +313,7 @@ def _led(run: "Run", event: Event, at: int) -> None:
     if event.type == "moot.participation.set":
         found.floor = participation.was_set(floor, said, found.turns, at)
     elif floor is not None and event.type == "moot.participation.decided":
+        later.put_off(floor, found.state, said)
         participation.decided(floor, said, event.sequence, at)
         told = [item for word in ("wakes", "skipped", "called") for item in said.get(word, [])]
         given = [item["agentId"] for item in told]
