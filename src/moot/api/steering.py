@@ -42,9 +42,11 @@ async def control(
 ) -> Control:
     """What somebody asks of a conversation, once it is certain that his key is good for it."""
     keep_open(request.caller, content)
+    content, known = await _introduced(request, content)
     return Control(
         node_id=talk.node_id,
-        content=await _introduced(request, content),
+        content=content,
+        known=known,
         who=interrupts.speaker(request) if who is None else who,
         at=request.services.clock.millis(),
         sender=sender,
@@ -52,23 +54,20 @@ async def control(
     )
 
 
-async def _introduced(request: Request, content: Any) -> Any:
+async def _introduced(request: Request, content: Any) -> tuple[Any, dict[str, Any]]:
     """Who is invited is known by name, role and model when it is an agent of this host; a thread
     that is linked is one of this tenant's."""
     if not isinstance(content, dict):
-        return content
+        return content, {}
     if "link" in content:
         content = {**content, "link": await _linked(request, content["link"])}
     asked = content.get("invite")
     asked = {"participant_id": asked} if isinstance(asked, str) else asked
     if not isinstance(asked, dict) or not guests.is_guest(asked.get("participant_id")):
-        return content
-    name, given = full_name(asked["participant_id"]), asked.get("profile")
+        return content, {}
+    name = full_name(asked["participant_id"])
     known = await threads.profiles_of(request, [name])
-    told = {**asked, "outside": name not in known}
-    if name in known:
-        told["profile"] = {**known[name], **(given if isinstance(given, dict) else {})}
-    return {**content, "invite": told}
+    return {**content, "invite": {**asked, "outside": name not in known}}, known.get(name, {})
 
 
 async def _linked(request: Request, asked: Any) -> Any:

@@ -193,7 +193,7 @@ def floor(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> tu
     if role == "agent" and not (who.joins is not None and guests.needs_seat(talk, speaker)):
         _check_roster(talk, speaker)
     guests.check(speaker, "turn.speakerId" if role == "agent" else "turn.from")
-    _check_floor(talk, speaker, role, at)
+    check_floor(talk, speaker, role, at)
     return role, speaker
 
 
@@ -233,7 +233,8 @@ def _check_roster(talk: Conversation, speaker: str) -> None:
         raise guests.not_invited(talk, speaker)
 
 
-def _check_floor(talk: Conversation, speaker: str, role: str, at: int) -> None:
+def check_floor(talk: Conversation, speaker: str, role: str, at: int) -> None:
+    """Raises while somebody may not speak."""
     if thread.is_muted(talk.state, speaker, at):
         raise ParticipantMuted(
             f"{speaker} is muted here.", thread=talk.conversation_id, participant=speaker

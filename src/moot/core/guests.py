@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from moot.core import thread
 from moot.core.errors import BadRequest, ParticipantNotInvited, RosterClosed, RosterFull
 from moot.core.events import NewEvent
@@ -9,6 +11,9 @@ from moot.core.lookalikes import skeleton
 from moot.core.rosters import MOST_PARTICIPANTS, RESERVED, is_agents
 from moot.core.turn_shape import LONGEST_NAME
 from moot.core.waiting import Conversation
+
+#: bytes of all that is known of somebody
+LARGEST = 4096
 
 
 def named(asked: Any, word: str) -> str:
@@ -86,10 +91,18 @@ def welcome(
             f"At most {MOST_PARTICIPANTS} participants can be invited.",
             maxParticipants=MOST_PARTICIPANTS,
         )
+    profile = profile if isinstance(profile, dict) else {}
+    before = talk.state.members.get(name)
+    if len(msgspec.json.encode({**(before.profile if before else {}), **profile})) > LARGEST:
+        raise BadRequest(
+            f"A profile has at most {LARGEST} bytes in all.",
+            field="invite.profile",
+            maxBytes=LARGEST,
+        )
     payload = {
         "conversationId": talk.conversation_id,
         "participantId": name,
-        "profile": profile if isinstance(profile, dict) else {},
+        "profile": profile,
         "by": by,
         "fromTurn": talk.turns + 1,
     }

@@ -108,13 +108,14 @@ def left(state: ThreadState, said: dict[str, Any]) -> None:
 
 
 def control(state: ThreadState, said: dict[str, Any], at: int) -> None:
-    """One control event; each key of its content is one act. What is for people is not done for
-    anybody else, whatever a log says."""
-    content, person = meant(said.get("content")), is_person(str(said.get("from", "")))
+    """One control event; each key of its content is one act. What is for people, and the host, is
+    not done for anybody else, whatever a log says."""
+    content, sender = meant(said.get("content")), str(said.get("from", ""))
     if not isinstance(content, dict):
         return
+    may = is_person(sender) or sender == "system"
     for word, act in ACTS.items():
-        if word in content and (person or word in ANYBODYS):
+        if word in content and (may or word in ANYBODYS):
             act(state, content[word], said, at)
 
 

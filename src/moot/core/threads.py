@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import controls, conversation, guests, interrupts, thread
+from moot.core import controls, conversation, guests, interrupts, manners, thread
 from moot.core.conversation import HOST, Speaker
 from moot.core.errors import BadRequest, Forbidden, NotYourName
 from moot.core.events import NewEvent
@@ -45,6 +45,8 @@ class Control(Struct, frozen=True, kw_only=True):
     sender: str | None = None
     #: what is not said correctly is kept and changes nothing; else it is refused
     lenient: bool = False
+    #: what the host knows of who is invited: only a person says otherwise
+    known: dict[str, Any] = {}
 
 
 def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
@@ -56,6 +58,7 @@ def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
     if not words and not given.lenient:
         raise BadRequest(f"A control is one of {', '.join(sorted(KNOWN))}.", field="content")
     _check_may(talk, given, sender, words)
+    manners.check(talk, given, sender)
     _check_targets(content)
     idle = controls.problems(given.content, KNOWN) if given.lenient else {}
     events = _comes_in(talk, given, sender, content)
@@ -136,7 +139,10 @@ def _join(talk: Conversation, given: Control, sender: str) -> NewEvent:
     name = guests.named(asked, "invite")
     said = asked if isinstance(asked, dict) else {}
     outside = said.get("outside") is True
-    return guests.welcome(talk, name, said.get("profile", {}), sender, outside)
+    profile = said.get("profile")
+    profile = profile if isinstance(profile, dict) else {}
+    both = {**given.known, **profile} if thread.is_person(sender) else {**profile, **given.known}
+    return guests.welcome(talk, name, both, sender, outside)
 
 
 def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:

@@ -288,7 +288,8 @@ def _joined(run: "Run", event: Event, at: int) -> None:
         name = thread.full_name(str(event.payload.get("participantId", "")))
         if found.floor is not None:
             member = found.state.members[name]
-            participation.joined(found.floor, name, member.profile, member.outside)
+            by = member.invited_by
+            participation.joined(found.floor, name, member.profile, member.outside, by)
 
 
 def _left(run: "Run", event: Event, at: int) -> None:
