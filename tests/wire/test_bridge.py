@@ -1,6 +1,7 @@
 """The thread API with keys: shapes, cursors, who may say what, and what is wrong with it."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import httpx2 as httpx
@@ -8,7 +9,7 @@ import pytest
 
 from .api import Api, parsed
 from .asking import answered, asked, begun, refused, resolve, say, talk, turns, unchanged
-from .bridging import conflict, events, new, post, posted
+from .bridging import conflict, events, new, post, posted, until
 from .councils import convened, joined, key_as, person, run_of, tell
 
 
@@ -196,6 +197,20 @@ def test_only_who_takes_part_is_here_and_under_his_own_name(
     assert api.get(f"/threads/{thread}/presence").json()["presence"] == {}
     answered(api.post(f"/v1/host/moot/threads/{thread}:close", {}))
     conflict(sign(codex, thread, "idle"), "conversation_closed")
+
+
+def test_who_says_nothing_any_more_is_shown_stale_and_offline(host: Callable[..., Api]) -> None:
+    brief = host(MOOT_PRESENCE_S="1")
+    thread = new(brief)
+    assert sign(brief, thread, "thinking", details={"client": "x"}).status_code == 200
+
+    def gone() -> Any:
+        here = brief.get(f"/threads/{thread}/presence").json()["presence"]["user"]
+        return here if here["stale"] else None
+
+    found = until(gone)
+    assert (found["state"], found["details"]) == ("offline", {"client": "x"})
+    assert sign(brief, thread, "idle").json()["presence"]["stale"] is False
 
 
 # -- one log, two views --------------------------------------------------------------------------
