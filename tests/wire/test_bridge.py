@@ -297,6 +297,31 @@ def test_ids_and_times_are_the_hosts(api: Api, thread: str) -> None:
         refused(answer, 400, "validation_error")
 
 
+@pytest.mark.parametrize(
+    ("type_", "content"),
+    [
+        ("message", "once"), ("control", {"prod": ["codex"]}), ("thread.renamed", "Anew"),
+        ("control", {"invite": "ed", "pause": True}), ("control", {"fly": 1}),
+        ("presence", "thinking.start"), ("control", '{"mute": 5}'),
+    ],
+)  # fmt: skip
+def test_whatever_is_sent_under_a_name_again_is_there_once_even_after_the_end(
+    api: Api, thread: str, type_: str, content: Any
+) -> None:
+    sent = {"id": "mine-1", "type": type_}
+    first = post(api, thread, content, **sent)
+    assert first.status_code == 200, first.text
+    with unchanged(api, thread):
+        assert post(api, thread, content, **sent).json() == first.json()
+        conflict(post(api, thread, "other", id="mine-1"), "message_id_conflict")
+        conflict(post(api, thread, {"done": True}, id="mine-1", type="control"),
+                 "message_id_conflict")  # fmt: skip
+    answered(api.post(f"/v1/host/moot/threads/{thread}:close", {}))
+    assert post(api, thread, content, **sent).json() == first.json()
+    conflict(post(api, thread, content, id="mine-2", type=type_), "conversation_closed")
+    assert api.post(f"/v1/host/moot/runs/{thread}:verify").json()["identical"] is True
+
+
 def test_a_key_of_a_request_gets_the_same_answer(api: Api, thread: str) -> None:
     headers = {"Idempotency-Key": f"key-{thread}"}
     body = {"content": "once"}
