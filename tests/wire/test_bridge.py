@@ -1,6 +1,7 @@
 """The thread API with keys: shapes, cursors, who may say what, and what is wrong with it."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import httpx2 as httpx
@@ -8,7 +9,7 @@ import pytest
 
 from .api import Api, parsed
 from .asking import answered, asked, begun, refused, resolve, say, talk, turns, unchanged
-from .bridging import conflict, events, new, post, posted
+from .bridging import conflict, events, new, post, posted, until
 from .councils import convened, joined, key_as, person, run_of, tell
 
 
@@ -198,6 +199,20 @@ def test_only_who_takes_part_is_here_and_under_his_own_name(
     conflict(sign(codex, thread, "idle"), "conversation_closed")
 
 
+def test_who_says_nothing_any_more_is_shown_stale_and_offline(host: Callable[..., Api]) -> None:
+    brief = host(MOOT_PRESENCE_S="1")
+    thread = new(brief)
+    assert sign(brief, thread, "thinking", details={"client": "x"}).status_code == 200
+
+    def gone() -> Any:
+        here = brief.get(f"/threads/{thread}/presence").json()["presence"]["user"]
+        return here if here["stale"] else None
+
+    found = until(gone)
+    assert (found["state"], found["details"]) == ("offline", {"client": "x"})
+    assert sign(brief, thread, "idle").json()["presence"]["stale"] is False
+
+
 # -- one log, two views --------------------------------------------------------------------------
 
 
@@ -280,6 +295,31 @@ def test_ids_and_times_are_the_hosts(api: Api, thread: str) -> None:
         conflict(post(api, thread, "otherwise", **sent), "message_id_conflict")
         answer = post(api, thread, "x", thread="th_another")
         refused(answer, 400, "validation_error")
+
+
+@pytest.mark.parametrize(
+    ("type_", "content"),
+    [
+        ("message", "once"), ("control", {"prod": ["codex"]}), ("thread.renamed", "Anew"),
+        ("control", {"invite": "ed", "pause": True}), ("control", {"fly": 1}),
+        ("presence", "thinking.start"), ("control", '{"mute": 5}'),
+    ],
+)  # fmt: skip
+def test_whatever_is_sent_under_a_name_again_is_there_once_even_after_the_end(
+    api: Api, thread: str, type_: str, content: Any
+) -> None:
+    sent = {"id": "mine-1", "type": type_}
+    first = post(api, thread, content, **sent)
+    assert first.status_code == 200, first.text
+    with unchanged(api, thread):
+        assert post(api, thread, content, **sent).json() == first.json()
+        conflict(post(api, thread, "other", id="mine-1"), "message_id_conflict")
+        conflict(post(api, thread, {"done": True}, id="mine-1", type="control"),
+                 "message_id_conflict")  # fmt: skip
+    answered(api.post(f"/v1/host/moot/threads/{thread}:close", {}))
+    assert post(api, thread, content, **sent).json() == first.json()
+    conflict(post(api, thread, content, id="mine-2", type=type_), "conversation_closed")
+    assert api.post(f"/v1/host/moot/runs/{thread}:verify").json()["identical"] is True
 
 
 def test_a_key_of_a_request_gets_the_same_answer(api: Api, thread: str) -> None:

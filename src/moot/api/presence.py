@@ -12,7 +12,7 @@ from moot.core.bridge import handle
 from moot.core.conversation import Speaker
 from moot.core.errors import BodyTooLarge, ConversationClosed, NotYourName
 from moot.core.events import iso
-from moot.core.presence import TTL_MS, Here, State
+from moot.core.presence import Here, State
 from moot.core.waiting import Conversation, thread_id
 
 #: bytes of what somebody tells of himself
@@ -34,24 +34,25 @@ async def read(request: Request) -> Reply:
     desk = request.services.host.presence
     now = desk.now()
     found = {
-        handle(name): shown(here, now) for name, here in desk.snapshot(run.run_id, talk).items()
+        handle(name): shown(here, now, desk.ttl_ms)
+        for name, here in desk.snapshot(run.run_id, talk).items()
     }
     present = sorted(found.items(), key=lambda each: (each[1]["stale"], each[0]))
     body = {
         "thread": thread_id(run, talk),
-        "ttl_seconds": TTL_MS // 1000,
+        "ttl_seconds": desk.ttl_ms // 1000,
         "participants": [{"id": name, **here} for name, here in present],
         "presence": dict(present),
     }
     return Reply(body, 200, {"Cache-Control": "no-store"})
 
 
-def shown(here: Here, now: int) -> dict[str, Any]:
+def shown(here: Here, now: int, ttl_ms: int) -> dict[str, Any]:
     return {
-        "state": here.shown(now),
+        "state": here.shown(now, ttl_ms),
         "updated_at": iso(here.at),
         "details": here.details,
-        "stale": here.stale(now),
+        "stale": here.stale(now, ttl_ms),
     }
 
 
@@ -70,7 +71,7 @@ async def _signed(request: Request, run_id: str, talk: Conversation) -> Reply:
     check_here(request, talk, who, name)
     desk = request.services.host.presence
     here = desk.set((run_id, talk.conversation_id), name, asked.state, asked.details)
-    told = shown(here, desk.now())
+    told = shown(here, desk.now(), desk.ttl_ms)
     about = {"thread": request.params["thread_id"], "participant": handle(name), **told}
     return Reply({"received": True, "presence": about})
 

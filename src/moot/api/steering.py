@@ -1,7 +1,9 @@
 """Controls on their way to a conversation: whichever route they came by, they are made here."""
 
+import hashlib
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.api import interrupts, threads
@@ -39,19 +41,28 @@ async def control(
     who: Speaker | None = None,
     sender: str | None = None,
     lenient: bool = False,
+    message_id: str | None = None,
 ) -> Control:
     """What somebody asks of a conversation, once it is certain that his key is good for it."""
     keep_open(request.caller, content)
-    content, known = await _introduced(request, content)
+    told, known = await _introduced(request, content)
     return Control(
         node_id=talk.node_id,
-        content=content,
+        content=told,
         known=known,
         who=interrupts.speaker(request) if who is None else who,
         at=request.services.clock.millis(),
         sender=sender,
         lenient=lenient,
+        message_id=message_id,
+        digest="" if message_id is None else digest(sender, content),
     )
+
+
+def digest(sender: str | None, content: Any) -> str:
+    """By which the same control is known again."""
+    said = msgspec.json.encode([sender, content], order="sorted")
+    return hashlib.sha256(said).hexdigest()
 
 
 async def _introduced(request: Request, content: Any) -> tuple[Any, dict[str, Any]]:

@@ -22,6 +22,9 @@ KNOWN = HUMAN_ONLY | {
     "done", "invite", "uninvite", "rename", "link", "presence"
 }  # fmt: skip
 
+#: what a vote ends before it begins
+ANSWERED = "moot.participation.answered"
+
 
 def warnings(talk: Conversation, content: dict[str, Any]) -> list[str]:
     """What a control says in vain; it is recorded as it was said."""
@@ -47,9 +50,20 @@ class Control(Struct, frozen=True, kw_only=True):
     lenient: bool = False
     #: what the host knows of who is invited: only a person says otherwise
     known: dict[str, Any] = {}
+    #: the sender's own name for it, by which the same is known again, and what it is of
+    message_id: str | None = None
+    digest: str = ""
 
 
 def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
+    events = _told(run, flow, given)
+    first = next((event for event in events if event.type != ANSWERED), None)
+    if first is not None and given.message_id is not None:
+        first.payload |= {"messageId": given.message_id, "digest": given.digest}
+    return events
+
+
+def _told(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
     talk = conversation.must_be_open(run.conversations.get(given.node_id), run, given.node_id)
     interrupts.refuse_paused(run)
     sender = _sender(given)

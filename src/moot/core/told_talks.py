@@ -108,6 +108,7 @@ def steered(seen: Seen) -> list[NewEvent]:
     talk_of(seen)
     content: Any = {}
     sender = via = ""
+    named: dict[str, Any] = {}
     for event in _at_once(seen):
         if event.type == CONTROL and not isinstance(event.payload["content"], dict):
             content = event.payload["content"]
@@ -115,10 +116,12 @@ def steered(seen: Seen) -> list[NewEvent]:
             content |= _words(event) or {}
         sender = str(event.payload.get("from", event.payload.get("by")))
         via = str(event.payload.get("via", via))
-    who = Speaker(via, admin=True)
+        named = named if named.get("messageId") else event.payload
     given = Control(
-        node_id=seen.its.id, content=content, who=who, at=seen.at, sender=sender, lenient=True
-    )
+        node_id=seen.its.id, content=content, who=Speaker(via, admin=True), at=seen.at,
+        sender=sender, lenient=True, message_id=named.get("messageId"),
+        digest=str(named.get("digest", "")),
+    )  # fmt: skip
     return decide(seen.run, seen.flow, given)
 
 
