@@ -185,6 +185,9 @@ def test_a_host_that_trusts_nobody_asks_for_a_key(api: Api) -> None:
         {"Origin": "https://elsewhere.example"}, {"Origin": "null"},
         {"Sec-Fetch-Site": "cross-site"}, {"X-Forwarded-For": "203.0.113.9"},
         {"Forwarded": "for=203.0.113.9"}, {"Via": "1.1 proxy"}, {"Host": "rebound.example:80"},
+        {"X-Forwarded-Host": "a.example"}, {"X-Forwarded-Proto": "https"}, {"X-Real-IP": "::1"},
+        {"CF-Connecting-IP": "203.0.113.9"}, {"X-Client-IP": "203.0.113.9"},
+        {"Host": "rebound.example@127.0.0.1"},
     ],
 )  # fmt: skip
 def test_a_page_of_another_site_and_a_proxy_are_not_of_this_machine(
@@ -227,3 +230,20 @@ def test_nobody_goes_by_a_name_of_the_host(client: BridgeClient, elsewhere: str,
             call()
         assert refusal.value.status == 400
     assert len(client.events(thread)) == 1 and len(client.events(elsewhere)) == before
+
+
+def test_who_was_sent_away_does_not_come_back_by_speaking(client: BridgeClient) -> None:
+    thread = client.create("Without rex")
+    client.post(thread, "rex", "hello")
+    client.control(thread, {"uninvite": {"participant_id": "rex"}})
+    invite = {"invite": {"participant_id": "rex"}}
+    for call in (lambda: client.post(thread, "rex", "back"),
+                 lambda: client.control(thread, {"done": True}, "rex"),
+                 lambda: client.control(thread, invite, "rex")):  # fmt: skip
+        with pytest.raises(Refused) as refusal:
+            call()
+        assert refusal.value.status == 422
+    client.control(thread, invite)
+    assert client.post(thread, "rex", "back")["from"] == "rex"
+    client.control(thread, {"uninvite": {"participant_id": "rex"}}, "rex")
+    assert client.post(thread, "rex", "I changed my mind")["from"] == "rex"

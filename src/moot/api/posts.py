@@ -231,6 +231,7 @@ async def _steer(
         message_id=own,
     )  # fmt: skip
     reply = await _said(request, run, talk, command)
+    await threads.dismiss(request, run, talk, content)
     if asked.type == "presence":
         place = (run.run_id, talk.conversation_id)
         request.services.host.presence.set(place, name, _state(asked))

@@ -30,7 +30,9 @@ async def steer(request: Request) -> Reply:
     asked = await request.read(Steer)
     sender = None if asked.from_ is UNSET else full_name(asked.from_)
     command = await control(request, talk, asked.content, sender=sender)
-    return await threads.act(request, run, talk, command, warnings(talk, asked.content))
+    reply = await threads.act(request, run, talk, command, warnings(talk, asked.content))
+    await threads.dismiss(request, run, talk, asked.content)
+    return reply
 
 
 async def control(

@@ -9,10 +9,11 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from moot.api import interrupts
+from moot.api.auth import is_agents
 from moot.api.strangers import refuse_strangers
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core import rosters
+from moot.core import guests, rosters
 from moot.core.commands import Command
 from moot.core.errors import (
     BadRequest,
@@ -184,7 +185,28 @@ async def place_of(request: Request, name: str, settled: bool = True) -> tuple[R
         )
     if not found:
         raise NotFound("There is no such thread.", threadId=name)
+    _check_seat(request, found[0])
     return run, found[0]
+
+
+def _check_seat(request: Request, talk: Conversation) -> None:
+    """A key for one conversation is good while who holds it takes part."""
+    key = request.caller
+    gone = [name for name in key.speaks_as if guests.needs_seat(talk, name)]
+    if key.thread is not None and is_agents(key) and len(gone) == len(key.speaks_as):
+        raise guests.not_invited(talk, gone[0])
+
+
+async def dismiss(request: Request, run: Run, talk: Conversation, content: Any) -> None:
+    """What somebody reads who was sent away ends there."""
+    asked = content.get("uninvite") if isinstance(content, dict) else None
+    name = asked.get("participant_id") if isinstance(asked, dict) else asked
+    if not isinstance(name, str):
+        return
+    place, services = f"{run.run_id}/{talk.node_id}", request.services
+    for key in await services.store.keys(run.tenant):
+        if key.thread == place and full_name(name) in key.speaks_as:
+            services.host.hub.dismiss(key.id)
 
 
 async def read(request: Request) -> Reply:

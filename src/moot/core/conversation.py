@@ -190,7 +190,7 @@ def floor(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> tu
     """The role and the name under which somebody speaks now. Raises when he may not."""
     role = said.get("role", "user")
     speaker = _speaker(said, role, who)
-    if role == "agent" and not (who.joins is not None and guests.needs_seat(talk, speaker)):
+    if role == "agent" and not guests.comes_in(talk, thread.full_name(speaker), who.joins):
         _check_roster(talk, speaker)
     guests.check(speaker, "turn.speakerId" if role == "agent" else "turn.from")
     check_floor(talk, speaker, role, at)

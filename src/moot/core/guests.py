@@ -67,6 +67,12 @@ def needs_seat(talk: Conversation, name: str) -> bool:
     return talk.roster is None and talk.state.by_invitation and name not in talk.state.members
 
 
+def comes_in(talk: Conversation, name: str, joins: str | None) -> bool:
+    """Whether an agent takes part from its first word on: the host trusts that, and nobody has
+    sent it away."""
+    return joins is not None and needs_seat(talk, name) and name not in talk.state.away
+
+
 def welcome(
     talk: Conversation, name: str, profile: Any, by: str, outside: bool = False
 ) -> NewEvent:

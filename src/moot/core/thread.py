@@ -41,6 +41,8 @@ class ThreadState(Struct, omit_defaults=True):
     members: dict[str, Member] = {}
     #: what somebody is doing, where that was to be written down
     presence: dict[str, str] = {}
+    #: whom a person has sent away: they come back when they are invited, not by speaking
+    away: list[str] = []
     #: somebody was invited once; from then on only members speak, were there none left
     by_invitation: bool = False
 
@@ -87,6 +89,7 @@ def heard(state: ThreadState, speaker: str) -> None:
 def joined(state: ThreadState, said: dict[str, Any], at: int) -> None:
     name = full_name(str(said.get("participantId", "")))
     state.by_invitation = True
+    state.away = [each for each in state.away if each != name]
     before = state.members.get(name)
     state.members[name] = Member(
         profile={**(before.profile if before else {}), **_object(said.get("profile"))},
@@ -104,7 +107,10 @@ def present(state: ThreadState, said: dict[str, Any]) -> None:
 
 
 def left(state: ThreadState, said: dict[str, Any]) -> None:
-    state.members.pop(full_name(str(said.get("participantId", ""))), None)
+    name, by = full_name(str(said.get("participantId", ""))), str(said.get("by", ""))
+    state.members.pop(name, None)
+    if is_person(by) and by != name and name not in state.away:
+        state.away = [*state.away, name][-MOST_NAMES:]
 
 
 def control(state: ThreadState, said: dict[str, Any], at: int) -> None:

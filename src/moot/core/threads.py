@@ -92,7 +92,7 @@ def _comes_in(
 ) -> list[NewEvent]:
     """Who may come in by speaking may do so by steering; who invites another may stay outside."""
     joins, agent = given.who.joins, not thread.is_person(sender)
-    if joins is None or not agent or "invite" in content or not guests.needs_seat(talk, sender):
+    if not agent or "invite" in content or not guests.comes_in(talk, sender, joins):
         return []
     return [guests.welcome(talk, guests.named(sender, "from"), {}, sender, joins == "outside")]
 
@@ -115,7 +115,7 @@ def _check_may(talk: Conversation, given: Control, sender: str, words: list[str]
         return
     if HUMAN_ONLY.intersection(words) and not thread.is_person(sender):
         raise Forbidden("Only a person may do that here.", participant=sender)
-    welcome = given.who.joins is not None and talk.roster is None
+    welcome = guests.comes_in(talk, sender, given.who.joins)
     if not (given.who.admin or thread.is_person(sender) or welcome or _takes_part(talk, sender)):
         raise guests.not_invited(talk, sender)
 
