@@ -11,8 +11,9 @@ from moot.api.auth import DEFAULT_TENANT
 from moot.api.wire import Endpoint, Request
 from moot.store.protocol import Key
 
-#: headers that a proxy adds to what it passes on
-RELAYED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+#: headers that a proxy adds to what it passes on, and how the names of others begin
+RELAYED = frozenset({b"forwarded", b"via", b"true-client-ip", b"fastly-client-ip"})
+RELAYS = (b"x-forwarded", b"x-real-", b"x-client-", b"x-cluster-client-", b"x-original-", b"cf-")
 
 LOCAL = Key(
     id="local",
@@ -35,7 +36,8 @@ def trusted(request: Request, endpoint: Endpoint | None) -> bool:
     if endpoint is None or not endpoint.local or not settings.trust_local:
         return False
     client = request.scope.get("client") or ("", 0)
-    relayed = any(request.header(name) is not None for name in RELAYED)
+    names = [bytes(name).lower() for name, _ in request.scope["headers"]]
+    relayed = any(name in RELAYED or name.startswith(RELAYS) for name in names)
     return _is_loopback(str(client[0])) and not relayed and _is_own_site(request)
 
 
@@ -49,7 +51,7 @@ def _is_own_site(request: Request) -> bool:
         asks = host if origin is None else urlsplit(origin).netloc
     except ValueError:
         return False
-    if named != "localhost" and not _is_loopback(named):
+    if "@" in host or (named != "localhost" and not _is_loopback(named)):
         return False
     if request.header("sec-fetch-site") in ("cross-site", "same-site"):
         return False
