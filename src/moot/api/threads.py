@@ -22,6 +22,7 @@ from moot.core.errors import (
     NotFound,
     RunNotFound,
 )
+from moot.core.events import iso
 from moot.core.policy import Policy, meaningless
 from moot.core.resolving import Answer
 from moot.core.run import Run
@@ -29,6 +30,7 @@ from moot.core.starting import StartRun
 from moot.core.thread import full_name
 from moot.core.threads import Control
 from moot.core.waiting import THREAD, Conversation, thread_id
+from moot.engine.adoption import TAKEN_IN
 from moot.engine.built_in import TALK
 
 LONGEST_TEXT = 100_000
@@ -211,7 +213,11 @@ async def dismiss(request: Request, run: Run, talk: Conversation, content: Any) 
 
 async def read(request: Request) -> Reply:
     run, talk = await place(request)
-    return Reply(shown(run, talk, request.services.clock.millis()))
+    body = shown(run, talk, request.services.clock.millis())
+    mark = await request.services.store.record(run.tenant, TAKEN_IN, run.run_id)
+    if mark is not None:  # who said what in it was said elsewhere
+        body["imported"] = {"at": iso(mark.created_at * 1000), "by": mark.by}
+    return Reply(body)
 
 
 def must_be_open(talk: Conversation, name: str) -> None:

@@ -29,6 +29,10 @@ class ThreadView(Answer, frozen=True):
     participants: list[Data] = []
     state: Data = {}
     floor: Data | None = None
+    #: the limit that agents have reached where nobody leads
+    stopped: str | None = None
+    #: when and by whom it was brought along from another host
+    imported: Data | None = None
 
     @property
     def quiet(self) -> bool:
