@@ -21,10 +21,13 @@ def test_items_of_a_queue_become_runs_and_are_shown_with_them(moot: Cli) -> None
     shown = moot("item", "show", pushed["itemId"][:9])
     assert f"{pushed['itemId']} delivered in cli-leads" in shown.out
     assert f"run       {pushed['runId']} hello" in shown.out
+    newest = moot("item", "push", "cli-leads", "--subject", "Last").out.split()[0]
+    assert moot("item", "show", "@last").out.startswith(f"{newest} ")
+    assert moot("item", "drop", "@last").code == 1, "it was delivered"
     [row] = [line for line in moot("queue", "list").lines() if line.startswith("cli-leads\t")]
     assert row.split("\t")[1:3] == ["active", "hello"]
     listed = json.loads(moot("item", "list", "cli-leads", "--json").out)
-    assert {each["itemId"] for each in listed} == {item_id, pushed["itemId"]}
+    assert {each["itemId"] for each in listed} == {item_id, pushed["itemId"], newest}
 
 
 def test_an_item_waits_while_its_queue_is_paused_and_can_be_dropped(moot: Cli) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from moot.store.sqlite import SqliteStore, heads, notes, queries, receipts, statements
+from moot.store.sqlite import SqliteStore, heads, notes, queries, receipts, statements, tallies
 from moot.store.sqlite.bulk import Bulk
 from moot.store.sqlite.listing import LISTS
 from sqlite_doors import meddling
@@ -38,7 +38,15 @@ MEMORY = {
     and not name.startswith("_")
 }  # fmt: skip
 LISTS_OF_MEMORY = ("CURRENT", "THEN", "CURRENT_TAGGED", "THEN_TAGGED", "VERSION")
-HOT = MEMORY | READS | BULKS | WRITES | {f"list by {name}": sql for name, sql in LISTS.items()}
+TALLIES = {name: getattr(tallies, name) for name in ("TALLY", "NEWEST_RUNS", "ASKED_BY")}
+HOT = (
+    TALLIES
+    | MEMORY
+    | READS
+    | BULKS
+    | WRITES
+    | {f"list by {name}": sql for name, sql in LISTS.items()}
+)
 
 #: walks over what the caller handed in, not over a table
 HANDED_IN = re.compile(

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from moot.api import item_view
 from moot.api.idempotency import HEADER
 from moot.api.ingest import LARGEST
-from moot.api.subscriptions import Mapping, WorkflowId, bound
+from moot.api.subscriptions import Mapping, WorkflowId, with_inert
 from moot.api.webhooks import MANAGE, PAGE
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core.errors import BadRequest
@@ -129,7 +129,7 @@ async def _queue(request: Request, seen: Seen) -> dict[str, Any]:
     counts = await request.services.store.delivery_counts(seen.tenant, it.subscription_id)
     shown = {"name": it.queue, "subscriptionId": it.subscription_id, "state": it.state}
     policy = msgspec.to_builtins(it.retry_policy)
-    return {**shown, **bound(it), "retryPolicy": policy, "items": counts}
+    return {**shown, **await with_inert(request, it), "retryPolicy": policy, "items": counts}
 
 
 ROOT = "/v1/host/moot/queues"
@@ -169,7 +169,7 @@ ENDPOINTS = (
         errors=(404,),
     ),
     Endpoint(
-        method="PUT", path=ONE, call=bind, body=Bind, scope=MANAGE,
+        method="PUT", path=ONE, call=bind, body=Bind, scope=MANAGE, beside="runs:create",
         summary="Let a workflow take from a queue", errors=(404, 409),
     ),
     Endpoint(

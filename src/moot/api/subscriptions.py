@@ -11,7 +11,8 @@ from moot.core.events import iso
 from moot.core.inbound import Mode, RetryPolicy, Subscription
 from moot.store.standing import Attempt, Delivery, DeliveryFilter
 from moot.triggers.deliveries import REDELIVERED
-from moot.triggers.subscriptions import Seen, Wanted, changes
+from moot.triggers.listening import Whereabouts
+from moot.triggers.subscriptions import Seen, Wanted
 
 #: where strangers send what they have
 INGEST = "/v1/host/moot/ingest"
@@ -96,8 +97,27 @@ def ingest_url(request: Request, name: str) -> str:
 
 
 async def list_all(request: Request) -> Reply:
-    found = await request.services.triggers.subscriptions.all(request.caller.tenant)
-    return Reply({"subscriptions": [seen.it.shown() for seen in found], "total": len(found)})
+    """``inert`` says of each that wakes nobody why: its member is away."""
+    found = await request.services.triggers.listening.all(request.caller.tenant)
+    where = whereabouts(request)
+    reasons = {
+        seen.it.subscription_id: why
+        for seen in found
+        if (why := await where.inert(seen.it.roster_id, seen.it.workflow_id)) is not None
+    }
+    shown = [seen.it.shown() for seen in found]
+    more = {"inert": reasons} if reasons else {}
+    return Reply({"subscriptions": shown, "total": len(found), **more})
+
+
+def whereabouts(request: Request) -> Whereabouts:
+    return Whereabouts(request.services.roster, request.caller.tenant)
+
+
+async def with_inert(request: Request, it: Subscription) -> dict[str, Any]:
+    """What it leads to, and why it leads nowhere."""
+    why = await whereabouts(request).inert(it.roster_id, it.workflow_id)
+    return bound(it) if why is None else {**bound(it), "inert": why}
 
 
 async def read(request: Request) -> Reply:
@@ -106,12 +126,12 @@ async def read(request: Request) -> Reply:
     name, tenant = seen.it.subscription_id, seen.tenant
     store = request.services.store
     found, _ = await store.deliveries(tenant, DeliveryFilter(subscription=name), None, MOST_SHOWN)
-    history = await request.services.triggers.subscriptions.history(tenant, name)
-    told = [{**change, "at": iso(change["at"] * 1000)} for change in changes(history)]
+    changes = await request.services.triggers.listening.changes(seen)
+    told = [{**change, "at": iso(change["at"] * 1000)} for change in changes]
     return Reply(
         {
             "subscription": seen.it.shown(),
-            "bound": bound(seen.it),
+            "bound": await with_inert(request, seen.it),
             "counts": await store.delivery_counts(tenant, name),
             "deliveries": [delivery(each) for each in found],
             "stateChanges": told,
@@ -126,14 +146,14 @@ async def change(request: Request) -> Reply:
     if asked.roster_id is UNSET and asked.state is UNSET:
         raise BadRequest("Send state or rosterId.")
     if asked.roster_id is not UNSET:
-        seen = await triggers.subscriptions.hand_to(seen, asked.roster_id, by)
+        seen = await triggers.listening.hand_to(seen, asked.roster_id, by)
     if asked.state == "paused":
-        seen = await triggers.subscriptions.pause(seen, by)
+        seen = await triggers.listening.pause(seen, by)
     elif asked.state == "active":
-        seen = await triggers.subscriptions.resume(seen, by)
+        seen = await triggers.listening.resume(seen, by)
     if seen.it.state == "active":
         await triggers.queues.wake(seen)
-    return Reply({"subscription": seen.it.shown(), "bound": bound(seen.it)})
+    return Reply({"subscription": seen.it.shown(), "bound": await with_inert(request, seen.it)})
 
 
 async def remove(request: Request) -> Reply:
@@ -154,7 +174,7 @@ async def dead_letters(request: Request) -> Reply:
 
 
 async def _seen(request: Request) -> Seen:
-    return await request.services.triggers.subscriptions.must_find(
+    return await request.services.triggers.listening.must_find(
         request.caller.tenant, request.params["subscription_id"]
     )
 
@@ -240,7 +260,8 @@ ONE = f"{ROOT}/{{subscription_id}}"
 ENDPOINTS = (
     Endpoint(method="GET", path=ROOT, call=list_all, scope=MANAGE, summary="What is listened to"),
     Endpoint(
-        method="POST", path=ROOT, call=register, body=Register, scope=MANAGE, status=201,
+        method="POST", path=ROOT, call=register, body=Register, scope=MANAGE, beside="runs:create",
+        status=201,
         summary="Let a webhook start runs; the answer has the secret, this once",
         errors=(404, 501),
     ),
@@ -249,7 +270,8 @@ ENDPOINTS = (
         summary="A subscription, its newest deliveries, the history of its state",
     ),
     Endpoint(
-        method="PATCH", path=ONE, call=change, body=Change, scope=MANAGE, errors=(404, 409),
+        method="PATCH", path=ONE, call=change, body=Change, scope=MANAGE, beside="runs:create",
+        errors=(404, 409),
         summary="Pause or resume it, hand it to a standing agent",
     ),
     Endpoint(

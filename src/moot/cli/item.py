@@ -18,7 +18,7 @@ from moot.cli.trouble import Exit, Trouble
 def item() -> None:
     """Items of queues: list, push, show, redeliver, drop.
 
-    One is named by its id or by a unique beginning of it.
+    One is named by its id, by a unique beginning of it, or as @last: the one that came last.
     """
 
 
@@ -85,7 +85,7 @@ def push(
 def show(options: Options, name: str) -> None:
     """Show an item: its run, its member, the turns, the cost."""
     api = to_read(options)
-    queue, item_id = _find(api, name)
+    queue, item_id = find_item(api, name)
     found = api.get(f"{QUEUES}{path_of(queue)}/items{path_of(item_id)}")
     if options.json:
         output.show_json({"queue": queue, **found})
@@ -127,7 +127,7 @@ def drop(options: Options, name: str) -> None:
 
 def _do(options: Options, name: str, verb: str) -> None:
     api = to_write(options)
-    queue, item_id = _find(api, name)
+    queue, item_id = find_item(api, name)
     found = api.post(f"{QUEUES}{path_of(queue)}/items{path_of(item_id)}:{verb}")
     if options.json:
         output.show_json(found)
@@ -139,8 +139,10 @@ def _queues(api: Api) -> list[str]:
     return [str(row["name"]) for row in api.get(QUEUES)["queues"]]
 
 
-def _find(api: Api, given: str) -> tuple[str, str]:
+def find_item(api: Api, given: str) -> tuple[str, str]:
     """The queue and the id of the item that is meant."""
+    if given == "@last":
+        return _newest(api)
     prefix = given if given.startswith("wi_") else f"wi_{given}"
     meant = [
         (queue, str(row["itemId"]))
@@ -153,3 +155,14 @@ def _find(api: Api, given: str) -> tuple[str, str]:
         found = ", ".join(item_id for _, item_id in meant)
         raise Trouble(f"several items are meant by '{given}': {found}.", Exit.USAGE)
     raise Trouble(f"no item is called '{given}'. See: moot item list", Exit.NOT_FOUND)
+
+
+def _newest(api: Api) -> tuple[str, str]:
+    rows = [
+        (str(row["receivedAt"]), queue, str(row["itemId"]))
+        for queue in _queues(api)
+        for row in api.get(f"{QUEUES}{path_of(queue)}/items", limit=1)["items"]
+    ]
+    if not rows:
+        raise Trouble("no item has come yet.", Exit.NOT_FOUND)
+    return max(rows)[1:]

@@ -1,6 +1,7 @@
 """``moot agent hire``, ``pause``, ``run-now`` …: standing agents and their work."""
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from moot.cli.client import Api, path_of, to_read, to_write
 from moot.cli.inputs import gather
 from moot.cli.moments import instant
 from moot.cli.options import Options, talks
+from moot.cli.quantities import counted
+from moot.cli.schedule_words import when
 from moot.cli.trouble import Exit, Trouble
 
 ROSTER = "/v1/host/moot/roster"
@@ -99,7 +102,8 @@ def _scheduled(api: Api, made: dict[str, Any], flows: list[str], words: str | No
         "workflowId": flows[0], "rosterId": made["rosterId"], "kind": "words", "words": words,
     }  # fmt: skip
     found = _beside(api, "/v1/host/moot/schedules", body, "schedules")
-    return [f"next: {flows[0]} {found['nextFireAt']}"] if found.get("nextFireAt") else []
+    due = found.get("nextFireAt")
+    return [f"next: {flows[0]} {when(due, found['timezone'])}"] if due else []
 
 
 def _fed(api: Api, made: dict[str, Any], flows: list[str], queue: str | None) -> list[str]:
@@ -144,13 +148,33 @@ def pause(options: Options, name: str, reason: str, until: str | None, stop: boo
     if options.json:
         output.show_json(found)
         return
-    end = found["paused"].get("until")
-    when = f" until {output.moment(end).astimezone():%a %d %b %H:%M}" if end else ""
-    click.echo(output.line(f"{found['persona']} is paused{when}. Nothing is started for it."))
-    for run_id in found.get("running", ()):
-        click.echo(f"Running: {output.short(run_id)} continues (use --stop to cancel it).")
-    for run_id in found.get("stopped", ()):
-        click.echo(f"Cancelled: {output.short(run_id)}.")
+    click.echo(output.line(" ".join(_paused(found))))
+
+
+def _paused(found: dict[str, Any]) -> Iterator[str]:
+    """What a pause has come to, in sentences."""
+    end, inert = found["paused"].get("until"), found["inert"]
+    yield f"{found['persona']} is paused{f' until {until_words(end)}' if end else ''}."
+    verb = "is" if inert == 1 else "are"
+    yield f"{counted(inert, 'trigger')} {verb} inert." if inert else "Nothing is started for it."
+    if running := [output.short(run_id) for run_id in found.get("running", ())]:
+        goes_on, it = ("continues", "it") if len(running) == 1 else ("continue", "them")
+        yield f"Running: {', '.join(running)} {goes_on} (use --stop to cancel {it})."
+    if stopped := [output.short(run_id) for run_id in found.get("stopped", ())]:
+        yield f"Cancelled: {', '.join(stopped)}."
+
+
+def until_words(timestamp: str) -> str:
+    """``Mon 08:00``; with its date, where that is not the next of that name. Here, not UTC."""
+    from moot.clock import SystemClock
+
+    then = output.moment(timestamp).astimezone()
+    now = datetime.fromtimestamp(SystemClock().millis() / 1000, UTC).astimezone()
+    days = (then.date() - now.date()).days
+    if 0 <= days < 7:
+        return f"{then:%a %H:%M}"
+    year = "" if then.year == now.year else f" {then.year}"
+    return f"{then:%a} {then.day} {then:%b}{year} {then:%H:%M}"
 
 
 @click.command()
@@ -162,13 +186,14 @@ def resume(options: Options, name: str) -> None:
     if options.json:
         output.show_json(found)
     else:
-        click.echo(output.line(f"{found['persona']} is {found['status']}."))
+        status = found["status"].replace("-", " ")
+        click.echo(output.line(f"{found['persona']} is {status}."))
 
 
 @click.command("run-now")
 @click.argument("name")
 @click.argument("flow")
-@click.option("--item", help="Give it this work item; the item stays where it is.")
+@click.option("--item", help="Give it this work item, or @last; the item stays where it is.")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="K=V", help="An input.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be started, and by whom.")
 @talks
@@ -177,7 +202,10 @@ def run_now(
 ) -> None:
     """Start one of a standing agent's workflows, as its work."""
     body: dict[str, Any] = {"workflowId": flow, "inputs": gather(inputs), "dryRun": dry_run}
-    found = to_write(options).post(place_of(name, "run"), body | ({"item": item} if item else {}))
+    api = to_write(options)
+    if item is not None:
+        body["item"] = _item(api, item)
+    found = api.post(place_of(name, "run"), body)
     if options.json:
         output.show_json(found)
     elif dry_run:
@@ -186,6 +214,13 @@ def run_now(
         click.echo(output.line(f"{would['workflowId']} would be started by {by}. Nothing was."))
     else:
         click.echo(found["runId"])
+
+
+def _item(api: Api, given: str) -> str:
+    """Of a queue by any of its names, else as it stands: the server knows other deliveries, too."""
+    from moot.cli.item import find_item
+
+    return find_item(api, given)[1] if given.startswith(("@", "wi_")) else given
 
 
 @click.command()

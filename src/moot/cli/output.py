@@ -182,7 +182,11 @@ def clock(timestamp: str) -> str:
 
 def age(timestamp: str) -> str:
     """How long ago, in one unit."""
-    return span(-_seconds_to(timestamp))
+    return span(seconds_since(timestamp))
+
+
+def seconds_since(timestamp: str) -> float:
+    return -_seconds_to(timestamp)
 
 
 def left(timestamp: str) -> str:

@@ -8,6 +8,7 @@ import click
 from moot.cli import output
 from moot.cli.client import path_of, to_read, to_write
 from moot.cli.options import Options, talks
+from moot.cli.schedule_words import state_of
 
 QUEUES = "/v1/host/moot/queues"
 SUBSCRIPTIONS = "/v1/trigger-subscriptions"
@@ -28,7 +29,7 @@ def list_(options: Options) -> None:
         return
     output.table(
         ("QUEUE", "STATE", "WORKFLOW", "MEMBER", "ITEMS"),
-        ([r["name"], r["state"], r.get("workflowId"), r.get("rosterId"), counts(r["items"])]
+        ([r["name"], state_of(r), r.get("workflowId"), r.get("rosterId"), counts(r["items"])]
          for r in rows),
     )  # fmt: skip
 

@@ -9,6 +9,8 @@ class Queue(Answer, frozen=True):
     state: str
     workflow_id: str | None = None
     roster_id: str | None = None
+    #: why it wakes nobody, if that is its member's doing
+    inert: str | None = None
     #: state of an item -> how many there are
     items: dict[str, int] = {}
 
@@ -60,6 +62,8 @@ class Subscription(Answer, frozen=True):
 class Subscriptions(Answer, frozen=True):
     subscriptions: list[Subscription]
     total: int
+    #: subscription -> why it wakes nobody, if that is its member's doing
+    inert: dict[str, str] = {}
 
 
 class Binding(Answer, frozen=True):

@@ -8,6 +8,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from moot.store.tallies import TallyStore
+
 
 class Record(Struct, frozen=True, kw_only=True):
     """One version of something that is kept in all of them, such as an agent."""
@@ -61,7 +63,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """Something to be handed over once: into a run, or out to a receiver.
+    """Something to be handed over once: into a run, out to a receiver, or to people as a notice.
 
     No subscription has two of one key. Revisions are as in a ledger; ``gone`` takes it away.
     """
@@ -114,7 +116,7 @@ class RecordKeeping(Protocol):
         """Who has ever had a record of this kind, in alphabetical order."""
 
 
-class StandingStore(RecordKeeping, Protocol):
+class StandingStore(RecordKeeping, TallyStore, Protocol):
     """Beside these a ``Batch`` writes records, ledgers and deliveries. Raises Overtaken when a
     guard does not hold or a revision is not the next one; then nothing of the batch is written."""
 

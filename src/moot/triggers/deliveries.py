@@ -34,6 +34,7 @@ from moot.engine.flows import Flows
 from moot.store.protocol import Batch, Delivery, Guard, Store
 from moot.store.standing import Attempt, DeliveryFilter
 from moot.triggers.firing import Claim, Firing, Order
+from moot.triggers.news import News
 from moot.triggers.room import Room
 from moot.triggers.subscriptions import MOST_RACES, Seen, Subscriptions
 
@@ -74,6 +75,7 @@ class Deliveries:
         self._waiting = Room(store, ("waiting", "retrying"), MOST_WAITING)
         self._unverified = Room(store, ("unverified",), MOST_UNVERIFIED)
         self.look: Callable[[], None] = lambda: None
+        self.news = News(store)
 
     # -- in ----------------------------------------------------------------------------------
 
@@ -254,7 +256,7 @@ class Deliveries:
             changed = replace(seen.it, state=state, reason=reason)
             batch.guards = [seen.guard]
             batch.records = [self._subscriptions.record(row.tenant, changed, "moot", state)]
-        await self._store.commit(batch)
+        await self.news.commit(batch)
         self._subscriptions.forget(seen)
         self.look()
         return after
@@ -277,14 +279,14 @@ class Deliveries:
         mark = Attempt(event_id=f"{row.delivery_id}.{len(row.attempts) + 1}", at=now,
                        outcome=REDELIVERED, reason=f"by {by}")  # fmt: skip
         fresh = self._next(row, state="waiting", due_at=now, attempts=[*row.attempts, mark])
-        return await self._attempt(seen, await self._write(fresh))
+        return await self._attempt(seen, await self._write(fresh, was=row))
 
     async def drop(self, row: Delivery, by: str) -> Delivery:
         """What came in is forgotten; that it was there is not."""
         if row.state not in ("dead", "waiting", "retrying"):
             raise Conflict(f"It is {row.state}, and cannot be dropped.", state=row.state)
         dropped = self._next(row, state="dropped", due_at=None, body=b"", reason=f"by {by}")
-        return await self._write(dropped)
+        return await self._write(dropped, was=row)
 
     async def wake(self, tenant: str, where: DeliveryFilter) -> None:
         """What was kept waiting is due now."""
@@ -304,8 +306,8 @@ class Deliveries:
         except Overtaken:
             return  # somebody is at it
 
-    async def _write(self, row: Delivery) -> Delivery:
-        await self._store.commit(Batch(deliveries=[row]))
+    async def _write(self, row: Delivery, was: Delivery | None = None) -> Delivery:
+        await self.news.commit(Batch(deliveries=[row]), [was] if was is not None else ())
         return row
 
     def _next(self, row: Delivery, **changes: object) -> Delivery:

@@ -8,12 +8,14 @@ from msgspec.structs import replace
 
 from moot.agents.roster import Roster, Seat
 from moot.clock import Clock
+from moot.core import handles
+from moot.core.flow import Flow
 from moot.core.initiation import Delivered, Initiation, Member
 from moot.core.run import Run
 from moot.core.starting import StartRun, check_inputs
 from moot.core.trigger_errors import MemberOffDuty, NotInPortfolio
 from moot.engine.host import Host
-from moot.engine.pins import Pins
+from moot.engine.pins import Drawn, Pins
 from moot.store.protocol import Batch, Guard
 from moot.store.standing import Delivery, Ledger
 
@@ -46,6 +48,8 @@ class Claim(Struct, kw_only=True):
     others: list[Delivery] = []
     #: a ledger that names the run
     ledger_of: Callable[[Run], Ledger] | None = None
+    #: tenants whose inbox has fewer notices with it
+    inboxes: list[str] = []
 
 
 class Firing:
@@ -72,7 +76,7 @@ class Firing:
             members=drawn.members,
             initiation=Initiation(
                 source=order.source,
-                member=drawn.members[order.roster_id] if order.roster_id else None,
+                member=_whose(order, flow, drawn),
                 delivered=order.delivered,
                 trigger=order.trigger,
             ),
@@ -104,8 +108,21 @@ class Firing:
         return seat
 
 
+def _whose(order: Order, flow: Flow, drawn: Drawn) -> Member | None:
+    """The member it is started for; else the only one that its nodes name, if the workflow is of
+    that one's portfolio."""
+    if order.roster_id is not None:
+        return drawn.members[order.roster_id]
+    named = [name for name in handles.own(flow) if name in drawn.members]
+    sole = named[0] if len(named) == 1 else None
+    if sole is None or order.workflow_id not in drawn.portfolios.get(sole, ()):
+        return None
+    return drawn.members[sole]
+
+
 def write(claim: Claim, run: Run, batch: Batch) -> None:
     batch.guards += claim.guards
+    batch.inboxes += claim.inboxes
     batch.ledgers += claim.ledgers
     if claim.ledger_of is not None:
         batch.ledgers.append(claim.ledger_of(run))

@@ -19,6 +19,7 @@ from moot.core.webhooks import (
 from moot.net.outbound import CallFailed, Order, Outbound, TargetRefused
 from moot.store.protocol import Batch, Delivery, Ledger, Store
 from moot.store.standing import Attempt
+from moot.triggers.news import News
 from moot.triggers.webhooks import KIND, Webhooks
 
 SECONDS = 5.0
@@ -34,6 +35,7 @@ class Outgoing:
 
     def __init__(self, store: Store, clock: Clock, hooks: Webhooks, net: Outbound) -> None:
         self._store, self._clock, self._hooks, self._net = store, clock, hooks, net
+        self.news = News(store)
 
     async def carry(self, delivery: Delivery) -> None:
         hook = self._hooks.find(delivery.tenant, delivery.subscription)
@@ -108,7 +110,7 @@ class Outgoing:
             )
             try:
                 batch = Batch(deliveries=[after], ledgers=[_kept(delivery, ledger, circuit)])
-                await self._store.commit(batch)
+                await self.news.commit(batch)
             except Overtaken:
                 await self._still_ours(delivery)
                 continue
@@ -140,7 +142,7 @@ class Outgoing:
             raise NotFound("There is no such delivery; see the dead letters.", id=delivery_id[:128])
         now = self._clock.millis()
         fresh = _next(found, state="waiting", due_at=now, updated_at=now, attempts=[])
-        await self._store.commit(Batch(deliveries=[fresh]))
+        await self.news.commit(Batch(deliveries=[fresh]), [found])
         return fresh
 
 

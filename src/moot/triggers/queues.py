@@ -15,7 +15,7 @@ from moot.engine.flows import Flows
 from moot.store.protocol import Delivery
 from moot.store.standing import DeliveryFilter
 from moot.triggers.deliveries import Deliveries, Handed
-from moot.triggers.subscriptions import MOST_SUBSCRIPTIONS, Seen, Subscriptions
+from moot.triggers.subscriptions import Seen, Subscriptions
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 LONGEST_SUBJECT = 500
@@ -115,6 +115,5 @@ class Queues:
             raise BadRequest(
                 "A queue's name has 1 to 64 small letters, digits, dots, - or _.", field="name"
             )
-        if len(await self._subscriptions.all(tenant)) >= MOST_SUBSCRIPTIONS:
-            raise BadRequest(f"There are {MOST_SUBSCRIPTIONS} subscriptions; remove one first.")
+        await self._subscriptions.refuse_too_many(tenant)
         return await self._subscriptions.of_queue(tenant, queue, by)

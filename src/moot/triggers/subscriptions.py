@@ -72,15 +72,21 @@ class Subscriptions:
                     self._owners[seen.it.subscription_id] = tenant
 
     async def all(self, tenant: str) -> list[Seen]:
-        """By id."""
-        return [_seen(record) for record in await self._store.records(tenant, KIND)]
+        """By id. Those of schedules are no more than a name here: see ``listening``."""
+        return [seen_of(record) for record in await self._store.records(tenant, KIND)]
+
+    async def refuse_too_many(self, tenant: str) -> None:
+        """Schedules are counted where they are made."""
+        own = [seen for seen in await self.all(tenant) if seen.it.source != "schedule"]
+        if len(own) >= MOST_SUBSCRIPTIONS:
+            raise BadRequest(f"There are {MOST_SUBSCRIPTIONS} subscriptions; remove one first.")
 
     async def find(self, tenant: str, name: str) -> Seen | None:
         record = await self._store.record(tenant, KIND, name)
         if record is None:
             self._known.pop((tenant, name), None)
             return None
-        return self._keep(_seen(record))
+        return self._keep(seen_of(record))
 
     async def recalled(self, tenant: str, name: str) -> Seen | None:
         """As it was when it was last looked at here: only for a batch that guards it."""
@@ -116,8 +122,7 @@ class Subscriptions:
     async def register(self, tenant: str, wanted: Wanted, by: str) -> Subscription:
         """One for a webhook. Raises WorkflowNotFound."""
         await self._flows.newest(tenant, wanted.workflow_id)
-        if len(await self.all(tenant)) >= MOST_SUBSCRIPTIONS:
-            raise BadRequest(f"There are {MOST_SUBSCRIPTIONS} subscriptions; remove one first.")
+        await self.refuse_too_many(tenant)
         name = self._clock.new_id("sub_")
         secret = self._secret()
         made = Subscription(
@@ -205,7 +210,7 @@ class Subscriptions:
     async def leave_behind(self, tenant: str, roster_id: str) -> None:
         """Its member is gone: what it listened to is kept, and starts nothing."""
         for seen in await self.all(tenant):
-            if seen.it.roster_id == roster_id and seen.it.source != "schedule":
+            if seen.it.roster_id == roster_id:
                 await self.turned(seen, "paused", "source-removed", "moot")
 
     async def rotate(self, seen: Seen, by: str) -> Subscription:
@@ -288,5 +293,5 @@ def changes(history: list[Record]) -> list[dict[str, Any]]:
     return told
 
 
-def _seen(record: Record) -> Seen:
+def seen_of(record: Record) -> Seen:
     return Seen(record.tenant, _decode(record.body), record.revision)

@@ -14,6 +14,7 @@ from moot.triggers.courier import Courier
 from moot.triggers.declared import Declared
 from moot.triggers.deliveries import SOURCES, Deliveries
 from moot.triggers.firing import Firing
+from moot.triggers.listening import Listening
 from moot.triggers.outgoing import Outgoing
 from moot.triggers.queues import Queues
 from moot.triggers.rounds import Rounds
@@ -45,8 +46,10 @@ class Triggers:
             store, clock, self.firing, host.flows, roster, self.subscriptions
         )
         self.deliveries.look = self.courier.look
+        self.deliveries.news = self.outgoing.news = self.clockwork.news
         self.courier.carriers |= dict.fromkeys(SOURCES, self.deliveries.carry)
         self.queues = Queues(clock, host.flows, self.subscriptions, self.deliveries)
+        self.listening = Listening(store, clock, roster, self.subscriptions, self.schedules)
         self._tasks = host.tasks
         roster.told.append(self._member_changed)
         #: what goes round, and what must be let go of
@@ -70,6 +73,8 @@ class Triggers:
     async def _member_news(self, tenant: str, roster_id: str) -> None:
         if await self.roster.find(tenant, roster_id) is None:
             await self.subscriptions.leave_behind(tenant, roster_id)
+            why = await self.roster.away(tenant, roster_id)
+            await self.schedules.leave_behind(tenant, roster_id, why or "")
         await self.deliveries.wake(tenant, DeliveryFilter(member=roster_id))
 
     def start(self) -> None:
