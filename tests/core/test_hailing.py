@@ -121,6 +121,9 @@ PROFILES = {
         ("@countess: yes", ["ada"]), ("@builder", ["bo", "cy"]), ("@claude", ["bo", "cy"]),
         ("@opus @ada", ["bo", "cy", "ada"]), ("mail ada@ada.org", []), ("@nobody", []),
         ("@cy and @ada", ["cy", "ada"]), ("@ada @ada", ["ada"]),
+        ("`@ada`", []), ("say `@ada` to @cy", ["cy"]), ("> @ada said so\nand @cy?", ["cy"]),
+        ("```\n@ada\n```\n@cy", ["cy"]), ("~~~ sh\n@ada", []), ("\\@ada", []),
+        ("a > b, @cy", ["cy"]),
     ],
 )  # fmt: skip
 def test_a_mention_is_an_id_then_a_nickname_then_a_role(text: str, meant: list[str]) -> None:

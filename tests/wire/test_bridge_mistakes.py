@@ -39,6 +39,13 @@ def test_what_is_no_event_changes_nothing(api: Api, thread: str, body: dict[str,
         refused(api.post(f"/threads/{thread}/events", body), 400, "validation_error")
 
 
+@pytest.mark.parametrize("name", ["\x1b[31mred", "a\x00b", "a\u202eb"])
+def test_a_name_that_cannot_be_read_begins_no_thread(api: Api, name: str) -> None:
+    refused(api.post("/threads", {"name": name}), 400, "validation_error")
+    refused(api.post("/v1/host/moot/threads", {"title": name}), 400, "validation_error")
+    assert new(api, "two\n lines")
+
+
 def test_too_much_is_too_large(api: Api, thread: str) -> None:
     with unchanged(api, thread):
         assert refused(post(api, thread, "x" * 100_001), 413, "payload_too_large")

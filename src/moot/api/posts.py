@@ -61,9 +61,12 @@ class Posted(
     seq: Any = UNSET
 
 
-def line(text: str) -> str:
-    """A title: one line."""
-    return " ".join(text.split())
+def line(text: str, field: str = "title") -> str:
+    """A title: one line that can be read. Raises BadRequest for what does not show."""
+    found = " ".join(text.split())
+    if not found.isprintable():
+        raise BadRequest("A title is a line of characters that can be seen.", field=field)
+    return found
 
 
 def speaks(request: Request, name: str | UnsetType) -> tuple[Speaker, str]:

@@ -5,6 +5,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from moot.core.quoting import own_words
+
 #: words after an @ that mean nobody in particular
 EVERYBODY = frozenset({"all", "everyone", "here"})
 MOST_MENTIONS = 32
@@ -28,7 +30,7 @@ def mentioned(content: Any, profiles: dict[str, dict[str, Any]]) -> Mentions:
     names: dict[str, None] = {}
     ambiguous: dict[str, list[str]] = {}
     everybody: dict[str, None] = {}
-    for found in _MENTION.findall(content)[:MOST_MENTIONS]:
+    for found in _MENTION.findall(own_words(content))[:MOST_MENTIONS]:
         word = found.rstrip(".:-").casefold()
         if word in EVERYBODY:
             everybody[word] = None
