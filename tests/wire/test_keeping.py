@@ -158,6 +158,14 @@ def test_a_thread_that_is_there_can_be_linked_and_no_other(mine: Api, foreign: A
 # -- taken up again ------------------------------------------------------------------------------
 
 
+def test_a_side_thread_that_cannot_be_linked_is_not_begun(mine: Api) -> None:
+    main = begun(mine, "Main")
+    assert mine.post(f"/v1/runs/{main}:pause", {}).status_code in (200, 202)
+    before = [each["threadId"] for each in listed(mine)]
+    assert mine.post(f"{THREADS}/{main}/links", {"title": "Orphan"}).status_code == 409
+    assert [each["threadId"] for each in listed(mine)] == before
+
+
 def test_a_closed_thread_goes_on_in_a_new_one(mine: Api) -> None:
     thread = begun(mine, "Closed", participants=["codex"])
     codex = key_as(mine, "host:codex", tenant="keeping")
