@@ -67,7 +67,7 @@ async def create(request: Request) -> Reply:
     if not who.admin and founder != who.person and founder not in who.names:
         raise NotYourName(founder, list(who.names))
     guests.check(founder, "from")
-    title = posts.line(asked.name) or UNTITLED
+    title = threads.titled(asked.name, "name") if asked.name.strip() else UNTITLED
     host, tenant = request.services.host, request.caller.tenant
     command = StartRun(
         tenant=tenant,

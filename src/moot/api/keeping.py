@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api import interrupts, listing, posts, steering, threads
+from moot.api import interrupts, listing, steering, threads
 from moot.api.bridge_view import MOST_EVENTS, Page, Thread
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
@@ -79,7 +79,7 @@ async def _inputs(
     names = [str(each["agentId"]) for each in members]
     known = await threads.profiles_of(request, names)
     inputs: dict[str, Any] = {
-        "title": posts.line(title),
+        "title": threads.titled(title),
         "invited": members,
         "participation": OF_THREADS,
         "profiles": known,
@@ -189,7 +189,7 @@ async def link(request: Request) -> Reply:
         inputs = await _inputs(request, asked.title, asked.opening, asked.participants)
         await _check_may_link(request, run, talk)
         made = await _create_silently(request, {**inputs, "sideOf": own})
-        name, title = made.run_id, posts.line(asked.title)
+        name, title = made.run_id, threads.titled(asked.title)
     else:
         other, its = await threads.place_of(request, asked.thread)
         name, title = thread_id(other, its), title_of(other, its)

@@ -62,11 +62,6 @@ class Posted(
     seq: Any = UNSET
 
 
-def line(text: str) -> str:
-    """A title: one line."""
-    return " ".join(text.split())
-
-
 def speaks(request: Request, name: str | UnsetType) -> tuple[Speaker, str]:
     """Who holds the key and the name it is used under. Who sends no key says who he is."""
     if is_local(request.caller):
