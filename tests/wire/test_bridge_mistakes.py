@@ -59,6 +59,10 @@ def test_broken_text_is_refused(api: Api, thread: str, raw: bytes) -> None:
         {"ttl_seconds": -1}, {"done": "no"}, {"invite": {"participant_id": ""}}, {"invite": 5},
         {"uninvite": ["x"]}, {"fly": True}, {}, "not JSON", [1, 2], 7, None, "[1]",
         {"mute": {"targets": ["codex"], "seconds": "long"}}, {"discussion": {"on": "x"}},
+        {"rename": 5}, {"rename": "x\u0007"}, {"link": 5}, {"link": {}}, {"presence": "x"},
+        {"vote": 5}, {"vote": {}}, {"continue": "x"}, {"continue": {"rounds": 0}},
+        {"participation": 5}, {"participation": {"mode": "none"}}, {"mute": ["codex"] * 257},
+        {"participation": {"moderator": "host:nobody"}},
     ],
 )  # fmt: skip
 def test_a_malformed_control_is_kept_and_changes_nothing(
@@ -84,6 +88,11 @@ def test_half_a_control_counts_as_far_as_it_is_one(api: Api, thread: str) -> Non
     assert "mute" in answer["warning"] and "pause" not in answer["warning"]
     state = api.get(f"/threads/{thread}/state").json()["state"]
     assert (state["paused"], state["muted"]) == (True, [])
+    answer = post(api, thread, {"mute": ["codex"], "rename": 5, "mode": "soft"}, type="control")
+    assert "title" in answer.json()["warning"] and "'mode'" in answer.json()["warning"]
+    assert answer.json()["warning"].endswith("That is kept, and changes nothing.")
+    assert api.get(f"/threads/{thread}/state").json()["state"]["muted"] == ["codex"]
+    assert api.post(f"/v1/host/moot/runs/{thread}:verify").json()["identical"] is True
 
 
 def test_agents_may_not_steer_as_people_do(api: Api, codex: Api, thread: str) -> None:

@@ -32,7 +32,7 @@ from moot.core.nesting import too_deep
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.thread import full_name, is_person
-from moot.core.threads import KNOWN
+from moot.core.threads import KNOWN, unheeded
 from moot.core.waiting import Conversation, thread_id
 from moot.engine.hub import Group, Subscription
 
@@ -181,7 +181,9 @@ async def _repeated(
     if not same or not page.events:
         raise MessageIdConflict("This id belongs to another event.", messageId=asked.id)
     reply = Reply(b'{"received":true,"event":%b}' % page.events[0])
-    return reply if asked.type in SPOKEN else _warned(reply, _content(asked))
+    if asked.type != "control":
+        return reply
+    return _warned(reply, controls.warning(_content(asked), KNOWN))
 
 
 def _is_said(known: dict[str, Any], turn: dict[str, Any]) -> bool:
@@ -233,15 +235,16 @@ async def _steer(
         request, talk, content, who=who, sender=name, lenient=asked.type == "control",
         message_id=own,
     )  # fmt: skip
+    head = await request.services.host.runs.head(run.tenant, run.run_id)
+    wrong = unheeded(head.run, head.flow, command)
     reply = await _said(request, run, talk, command)
     if asked.type == "presence":
         place = (run.run_id, talk.conversation_id)
         request.services.host.presence.set(place, name, _state(asked))
-    return _warned(reply, content)
+    return _warned(reply, controls.told(wrong))
 
 
-def _warned(reply: Reply, content: Any) -> Reply:
-    wrong = controls.warning(content, KNOWN)
+def _warned(reply: Reply, wrong: str | None) -> Reply:
     if wrong is None:
         return reply
     return Reply({**msgspec.json.decode(reply.body), "warning": wrong}, reply.status)
