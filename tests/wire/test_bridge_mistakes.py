@@ -7,7 +7,7 @@ import pytest
 from .api import Api
 from .asking import refused, unchanged
 from .bridging import conflict, events, new, post, posted
-from .councils import ADA, convened, key_as
+from .councils import ADA, convened, key_as, person
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +30,8 @@ def thread(api: Api) -> str:
         {"content": "x", "more": 1}, {"content": "x", "to": ""}, {"content": "x", "to": 5},
         {"content": "x", "meta": []}, {"content": "x", "meta": {"reply_to": 5}},
         {"content": "x", "meta": {"tags": "one"}}, {"content": "x", "id": ""},
+        {"content": "x", "meta": {"replyTo": {"a": 1}}}, {"content": "x", "meta": {"replyTo": 5}},
+        {"content": "x", "meta": {"edited_by": "user"}}, {"content": "x", "meta": {"outcome": 1}},
         {"content": "x", "from": ""}, {"type": "thread.renamed"}, {"type": "task", "content": "x"},
         {"type": "thread.renamed", "content": "x" * 257}, {"type": "presence", "content": "here"},
     ],
@@ -37,6 +39,27 @@ def thread(api: Api) -> str:
 def test_what_is_no_event_changes_nothing(api: Api, thread: str, body: dict[str, Any]) -> None:
     with unchanged(api, thread):
         refused(api.post(f"/threads/{thread}/events", body), 400, "validation_error")
+
+
+def test_what_is_null_is_not_there(api: Api, thread: str) -> None:
+    for more in ({"meta": None}, {"to": None}, {"meta": {"tags": None, "reply_to": None}}):
+        event = posted(api, thread, "x", **more)
+        assert (event["to"], event["meta"]) == ("all", {"tags": []})
+
+
+def test_both_spellings_of_what_is_replied_to_mean_the_same(api: Api, thread: str) -> None:
+    first = posted(api, thread, "One?")
+    for key in ("reply_to", "replyTo"):
+        reply = posted(api, thread, "One.", meta={key: first["id"]})
+        assert reply["meta"] == {"tags": [], "reply_to": first["id"]}
+
+
+def test_nobody_tells_by_the_other_door_what_the_host_tells_of_a_turn(
+    api: Api, thread: str
+) -> None:
+    with unchanged(api, thread):
+        for meta in ({"edited_by": "user"}, {"outcome": "x"}, {"replyTo": {"a": 1}}):
+            refused(person(api, thread, "x", meta=meta), 400, "validation_error")
 
 
 def test_too_much_is_too_large(api: Api, thread: str) -> None:

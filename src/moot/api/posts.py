@@ -53,9 +53,9 @@ class Posted(
 
     type: Literal["message", "control", "presence", "task", "result", "thread.renamed"] = "message"
     from_: Name | UnsetType = UNSET
-    to: Name = "all"
+    to: Name | None = None
     content: Any = UNSET
-    meta: dict[str, Any] = {}
+    meta: dict[str, Any] | None = None
     id: Name | UnsetType = UNSET
     ts: Any = UNSET
     thread: str | UnsetType = UNSET
@@ -136,7 +136,7 @@ def _turn(run: Run, asked: Posted, name: str) -> dict[str, Any]:
     turn: dict[str, Any] = {"role": "user", "from": name, "content": content}
     if not is_person(name):
         turn = {"role": "agent", "speakerId": name, "content": content}
-    if asked.to != "all":
+    if asked.to not in (None, "all"):
         turn["to"] = asked.to
     if meta := _meta(run, asked):
         turn["meta"] = meta
@@ -147,8 +147,9 @@ def _turn(run: Run, asked: Posted, name: str) -> dict[str, Any]:
 
 def _meta(run: Run, asked: Posted) -> dict[str, Any]:
     """An event of this thread is meant by its place, which it keeps in every fork."""
-    meta = dict(asked.meta)
-    reply = meta.pop("reply_to", None) or meta.pop("task_id", None)
+    meta = dict(asked.meta or {})
+    reply, again = meta.pop("reply_to", None), meta.pop("replyTo", None)
+    reply = reply or again or meta.pop("task_id", None)
     if reply is not None:
         if not isinstance(reply, str) or not 1 <= len(reply) <= 256:
             raise BadRequest("reply_to is the id of an event.", field="meta.reply_to")
@@ -156,6 +157,8 @@ def _meta(run: Run, asked: Posted) -> dict[str, Any]:
         number = sequence.partition(".")[0]
         here = place == run.run_id and number.isascii() and number.isdigit() and len(number) < 16
         meta["replyTo"] = int(number) if here else reply
+    if meta.get("tags", []) is None:
+        del meta["tags"]
     tags = meta.get("tags", [])
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise BadRequest("tags is a list of texts.", field="meta.tags")
