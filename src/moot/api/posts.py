@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from moot.api import interrupts, steering, threads
+from moot.api import interrupts, steering, threads, trust
 from moot.api.bridge_view import Thread, teller
 from moot.api.dialect import as_bridge
 from moot.api.trust import is_local
@@ -90,7 +90,7 @@ async def nested(request: Request, call: Callable[[], Awaitable[Reply]]) -> Repl
 
 
 async def _posted(request: Request, run: Run, talk: Conversation) -> Reply:
-    asked = await request.read(Posted)
+    asked = await trust.read(request, Posted)
     if asked.thread is not UNSET and asked.thread not in (thread_id(run, talk), run.run_id):
         raise BadRequest("The event names another thread.", field="thread")
     who, name = speaks(request, asked.from_)
