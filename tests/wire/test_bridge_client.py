@@ -152,6 +152,18 @@ def test_what_is_missing_is_a_bad_request(client: BridgeClient) -> None:
     assert len(client.events(thread)) == 1
 
 
+def test_what_an_old_client_says_beside_is_left_out(client: BridgeClient) -> None:
+    body = {"name": "More", "from": "user", "color": "red", "meta": None}
+    thread = client._json("POST", "/threads", body)["id"]
+    sent = client.post(thread, "codex", "hi", to=None, meta=None, version=3, client={"a": 1})
+    assert (sent["to"], sent["meta"]) == ("all", {"tags": []})
+    sign = {"from": "codex", "state": "idle", "details": None, "thread": thread, "ttl": 5}
+    assert client._json("POST", f"/threads/{thread}/presence", sign)["received"] is True
+    with pytest.raises(Refused) as refusal:
+        client.post(thread, "codex", "hi", to=5)
+    assert refusal.value.status == 400
+
+
 def test_the_agents_of_the_host_go_by_short_handles(client: BridgeClient, host: Any) -> None:
     thread = client.create("Two views")
     client.control(thread, {"invite": {"participant_id": "ada"}})

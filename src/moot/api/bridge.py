@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot import __version__
-from moot.api import keeping, posts, threads
+from moot.api import keeping, posts, threads, trust
 from moot.api.bridge_stream import ThreadReader
 from moot.api.bridge_view import MOST_EVENTS, Page, Thread
 from moot.api.thread_view import bridge_state
@@ -61,13 +61,13 @@ async def listed(request: Request) -> Reply:
 
 
 async def create(request: Request) -> Reply:
-    asked = await request.read(NewThread)
+    asked = await trust.read(request, NewThread)
     name = "user" if is_local(request.caller) and asked.from_ is UNSET else asked.from_
     who, founder = posts.speaks(request, name)
     if not who.admin and founder != who.person and founder not in who.names:
         raise NotYourName(founder, list(who.names))
     guests.check(founder, "from")
-    title = posts.line(asked.name, "name") or UNTITLED
+    title = threads.titled(asked.name, "name") if asked.name.strip() else UNTITLED
     host, tenant = request.services.host, request.caller.tenant
     command = StartRun(
         tenant=tenant,

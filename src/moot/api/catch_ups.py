@@ -24,7 +24,7 @@ from moot.core.rooms import room
 from moot.core.run import Run
 from moot.core.starting import StartRun
 from moot.core.status import LIVE
-from moot.core.waiting import Conversation, thread_id
+from moot.core.waiting import Conversation, thread_id, title_of
 from moot.engine.built_in import CATCH_UP
 from moot.engine.nodes.catch_up import TOLD, Told
 from moot.engine.transcript import Talk, between
@@ -102,11 +102,10 @@ async def _told(request: Request, run: Run, talk: Conversation, asked: CatchUp) 
     hidden = last - first + 1 - len(turns)
     if first > 0:  # the question is never hidden
         turns = [*_fitting(await between(there, 0, 0, 1)), *turns]
-    title = run.inputs.get("title") or run.inputs.get("question") or ""
     return Told(
         thread_id=name,
         run_id=run.run_id,
-        title=words(title)[:LONGEST_TURN],
+        title=title_of(run, talk),
         author=author,
         reader=reading.reader(request),
         first=first,

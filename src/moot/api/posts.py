@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from moot.api import interrupts, steering, threads
+from moot.api import interrupts, steering, threads, trust
 from moot.api.bridge_view import Thread, teller
 from moot.api.dialect import as_bridge
 from moot.api.trust import is_local
@@ -31,7 +31,7 @@ from moot.core.events import decode
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.thread import full_name, is_person
-from moot.core.threads import KNOWN
+from moot.core.threads import KNOWN, unheeded
 from moot.core.waiting import Conversation, thread_id
 from moot.engine.hub import Group, Subscription
 
@@ -52,21 +52,13 @@ class Posted(
 
     type: Literal["message", "control", "presence", "task", "result", "thread.renamed"] = "message"
     from_: Name | UnsetType = UNSET
-    to: Name = "all"
+    to: Name | None = None
     content: Any = UNSET
-    meta: dict[str, Any] = {}
+    meta: dict[str, Any] | None = None
     id: Name | UnsetType = UNSET
     ts: Any = UNSET
     thread: str | UnsetType = UNSET
     seq: Any = UNSET
-
-
-def line(text: str, field: str = "title") -> str:
-    """A title: one line that can be read. Raises BadRequest for what does not show."""
-    found = " ".join(text.split())
-    if not found.isprintable():
-        raise BadRequest("A title is a line of characters that can be seen.", field=field)
-    return found
 
 
 def speaks(request: Request, name: str | UnsetType) -> tuple[Speaker, str]:
@@ -98,7 +90,7 @@ async def nested(request: Request, call: Callable[[], Awaitable[Reply]]) -> Repl
 
 
 async def _posted(request: Request, run: Run, talk: Conversation) -> Reply:
-    asked = await request.read(Posted)
+    asked = await trust.read(request, Posted)
     if asked.thread is not UNSET and asked.thread not in (thread_id(run, talk), run.run_id):
         raise BadRequest("The event names another thread.", field="thread")
     who, name = speaks(request, asked.from_)
@@ -144,7 +136,7 @@ def _turn(run: Run, asked: Posted, name: str) -> dict[str, Any]:
     turn: dict[str, Any] = {"role": "user", "from": name, "content": content}
     if not is_person(name):
         turn = {"role": "agent", "speakerId": name, "content": content}
-    if asked.to != "all":
+    if asked.to not in (None, "all"):
         turn["to"] = asked.to
     if meta := _meta(run, asked):
         turn["meta"] = meta
@@ -155,8 +147,9 @@ def _turn(run: Run, asked: Posted, name: str) -> dict[str, Any]:
 
 def _meta(run: Run, asked: Posted) -> dict[str, Any]:
     """An event of this thread is meant by its place, which it keeps in every fork."""
-    meta = dict(asked.meta)
-    reply = meta.pop("reply_to", None) or meta.pop("task_id", None)
+    meta = dict(asked.meta or {})
+    reply, again = meta.pop("reply_to", None), meta.pop("replyTo", None)
+    reply = reply or again or meta.pop("task_id", None)
     if reply is not None:
         if not isinstance(reply, str) or not 1 <= len(reply) <= 256:
             raise BadRequest("reply_to is the id of an event.", field="meta.reply_to")
@@ -164,6 +157,8 @@ def _meta(run: Run, asked: Posted) -> dict[str, Any]:
         number = sequence.partition(".")[0]
         here = place == run.run_id and number.isascii() and number.isdigit() and len(number) < 16
         meta["replyTo"] = int(number) if here else reply
+    if meta.get("tags", []) is None:
+        del meta["tags"]
     tags = meta.get("tags", [])
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise BadRequest("tags is a list of texts.", field="meta.tags")
@@ -189,7 +184,9 @@ async def _repeated(
     if not same or not page.events:
         raise MessageIdConflict("This id belongs to another event.", messageId=asked.id)
     reply = Reply(b'{"received":true,"event":%b}' % page.events[0])
-    return reply if asked.type in SPOKEN else _warned(reply, _content(asked))
+    if asked.type != "control":
+        return reply
+    return _warned(reply, controls.warning(_content(asked), KNOWN))
 
 
 def _is_said(known: dict[str, Any], turn: dict[str, Any]) -> bool:
@@ -233,16 +230,17 @@ async def _steer(
         request, talk, content, who=who, sender=name, lenient=asked.type == "control",
         message_id=own,
     )  # fmt: skip
+    head = await request.services.host.runs.head(run.tenant, run.run_id)
+    wrong = unheeded(head.run, head.flow, command)
     reply = await _said(request, run, talk, command)
     await threads.dismiss(request, run, talk, content)
     if asked.type == "presence":
         place = (run.run_id, talk.conversation_id)
         request.services.host.presence.set(place, name, _state(asked))
-    return _warned(reply, content)
+    return _warned(reply, controls.told(wrong))
 
 
-def _warned(reply: Reply, content: Any) -> Reply:
-    wrong = controls.warning(content, KNOWN)
+def _warned(reply: Reply, wrong: str | None) -> Reply:
     if wrong is None:
         return reply
     return Reply({**msgspec.json.decode(reply.body), "warning": wrong}, reply.status)

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api import posts, threads
+from moot.api import posts, threads, trust
 from moot.api.trust import is_local
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core import guests, thread
@@ -64,7 +64,7 @@ async def sign(request: Request) -> Reply:
 async def _signed(request: Request, run_id: str, talk: Conversation) -> Reply:
     if not talk.open:
         raise ConversationClosed("The conversation is closed.")
-    asked = await request.read(Sign)
+    asked = await trust.read(request, Sign)
     if len(await request.body()) > MOST_DETAILS:
         raise BodyTooLarge(f"A sign of life has at most {MOST_DETAILS} bytes.", field="details")
     who, name = posts.speaks(request, asked.from_)

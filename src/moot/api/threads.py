@@ -29,7 +29,7 @@ from moot.core.run import Run
 from moot.core.starting import StartRun
 from moot.core.thread import full_name
 from moot.core.threads import Control
-from moot.core.waiting import THREAD, Conversation, thread_id
+from moot.core.waiting import THREAD, TITLE, Conversation, as_title, thread_id
 from moot.engine.adoption import TAKEN_IN
 from moot.engine.built_in import TALK
 
@@ -74,7 +74,7 @@ async def convene(request: Request) -> Reply:
     members = [member(each) for each in asked.participants]
     inputs: dict[str, Any] = {"question": asked.question}
     if asked.title is not None:
-        inputs["title"] = asked.title
+        inputs["title"] = titled(asked.title)
     if asked.open:
         inputs["invited"] = rosters.check_invited(members)
     else:
@@ -151,6 +151,14 @@ def _convened(run: Run) -> Reply:
     url = f"/v1/host/moot/threads/{name}"
     body = {"runId": run.run_id, "threadId": name, "url": url}
     return Reply(body, 201, {"Location": url})
+
+
+def titled(text: str, field: str = "title") -> str:
+    """A title as it is kept."""
+    found = as_title(text)
+    if found is None:
+        raise BadRequest(TITLE, field=field)
+    return found
 
 
 def member(item: str | dict[str, Any]) -> dict[str, Any]:

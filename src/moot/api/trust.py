@@ -5,11 +5,17 @@ elsewhere, what a proxy passes on, and pages of other sites in a browser of this
 """
 
 from ipaddress import ip_address
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import msgspec
+from msgspec import Struct
+
 from moot.api.auth import DEFAULT_TENANT
-from moot.api.wire import Endpoint, Request
+from moot.api.wire import Endpoint, Request, parse_body
 from moot.store.protocol import Key
+
+Shape = TypeVar("Shape", bound=Struct)
 
 #: headers that a proxy adds to what it passes on, and how the names of others begin
 RELAYED = frozenset({b"forwarded", b"via", b"true-client-ip", b"fastly-client-ip"})
@@ -28,6 +34,21 @@ LOCAL = Key(
 
 def is_local(key: Key) -> bool:
     return key is LOCAL
+
+
+async def read(request: Request, type_: type[Shape]) -> Shape:
+    """The body. Programs that send no key were written for another server and may say more than
+    this one asks for: what it does not know is left out, and what is null is not there."""
+    if not is_local(request.caller):
+        return await request.read(type_)
+    known = msgspec.structs.fields(type_)
+    fields = {each.encode_name: each.type for each in known}
+    body = {
+        key: value
+        for key, value in (await request.read(dict)).items()
+        if key in fields and (value is not None or fields[key] is Any)
+    }
+    return parse_body(msgspec.json.encode(body), type_)
 
 
 def trusted(request: Request, endpoint: Endpoint | None) -> bool:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from moot.core.events import Event, event_id, iso, micros
+from moot.core.participation import FAILED
 from moot.core.rosters import is_reserved
 from moot.core.thread import is_person
 from moot.core.waiting import Conversation
@@ -18,6 +19,10 @@ COORDINATOR = "moot"
 #: whoever does not show whom he means, means everybody
 ALL = "all"
 TAGS = ["coordinator"]
+#: what the host says of somebody who had the floor and failed
+ERROR = "error"
+#: what only the host tells of a turn
+OWN = ("edited_by", "outcome")
 
 Told = dict[str, Any]
 
@@ -54,6 +59,8 @@ class Teller:
         self._talk, self._thread = talk, thread
         self._title, self._founder = title, founder
         self._time, self._place, self._micros = "", 0, 0
+        #: the host is about to say that somebody has failed
+        self._failed = False
 
     def tell(self, event: Event) -> list[Told]:
         """What the event says in a thread; most say nothing there."""
@@ -61,6 +68,7 @@ class Teller:
             self._place += 1
         else:
             self._time, self._place, self._micros = event.timestamp, 0, micros(event.timestamp)
+            self._failed = False
         says = SAYS.get(event.type)
         if says is None or event.payload.get("conversationId") != self._talk.conversation_id:
             return []
@@ -111,17 +119,31 @@ class Teller:
         }
         return [told]
 
+    def _ended(self, event: Event, said: Told) -> list[Told]:
+        """Tells nothing by itself: of a failure the host speaks next, in the same decision."""
+        self._failed = str(said.get("outcome")) in FAILED
+        return []
+
+    def _tags(self, turn: Told, given: Any) -> list[Any]:
+        tags = list(given) if isinstance(given, list) else []
+        if turn.get("role") != "system":
+            return tags
+        failed, self._failed = [ERROR] if self._failed else [], False
+        return [*TAGS, *failed, *tags]
+
     def _turn(self, event: Event, turn: Told) -> Told:
         given = turn.get("meta")
         meta = dict(given) if isinstance(given, dict) else {}
         kind = meta.pop("kind", "message")
-        tags = meta.pop("tags", [])
-        tags = list(tags) if isinstance(tags, list) else []
+        tags = self._tags(turn, meta.pop("tags", []))
         reply = meta.pop("replyTo", None)
-        if turn.get("role") == "system":
-            tags = [*TAGS, *tags]
-        if reply is not None:  # a place in this log, whichever run says it again
+        meta = {key: value for key, value in meta.items() if key not in OWN}
+        if isinstance(reply, int | str):  # a place in this log, whichever run says it again
             meta["reply_to"] = event_id(event.run_id, reply) if type(reply) is int else reply
+        if turn.get("role") == "agent" and turn.get("via") == COORDINATOR:
+            meta["via"] = COORDINATOR  # the host has asked, and passes on what was answered
+        elif meta.get("via") == COORDINATOR:
+            del meta["via"]
         if "editedBy" in turn:
             meta["edited_by"] = turn["editedBy"]
         return self._event(
@@ -222,6 +244,7 @@ SAYS: dict[str, Callable[[Teller, Event, Told], list[Told]]] = {
     "moot.participation.set": Teller._led,
     "moot.participation.decided": Teller._decided,
     "moot.participation.stopped": Teller._stopped,
+    "moot.participation.answered": Teller._ended,
     "moot.participation.continued": Teller._continued,
     "moot.vote.called": Teller._vote,
     "moot.turn.held": Teller._held,

@@ -196,9 +196,9 @@ def targets(value: Any) -> list[str]:
     found = value.get("targets") if isinstance(value, dict) else value
     if isinstance(found, str):
         found = [found]
-    if not isinstance(found, list):
+    if not isinstance(found, list) or len(found) > MOST_TARGETS:
         return []
-    return [full_name(name) for name in found[:MOST_TARGETS] if isinstance(name, str) and name]
+    return [full_name(name) for name in found if isinstance(name, str) and name]
 
 
 def _on(value: Any) -> bool | None:

@@ -73,8 +73,9 @@ def _told(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
         raise BadRequest(f"A control is one of {', '.join(sorted(KNOWN))}.", field="content")
     _check_may(talk, given, sender, words)
     manners.check(talk, given, sender)
-    _check_targets(content)
-    idle = controls.problems(given.content, KNOWN) if given.lenient else {}
+    if not given.lenient:
+        _check_targets(content)
+    led, idle = _led(run, flow, talk, given, sender)
     events = _comes_in(talk, given, sender, content)
     if "invite" in content and "invite" not in idle:
         events.append(_join(talk, given, sender))
@@ -82,9 +83,37 @@ def _told(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
         left = _leave(talk, given, sender)
         events += left
         idle |= {} if left or not given.lenient else {"uninvite": "nobody leaves"}
-    for lead in dict.fromkeys(LEADING[word] for word in LEADING if word in content):
-        events += lead(run, flow, talk, given, sender)
-    return [*events, *_kept(talk, given, sender, idle)]
+    return [*events, *led, *_kept(talk, given, sender, idle)]
+
+
+def unheeded(run: Run, flow: Flow, given: Control) -> list[str]:
+    """What is wrong with a control that is taken all the same."""
+    talk = run.conversations.get(given.node_id)
+    if talk is None or not given.lenient:
+        return []
+    return list(_led(run, flow, talk, given, _sender(given))[1].values())
+
+
+def _led(
+    run: Run, flow: Flow, talk: Conversation, given: Control, sender: str
+) -> tuple[list[NewEvent], dict[str, str]]:
+    """What the words lead to that are more than the state of a thread; and which words are kept
+    and change nothing, each with what is wrong with it."""
+    idle = controls.problems(given.content, KNOWN) if given.lenient else {}
+    content = given.content if isinstance(given.content, dict) else {}
+    leads: dict[Any, list[str]] = {}
+    for word, lead in LEADING.items():
+        if word in content and word not in idle:
+            leads.setdefault(lead, []).append(word)
+    events: list[NewEvent] = []
+    for lead, words in leads.items():
+        try:
+            events += lead(run, flow, talk, given, sender)
+        except BadRequest as wrong:
+            if not given.lenient:
+                raise
+            idle |= dict.fromkeys(words, wrong.message)
+    return events, idle
 
 
 def _comes_in(

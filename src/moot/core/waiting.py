@@ -114,13 +114,21 @@ def thread_id(run: "Run", talk: Conversation) -> str:
 
 #: of a title in a list
 LONGEST_TITLE = 256
+TITLE = f"A title is a line of 1 to {LONGEST_TITLE} characters that can be read."
+
+
+def as_title(text: Any) -> str | None:
+    """What a thread may be called: one line that can be read. None for anything else."""
+    line = " ".join(text.split()) if isinstance(text, str) else ""
+    return line if 1 <= len(line) <= LONGEST_TITLE and line.isprintable() else None
 
 
 def first_title(run: "Run", talk: Conversation) -> str:
     """What the conversation was called when it began: by a name, or by its question."""
     given = run.inputs.get("title") or run.inputs.get("question")
-    text = " ".join(given[: 4 * LONGEST_TITLE].split()) if isinstance(given, str) else ""
-    return (text or f"{run.workflow_id}/{talk.node_id}")[:LONGEST_TITLE]
+    text = given[: 4 * LONGEST_TITLE] if isinstance(given, str) else ""
+    line = " ".join("".join(mark if mark.isprintable() else " " for mark in text).split())
+    return (line or f"{run.workflow_id}/{talk.node_id}")[:LONGEST_TITLE]
 
 
 def title_of(run: "Run", talk: Conversation) -> str:
