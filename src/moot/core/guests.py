@@ -1,13 +1,27 @@
 """Who comes in: invited by somebody who takes part, or by speaking where the host trusts that."""
 
+import unicodedata
 from typing import Any
 
 from moot.core import thread
 from moot.core.errors import BadRequest, ParticipantNotInvited, RosterClosed, RosterFull
 from moot.core.events import NewEvent
 from moot.core.rosters import MOST_PARTICIPANTS, RESERVED
+from moot.core.thread_errors import NameTaken
 from moot.core.turn_shape import LONGEST_NAME
 from moot.core.waiting import Conversation
+
+#: letters of other alphabets that look like Latin ones, and which
+TWINS = str.maketrans(
+    "аеорсухіјѕԁһԛԝкмтвнοαερτυικνγχω",
+    "aeopcyxijsdhqwkmtbhoaeptuikvyxw",
+)
+
+
+def looks(name: str) -> str:
+    """A short name as it looks to somebody who does not look closely."""
+    short = unicodedata.normalize("NFKC", name.removeprefix("host:"))
+    return short.casefold().translate(TWINS)
 
 
 def named(asked: Any, word: str) -> str:
@@ -35,8 +49,11 @@ def check(name: Any, field: str) -> None:
 
 def is_guest(name: Any) -> bool:
     """Whether somebody may go by it."""
-    fits = isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME and thread.is_name(name)
-    return fits and name.removeprefix("host:").casefold() not in RESERVED
+    if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME or not thread.is_name(name):
+        return False
+    seen = looks(name)
+    person = seen == "user" or seen.startswith("user:")
+    return seen not in RESERVED and (thread.is_person(name) or not person)
 
 
 def not_invited(talk: Conversation, name: str) -> ParticipantNotInvited:
@@ -69,6 +86,13 @@ def welcome(
             "The roster of this conversation is closed; fork it with the new member instead.",
             participant=name,
             roster=talk.roster,
+        )
+    same = [known for known in talk.state.members if looks(known) == looks(name) and known != name]
+    if same and name not in talk.state.members:
+        raise NameTaken(
+            f"{same[0].removeprefix('host:')} takes part here, and the two could not be told apart."
+            " Take another name.",
+            participant=name,
         )
     if name not in talk.state.members and len(talk.state.members) >= MOST_PARTICIPANTS:
         raise RosterFull(
