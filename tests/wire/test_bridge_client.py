@@ -200,6 +200,21 @@ def test_no_program_comes_in_as_what_looks_like_a_person(client: BridgeClient, n
     assert refusal.value.status == 400 and len(client.events(thread)) == 1
 
 
+def test_who_is_invited_at_the_beginning_is_known_as_who_is_invited_later(
+    client: BridgeClient, host: ServerProcess
+) -> None:
+    begin = {"title": "Known", "participants": ["ada"]}
+    thread = host.request("POST", "/v1/host/moot/threads", begin)[1]["threadId"]
+    client.control(thread, {"invite": "bo"})
+    profiles = {
+        each["id"]: each["profile"] for each in client.state(thread)["participants"]["invited"]
+    }
+    assert {name: said["role"] for name, said in profiles.items()} == {
+        "ada": "skeptic", "bo": "builder",
+    }  # fmt: skip
+    assert profiles["ada"].keys() == profiles["bo"].keys()
+
+
 def test_only_the_thread_api_is_open_to_who_has_no_key(client: BridgeClient) -> None:
     thread = client.create("No more")
     for path in ("/v1/host/moot/runs", f"/v1/runs/{thread}", f"/v1/host/moot/threads/{thread}"):
