@@ -24,6 +24,21 @@ LARGE = {**OF_THREADS, "mode": "large"}
 FIVE = ("ada", "bo", "cy", "dee", "ed")
 
 
+def test_an_id_is_meant_as_it_is_written_and_else_somebody_is_asked() -> None:
+    world, life = thread("codex", "Codex", "ada")
+    say(world, life, "@Codex?")
+    assert speak_all(world, life) == ["Codex"]
+    say(world, life, "@codex?")
+    assert speak_all(world, life) == ["codex"]
+    say(world, life, "@ADA?")
+    assert speak_all(world, life) == ["ada"]
+    say(world, life, "@CODEX?")
+    assert woken(life) == [] and decisions(life)[-1]["unclear"] == {
+        "codex": ["host:codex", "host:Codex"]
+    }
+    check(life)
+
+
 # -- small and large -----------------------------------------------------------------------------
 
 

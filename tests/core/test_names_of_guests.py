@@ -7,10 +7,10 @@ from simulator import CHAIR
 from thread_scenes import control, steer, talk_of, thread
 
 from moot.core.bridge import handle
-from moot.core.errors import BadRequest
 from moot.core.guests import is_guest
 from moot.core.rosters import RESERVED
 from moot.core.thread import full_name, is_person
+from moot.core.thread_errors import NameTaken
 
 #: written in escapes, as most of it cannot be seen
 WRONG = [
@@ -43,7 +43,7 @@ def test_who_could_be_taken_for_a_member_is_not_let_in(other: str) -> None:
         assert world.refused(life, who) is not None
     assert list(talk_of(life).state.members) == ["host:ada"]
     refusal = world.refused(life, control(world, {"invite": other}))
-    assert isinstance(refusal, BadRequest) and refusal.details["participant"] == "host:ada"
+    assert isinstance(refusal, NameTaken) and refusal.message.startswith("ada takes part here")
     steer(world, life, {"invite": "ada"})
 
 

@@ -8,7 +8,7 @@ import httpx2 as httpx
 import pytest
 
 from .api import Api, parsed
-from .asking import answered, asked, begun, refused, resolve, say, talk, turns, unchanged
+from .asking import answered, asked, begun, gate, refused, resolve, say, talk, turns, unchanged
 from .bridging import conflict, events, new, post, posted, until
 from .councils import convened, joined, key_as, person, run_of, tell
 
@@ -137,6 +137,24 @@ def test_the_stream_of_a_closed_thread_ends_and_is_not_opened_again(api: Api) ->
     assert api.get(f"/threads/{thread}/events/stream").status_code == 204
     about = conflict(post(api, thread), "conversation_closed")
     assert about["thread"] == thread
+
+
+def test_the_stream_of_a_conversation_ends_with_it_though_its_run_goes_on(api: Api) -> None:
+    run_id = asked(api, talk(), gate("approvalGate", "ok"))
+    thread = f"{run_id}~convo~1"
+    posted(api, thread, "bye")
+    with api.open(f"/threads/{thread}/events/stream") as live:
+        lines = live.iter_lines()
+        assert next(lines).startswith(":")
+        answered(api.post(f"/v1/host/moot/threads/{thread}:close", {}))
+        told = [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+    assert told[-1]["meta"]["tags"] == ["coordinator", "closed"]
+    api.until(run_id, "waiting-approval")
+    whole = events(api, thread)
+    assert whole[-1] == told[-1] and stream(api, thread, 99, after=-1) == whole
+    for query in ({}, {"after": whole[-1]["seq"]}, {"since": whole[-1]["ts"]}):
+        answer = api.get(f"/threads/{thread}/events/stream", params=query)
+        assert answer.status_code == 204, query
 
 
 # -- who is here --------------------------------------------------------------------------------

@@ -175,6 +175,46 @@ def test_the_agents_of_the_host_go_by_short_handles(client: BridgeClient, host: 
     assert turn["content"] == reply["content"]
 
 
+@pytest.mark.parametrize("name", ["CODEX", "\u0441\u043edex", "Codex", "\uff43odex"])
+def test_nobody_comes_in_under_a_name_that_looks_like_anothers(
+    client: BridgeClient, name: str
+) -> None:
+    thread = client.create("Twins")
+    client.post(thread, "codex", "I was first.")
+    before = client.events(thread)
+    for call in (lambda: client.post(thread, name, "Me too."),
+                 lambda: client.control(thread, {"invite": name})):  # fmt: skip
+        with pytest.raises(Refused) as refusal:
+            call()
+        assert refusal.value.body["error"]["code"] == "name_taken"
+    assert client.events(thread) == before
+    client.control(thread, {"uninvite": "codex"})
+    client.post(thread, name, "Now.")
+
+
+@pytest.mark.parametrize("name", ["User", "USER:ann", "host:user", "us\u0435r", "User:"])
+def test_no_program_comes_in_as_what_looks_like_a_person(client: BridgeClient, name: str) -> None:
+    thread = client.create("People")
+    with pytest.raises(Refused) as refusal:
+        client.post(thread, name, "I am a person.")
+    assert refusal.value.status == 400 and len(client.events(thread)) == 1
+
+
+def test_who_is_invited_at_the_beginning_is_known_as_who_is_invited_later(
+    client: BridgeClient, host: ServerProcess
+) -> None:
+    begin = {"title": "Known", "participants": ["ada"]}
+    thread = host.request("POST", "/v1/host/moot/threads", begin)[1]["threadId"]
+    client.control(thread, {"invite": "bo"})
+    profiles = {
+        each["id"]: each["profile"] for each in client.state(thread)["participants"]["invited"]
+    }
+    assert {name: said["role"] for name, said in profiles.items()} == {
+        "ada": "skeptic", "bo": "builder",
+    }  # fmt: skip
+    assert profiles["ada"].keys() == profiles["bo"].keys()
+
+
 def test_only_the_thread_api_is_open_to_who_has_no_key(client: BridgeClient) -> None:
     thread = client.create("No more")
     for path in ("/v1/host/moot/runs", f"/v1/runs/{thread}", f"/v1/host/moot/threads/{thread}"):

@@ -130,7 +130,7 @@ async def stream(request: Request) -> Reply | Stream:
     reader = await ThreadReader(request, head, talk, after).begin(
         None if "after" in request.query else since
     )
-    if not talk.open and reader.at_end:
+    if reader.at_end:
         return Reply(None, 204)
     return Stream(reader.write)
 

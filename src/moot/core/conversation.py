@@ -109,7 +109,7 @@ def joined(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
             {
                 "conversationId": name,
                 "participantId": member["agentId"],
-                "profile": {key: value for key, value in member.items() if key != "agentId"},
+                "profile": _profile(spec, member),
                 "by": run.person,
                 "fromTurn": 1,
                 **_outside(spec, member),
@@ -131,10 +131,7 @@ def led(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
         "members": [
             {
                 "agentId": member["agentId"],
-                "profile": {
-                    **{key: value for key, value in member.items() if key != "agentId"},
-                    **spec.profiles.get(member["agentId"], {}),
-                },
+                "profile": _profile(spec, member),
                 **_outside(spec, member),
             }
             for member in members
@@ -144,6 +141,12 @@ def led(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
     if spec.opening is None and spec.participation.get("mode") in THREADED:
         payload["called"] = False  # nobody has said anything yet
     return [NewEvent("moot.participation.set", payload, node.id)]
+
+
+def _profile(spec: ConversationSpec, member: dict[str, Any]) -> dict[str, Any]:
+    """What is known of somebody: by who named him, and of an agent of this host by the host."""
+    given = {key: value for key, value in member.items() if key != "agentId"}
+    return {**given, **spec.profiles.get(member["agentId"], {})}
 
 
 def _outside(spec: ConversationSpec, member: dict[str, Any]) -> dict[str, bool]:

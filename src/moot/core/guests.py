@@ -9,6 +9,7 @@ from moot.core.errors import BadRequest, ParticipantNotInvited, RosterClosed, Ro
 from moot.core.events import NewEvent
 from moot.core.lookalikes import skeleton
 from moot.core.rosters import MOST_PARTICIPANTS, RESERVED, is_agents
+from moot.core.thread_errors import NameTaken
 from moot.core.turn_shape import LONGEST_NAME
 from moot.core.waiting import Conversation
 
@@ -87,10 +88,10 @@ def welcome(
         )
     others = {*talk.state.members, *(talk.roster or ())} - {name}
     if name not in talk.state.members and (other := _alike(name, others)) is not None:
-        raise BadRequest(
-            f"{name} could be taken for {other}, who takes part. Take another name.",
-            field="participant_id",
-            participant=other,
+        raise NameTaken(
+            f"{other.removeprefix('host:')} takes part here, and the two could not be told apart."
+            " Take another name.",
+            participant=name,
         )
     if name not in talk.state.members and len(talk.state.members) >= MOST_PARTICIPANTS:
         raise RosterFull(
