@@ -122,6 +122,7 @@ def steered(seen: Seen) -> list[NewEvent]:
         node_id=seen.its.id, content=content, who=Speaker(via, admin=True), at=seen.at,
         sender=sender, lenient=True, message_id=named.get("messageId"),
         digest=str(named.get("digest", "")),
+        ends=any(event.type == "conversation.closed" for event in seen.rest),
     )  # fmt: skip
     return decide(seen.run, seen.flow, given)
 
