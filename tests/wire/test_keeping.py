@@ -142,6 +142,14 @@ def test_a_side_thread_is_linked_and_its_end_is_told(mine: Api) -> None:
     assert answer.status_code == 201, answer.text
     side = answer.json()["threadId"]
     assert read(mine, side)["sideOf"] == main
+    assert until(lambda: read(mine, side).get("linkedFrom")) == [
+        {"threadId": main, "title": "Main"}
+    ] and "links" not in read(mine, side)
+    [back] = [
+        each for each in mine.get(f"/threads/{side}/events").json()["events"]
+        if each["type"] == "thread.linked"
+    ]  # fmt: skip
+    assert back["content"] == {"thread": main, "name": "Main", "back": True}
     links = read(mine, main)["links"]
     assert links == [{"threadId": side, "title": "Details", "open": True}]
     told = mine.get(f"/threads/{main}/events").json()["events"][-1]

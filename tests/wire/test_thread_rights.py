@@ -100,3 +100,16 @@ def test_who_takes_no_part_is_told_how_to(api: Api, thread: str) -> None:
     ):  # fmt: skip
         refused(answer, 422, "validation_error")
         assert f"moot thread invite {thread} eve" in answer.json()["message"]
+
+
+def test_a_thread_in_which_all_are_done_is_closed_but_not_by_a_persons_token(
+    api: Api, thread: str
+) -> None:
+    done = {"done": True}
+    for guest in (joined(api, thread, REX), joined(api, thread, "user:eve")):
+        assert post(guest, thread, done, type="control").status_code == 200
+    posted(joined(api, thread, "user"), thread, done, type="control")
+    assert api.get(f"{THREADS}/{thread}").json()["open"] is True
+    posted(api, thread, done, type="control")
+    assert api.get(f"{THREADS}/{thread}").json()["open"] is False
+    assert api.post(f"/v1/host/moot/runs/{thread}:verify").json()["identical"] is True

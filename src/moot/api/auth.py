@@ -165,6 +165,11 @@ def keep_here(key: Key, name: str) -> None:
         raise NotFound("There is no such thread.", threadId=name[:512])
 
 
+def is_guests(key: Key) -> bool:
+    """Whether it is a person's key for one thread: what he says does not end it."""
+    return key.thread is not None and not is_agents(key)
+
+
 def is_agents(key: Key) -> bool:
     """Whether the key is bound to agents, and to no person."""
     return bool(key.speaks_as) and not any(is_person(name) for name in key.speaks_as)

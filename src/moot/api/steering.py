@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.api import interrupts, threads
-from moot.api.auth import keep_here, keep_open
+from moot.api.auth import is_guests, keep_here, keep_open
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core import guests
 from moot.core.conversation import Speaker
@@ -58,6 +58,7 @@ async def control(
         lenient=lenient,
         message_id=message_id,
         digest="" if message_id is None else digest(sender, content),
+        ends=not is_guests(request.caller),
     )
 
 

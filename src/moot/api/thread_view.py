@@ -39,11 +39,14 @@ def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]
             }
             for place, task in talk.tasks.items()
         ]
-    if talk.links:
+    links = {name: link for name, link in talk.links.items() if not link.back}
+    if links:
         body["links"] = [
             {"threadId": name, "title": link.title, "open": link.open}
-            for name, link in talk.links.items()
+            for name, link in links.items()
         ]
+    if back := [(name, link) for name, link in talk.links.items() if link.back]:
+        body["linkedFrom"] = [{"threadId": name, "title": link.title} for name, link in back]
     if run.workflow_id == THREAD and "sideOf" in run.inputs:
         body["sideOf"] = run.inputs["sideOf"]
     if talk.roster is not None:

@@ -176,6 +176,9 @@ class Teller:
 
     def _linked(self, event: Event, said: Told) -> list[Told]:
         link = {"thread": said.get("threadId"), "name": said.get("title")}
+        if said.get("back") is True:
+            told = {**link, "back": True}
+            return [self._event(event, "thread.linked", COORDINATOR, told, meta={"tags": TAGS})]
         if said.get("closed") is True:
             told = {**link, "closed": True, "summary": said.get("summary")}
             return [self._event(event, "thread.linked", COORDINATOR, told, meta={"tags": TAGS})]

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import controls, conversation, guests, interrupts, manners, thread
+from moot.core import controls, conversation, finishing, guests, interrupts, manners, thread
 from moot.core.conversation import HOST, Speaker
 from moot.core.errors import BadRequest, Forbidden, NotYourName
 from moot.core.events import NewEvent
@@ -53,6 +53,8 @@ class Control(Struct, frozen=True, kw_only=True):
     #: the sender's own name for it, by which the same is known again, and what it is of
     message_id: str | None = None
     digest: str = ""
+    #: the thread may come to its end by it
+    ends: bool = True
 
 
 def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
@@ -60,7 +62,18 @@ def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
     first = next((event for event in events if event.type != ANSWERED), None)
     if first is not None and given.message_id is not None:
         first.payload |= {"messageId": given.message_id, "digest": given.digest}
-    return events
+    return [*events, *_ending(run, flow, given)]
+
+
+def _ending(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
+    """Whoever is the last to be done has ended the thread."""
+    content, sender = given.content, _sender(given)
+    if not given.ends or not isinstance(content, dict) or content.get("done") is not True:
+        return []
+    talk = run.conversations[given.node_id]
+    if not finishing.all_done(run, talk, sender):
+        return []
+    return finishing.closed(run, flow, talk, given.who, given.at)
 
 
 def _told(run: Run, flow: Flow, given: Control) -> list[NewEvent]:

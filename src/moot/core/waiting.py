@@ -70,6 +70,8 @@ class Link(Struct, omit_defaults=True):
 
     title: str = ""
     open: bool = True
+    #: that one points to this one
+    back: bool = False
 
 
 class Conversation(Struct, omit_defaults=True):
@@ -276,8 +278,10 @@ def _linked(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
         said = event.payload
-        going_on = said.get("closed") is not True
-        found.links[str(said.get("threadId", ""))] = Link(str(said.get("title", "")), going_on)
+        back = said.get("back") is True
+        going_on = said.get("closed") is not True and not back
+        link = Link(str(said.get("title", "")), going_on, back)
+        found.links[str(said.get("threadId", ""))] = link
         found.last_seq = event.sequence
 
 
