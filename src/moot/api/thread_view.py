@@ -51,12 +51,16 @@ def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]
         body["sideOf"] = run.inputs["sideOf"]
     if talk.roster is not None:
         body["participants"] = [{"agentId": name} for name in talk.roster]
+    return body | _led(run, talk)
+
+
+def _led(run: Run, talk: Conversation) -> dict[str, Any]:
+    """Where a led one stands, and where agents that nobody leads were stopped."""
     if talk.floor is not None:
         at_rest = not talk.floor.wakes and step(talk, run.updated_at) is None
-        body["floor"] = {**floor_of(talk.floor), "atRest": at_rest}
-    elif (limit := stopped(talk.chain)) is not None:
-        body["stopped"] = limit
-    return body
+        return {"floor": {**floor_of(talk.floor), "atRest": at_rest}}
+    limit = stopped(talk.chain)
+    return {} if limit is None else {"stopped": limit}
 
 
 def floor_of(floor: Floor) -> dict[str, Any]:
