@@ -44,6 +44,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_activities: int = 256  #: MOOT_MAX_ACTIVITIES - nodes touching the world at a time
     max_heads: int = 4096  #: MOOT_MAX_HEADS - runs kept in memory
     keepalive_s: int = 15  #: MOOT_KEEPALIVE_S - seconds between comments on a quiet stream
+    presence_s: Annotated[int, Meta(ge=1)] = 120  #: MOOT_PRESENCE_S - of a sign of life
     council_error_codes: Literal["v1", "0239"] = "v1"  #: MOOT_COUNCIL_ERROR_CODES - see errors
     receipt_hours: int = 24  #: MOOT_RECEIPT_HOURS - how long Idempotency-Key answers are kept
     demo_wps: Annotated[float, Meta(ge=0)] = 40  #: MOOT_DEMO_WPS - words a second; 0 is at once

@@ -181,3 +181,13 @@ def test_what_models_have_used_up_is_one_line_of_a_run() -> None:
     assert cost_of(used) == "3 calls · 1 200 tokens in, 300 out"
     assert cost_of({**used, "cost": 0.0123, "currency": "USD"}).endswith(" · 0.0123 USD")
     assert cost_of({"eventCount": 3}) == ""
+
+
+@pytest.mark.parametrize("name", ["eve", "Eve", "you", "moot", "user", "ADA", "\u0415v\u0435"])
+def test_nobody_is_shown_under_a_name_that_is_anothers(name: str) -> None:
+    found = Room("user:eve")
+    found.learn("host:ada", {"name": "Ada"})
+    found.learn("host:rex", {"name": name})
+    assert found.called("host:rex") == "host:rex"
+    found.learn("host:rex", {"name": "Rexy"})
+    assert (found.called("host:rex"), found.called("user:eve")) == ("Rexy", "you")

@@ -21,6 +21,7 @@ from thread_scenes import (
 )  # fmt: skip
 
 from moot.core import bridge
+from moot.core.commands import Wake
 from moot.core.errors import MootError
 from moot.core.events import Event, decode, encode, event_id, iso
 from moot.core.run import Run, apply, fold
@@ -125,17 +126,19 @@ def test_a_thread_is_said_again_as_it_was(story: list[Any], place: int) -> None:
 @settings(max_examples=100 if LONG else 15, deadline=None)
 @given(st.lists(moves, min_size=5, max_size=30), st.data())
 def test_a_control_acts_on_what_comes_after_it_only(story: list[Any], data: Any) -> None:
-    """Whatever follows, what was folded before is what it was."""
+    """Whatever follows, what was told before it stays as it was told."""
     world, life = thread("ada", "bo")
     for what, with_ in story:
         move(world, life, what, with_)
-    cut = data.draw(st.integers(1, len(life.log)))
-    before = state(fold(life.run.run_id, life.log[:cut]))
-    after = fold(life.run.run_id, life.log[:cut])
+    whole = told_of(life.run, life.log)
+    cut = data.draw(st.integers(5, len(life.log)))
+    then = fold(life.run.run_id, life.log[:cut])
+    before = told_of(then, life.log[:cut])
+    assert whole[: len(before)] == before
+    assert all(each["seq"] >= cut for each in whole[len(before) :])
     for event in life.log[cut:]:
-        apply(after, event)
-    assert state(fold(life.run.run_id, life.log[:cut])) == before
-    assert state(after) == state(fold(life.run.run_id, life.log))
+        apply(then, event)
+    assert state(then) == state(life.run)
 
 
 # -- any events, in any order --------------------------------------------------------------------
@@ -226,8 +229,27 @@ def test_the_host_speaks_under_its_own_name() -> None:
     }
     speak(world, life, outcome="failed")
     excuse = told(life)[-1]
-    assert excuse["from"] == "moot" and excuse["meta"]["tags"] == ["coordinator"]
+    assert excuse["from"] == "moot" and excuse["meta"]["tags"] == ["coordinator", "error"]
     assert excuse["type"] == "message" and "could not answer" in excuse["content"]
+    say(world, life, "And now?")
+    speak(world, life, "Well.")
+    answer = told(life)[-1]
+    assert (answer["from"], answer["meta"]["via"]) == ("ada", "moot")
+    say(world, life, "Mine.", meta={"via": "moot"})
+    assert "via" not in told(life)[-2]["meta"]
+    for at, event in enumerate(life.log):  # whoever begins to read in between is told the same
+        if at and event.timestamp != life.log[at - 1].timestamp:
+            seen = [each for each in told(life) if each["seq"] >= event.sequence]
+            assert told_of(life.run, life.log[at:]) == seen
+
+
+def test_a_member_that_was_silent_is_told_of_as_a_failure() -> None:
+    world, life = thread("ada")
+    say(world, life, "Ideas?")
+    world.pass_time(floor_of(life).policy.limits.silence * 1000 + 1)
+    world.take(life, Wake(world.at))
+    silent = next(each for each in told(life) if "was silent" in str(each["content"]))
+    assert silent["meta"]["tags"] == ["coordinator", "error"]
 
 
 def test_who_comes_in_by_speaking_is_invited_by_himself() -> None:

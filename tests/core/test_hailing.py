@@ -24,6 +24,21 @@ LARGE = {**OF_THREADS, "mode": "large"}
 FIVE = ("ada", "bo", "cy", "dee", "ed")
 
 
+def test_an_id_is_meant_as_it_is_written_and_else_somebody_is_asked() -> None:
+    world, life = thread("codex", "Codex", "ada")
+    say(world, life, "@Codex?")
+    assert speak_all(world, life) == ["Codex"]
+    say(world, life, "@codex?")
+    assert speak_all(world, life) == ["codex"]
+    say(world, life, "@ADA?")
+    assert speak_all(world, life) == ["ada"]
+    say(world, life, "@CODEX?")
+    assert woken(life) == [] and decisions(life)[-1]["unclear"] == {
+        "codex": ["host:codex", "host:Codex"]
+    }
+    check(life)
+
+
 # -- small and large -----------------------------------------------------------------------------
 
 
@@ -121,6 +136,9 @@ PROFILES = {
         ("@countess: yes", ["ada"]), ("@builder", ["bo", "cy"]), ("@claude", ["bo", "cy"]),
         ("@opus @ada", ["bo", "cy", "ada"]), ("mail ada@ada.org", []), ("@nobody", []),
         ("@cy and @ada", ["cy", "ada"]), ("@ada @ada", ["ada"]),
+        ("`@ada`", []), ("say `@ada` to @cy", ["cy"]), ("> @ada said so\nand @cy?", ["cy"]),
+        ("```\n@ada\n```\n@cy", ["cy"]), ("~~~ sh\n@ada", []), ("\\@ada", []),
+        ("a > b, @cy", ["cy"]),
     ],
 )  # fmt: skip
 def test_a_mention_is_an_id_then_a_nickname_then_a_role(text: str, meant: list[str]) -> None:

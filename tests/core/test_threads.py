@@ -17,7 +17,7 @@ from moot.core.errors import (
     ThreadPaused,
 )
 from moot.core.rosters import MOST_PARTICIPANTS
-from moot.core.thread import MOST_NAMES, MOST_TARGETS, ThreadState, control
+from moot.core.thread import MOST_NAMES, MOST_TARGETS, ThreadState, control, meant
 
 
 def thread(life: Life) -> ThreadState:
@@ -170,12 +170,12 @@ def test_names_without_end_are_refused_and_a_state_holds_so_many() -> None:
     assert isinstance(world.refused(life, world.controlling({"prod": many})), BadRequest)
     state = ThreadState()
     for _ in range(10):
-        control(state, {"content": {"prod": many, "mute": many}}, 0)
-    assert len(state.prodded) <= MOST_NAMES and len(state.muted) <= MOST_NAMES
+        control(state, {"from": "user", "content": {"prod": many[1:], "mute": many[1:]}}, 0)
+    assert state.prodded and len(state.prodded) <= MOST_NAMES and len(state.muted) <= MOST_NAMES
 
 
 @pytest.mark.parametrize(
-    "content", ['{"pause": true}', '{"mute": ["host:cfo"], "ttl_seconds": Infinity}']
+    "content", ['{"pause": true}', '{"mute": ["host:cfo"], "ttl_seconds": 1e308}']
 )
 def test_a_control_that_came_as_text_is_read_as_json(content: str) -> None:
     state = ThreadState()
@@ -188,6 +188,29 @@ def test_what_is_no_control_at_all_changes_nothing(content: Any) -> None:
     state = ThreadState()
     control(state, {"content": content, "from": "user"}, 0)
     assert state == ThreadState()
+
+
+LAX = ["NaN", "Infinity", "-Infinity", "1e999", '"\\ud800"', "[" * 80 + "]" * 80]
+
+
+@pytest.mark.parametrize("odd", ["1", *LAX])
+def test_no_text_of_an_agent_does_what_is_for_people(odd: str) -> None:
+    """Whatever a log from elsewhere, or of an older version, holds."""
+    words = '"mute": ["user:eve"], "unmute": ["codex"], "pause": true, "prod": ["ada"]'
+    more = '"ttl_seconds": 5, "discussion": true, "invited_auto": true'
+    state = ThreadState(muted={"host:codex": 0})
+    text = "{" + f'{words}, {more}, "x": {odd}' + "}"
+    for content in (text, meant(text)):
+        control(state, {"from": "host:codex", "content": content}, 0)
+    assert state == ThreadState(muted={"host:codex": 0})
+
+
+@pytest.mark.parametrize("odd", LAX)
+def test_a_text_is_read_alike_by_who_checks_it_and_who_acts_on_it(odd: str) -> None:
+    text, state = '{"pause": true, "x": ' + odd + "}", ThreadState()
+    control(state, {"from": "user", "content": text}, 0)
+    assert state.paused is isinstance(meant(text), dict)
+    assert isinstance(meant(text), str), "it is no JSON, or too deep"
 
 
 def test_a_control_acts_on_what_comes_after_it_only() -> None:

@@ -1,5 +1,6 @@
 """A catch-up: a part of a thread summed up by a named agent, for who asks and nobody else."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -57,6 +58,26 @@ def test_it_is_written_by_a_named_agent_and_says_so(hall: Hall, thread: str) -> 
     assert hall.ask("GET", made["url"])["turn"] == turn
     listed = hall.ask("GET", f"{path_of(thread)}/catch-ups")["catchUps"]
     assert [each["catchUpId"] for each in listed] == [made["catchUpId"]]
+
+
+def test_the_same_is_summed_up_once_at_a_time(hall: Hall, thread: str) -> None:
+    go = threading.Event()
+
+    def held(call: Call) -> Reply:
+        go.wait(30)
+        return answering(call)
+
+    hall.models.answering = held
+    path = f"{path_of(thread)}:catch-up?wait=0"
+    asked = [hall.ask("POST", path, {"from": 1, "to": 3, "author": "mo"}) for _ in range(4)]
+    assert len({each["catchUpId"] for each in asked}) == 1
+    other = hall.ask("POST", path, {"from": 2, "to": 3, "author": "mo"})
+    assert other["catchUpId"] != asked[0]["catchUpId"]
+    go.set()
+    for made in (asked[0], other):
+        assert hall.ask("GET", f"{made['url']}?wait=30")["status"] == "completed"
+    again = hall.ask("POST", f"{path_of(thread)}:catch-up", {"from": 1, "to": 3, "author": "mo"})
+    assert again["catchUpId"] != asked[0]["catchUpId"], "who wants another one gets it"
 
 
 def test_it_begins_where_the_reader_left_off(hall: Hall, thread: str) -> None:

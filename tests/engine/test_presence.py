@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hosting import SkewedClock
 
-from moot.core import presence as rules
 from moot.core.participation import Floor, Wake
 from moot.core.presence import TTL_MS, begun
 from moot.core.waiting import Conversation
@@ -43,7 +42,8 @@ class Room:
     def here(self) -> dict[str, str]:
         found = self.presence.snapshot("th_1", self.talk)
         now = self.presence.now()
-        return {name: here.shown(now) for name, here in found.items()}
+        ttl = self.presence.ttl_ms
+        return {name: here.shown(now, ttl) for name, here in found.items()}
 
 
 async def test_only_what_changes_is_told() -> None:
@@ -77,17 +77,26 @@ async def test_who_is_not_heard_of_any_more_is_offline() -> None:
     assert room.heard() == [("host:codex", "listening")], "who comes back is told"
 
 
-async def test_who_goes_silent_is_told_to_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "TTL_MS", 40)
-    monkeypatch.setattr(presence, "TTL_MS", 40)
+async def test_who_goes_silent_is_told_to_be_gone_and_shown_so_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(presence, "KEPT_MS", 400)
     room = Room()
-    room.presence.set(PLACE, "host:codex", "thinking")
+    room.presence.ttl_ms = 40
+    room.presence.set(PLACE, "host:codex", "thinking", {"model": "gpt"})
     room.presence.set(PLACE, "user:eve", "offline")
     room.heard()
     async with asyncio.timeout(10):
-        while room.here():
+        while not (told := room.heard()):
             await asyncio.sleep(0.005)
-    assert room.heard() == [("host:codex", "offline")]
+        assert told == [("host:codex", "offline")]
+        codex = room.presence.snapshot("th_1", room.talk)["host:codex"]
+        assert codex.stale(room.presence.now(), 40) and codex.details == {"model": "gpt"}
+        assert room.presence.set(PLACE, "user:eve", "idle").state == "idle"
+        assert room.heard() == [("user:eve", "idle")], "it is told once, and who is back at once"
+        while room.presence.snapshot("th_1", room.talk):
+            await asyncio.sleep(0.005)
+    assert room.heard() == [("user:eve", "offline")]
 
 
 async def test_members_at_work_for_the_host_are_seen_to_be() -> None:

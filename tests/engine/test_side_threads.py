@@ -7,6 +7,7 @@ from moot.core.errors import StorageFailed
 from moot.core.events import micros
 from moot.core.resolving import Answer
 from moot.core.threads import Control
+from moot.core.verification import verify
 from moot.core.waiting import THREAD
 from moot.engine.built_in import TALK
 from moot.engine.host import Host
@@ -67,6 +68,23 @@ async def test_what_ended_while_nobody_was_there_is_told_at_the_next_start(place
     assert (await told(fresh, main))[0].endswith("is closed: Meanwhile.")
     again = await place.restart(fresh)
     assert len(await told(again, main)) == 1
+
+
+async def test_a_thread_that_is_linked_is_told_by_which_once(place: Place) -> None:
+    host = place.host()
+    main, side = await linked(host)
+    for _ in range(2):
+        found = await until(host, side, lambda run: main in run.conversations[TALK].links)
+        assert found.conversations[TALK].links[main].back
+        turns = [e for e in await log(host, side) if e.type == "conversation.exchanged"]
+        [said] = [event.payload["turn"] for event in turns]
+        assert said["content"] == f"This thread is linked from “Main” ({main})."
+        assert said["role"] == "system" and said["meta"]["thread"] == main
+        flow = await host.flows.newest(TENANT, THREAD)
+        assert verify(flow, TENANT, side, await log(host, side)) is None
+        host = await place.restart(host)
+    await close(host, side, "Done.")
+    assert len(await told(host, main)) == 1, "and the other one does not wait for its end"
 
 
 async def test_what_the_disk_refuses_is_told_later(memory: Place) -> None:

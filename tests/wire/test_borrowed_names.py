@@ -126,3 +126,10 @@ def test_a_moderator_who_is_not_there_does_not_lead(api: Api) -> None:
     content = {"participation": {"moderator": "host:nobody", "close": "moderator"}}
     answer = api.post(f"/v1/host/moot/threads/{thread}/controls", {"content": content})
     assert (answer.status_code, answer.json()["error"]) == (400, "validation_error")
+
+
+@pytest.mark.parametrize("name", ["user", "moot", "system", "all", "you", "m00t"])
+def test_no_agent_is_called_as_people_or_the_host_are(live: Api, name: str) -> None:
+    answer = live.post("/v1/host/moot/agents", {"name": name, "prompt": "Be brief."})
+    assert (answer.status_code, answer.json()["error"]) == (400, "validation_error")
+    assert live.get(f"/v1/host/moot/agents/{name}").status_code == 404

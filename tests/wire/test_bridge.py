@@ -1,14 +1,15 @@
 """The thread API with keys: shapes, cursors, who may say what, and what is wrong with it."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import httpx2 as httpx
 import pytest
 
 from .api import Api, parsed
-from .asking import answered, asked, begun, refused, resolve, say, talk, turns, unchanged
-from .bridging import conflict, events, new, post, posted
+from .asking import answered, asked, begun, gate, refused, resolve, say, talk, turns, unchanged
+from .bridging import conflict, events, new, post, posted, until
 from .councils import convened, joined, key_as, person, run_of, tell
 
 
@@ -139,6 +140,24 @@ def test_the_stream_of_a_closed_thread_ends_and_is_not_opened_again(api: Api) ->
     assert about["thread"] == thread
 
 
+def test_the_stream_of_a_conversation_ends_with_it_though_its_run_goes_on(api: Api) -> None:
+    run_id = asked(api, talk(), gate("approvalGate", "ok"))
+    thread = f"{run_id}~convo~1"
+    posted(api, thread, "bye")
+    with api.open(f"/threads/{thread}/events/stream") as live:
+        lines = live.iter_lines()
+        assert next(lines).startswith(":")
+        answered(api.post(f"/v1/host/moot/threads/{thread}:close", {}))
+        told = [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+    assert told[-1]["meta"]["tags"] == ["coordinator", "closed"]
+    api.until(run_id, "waiting-approval")
+    whole = events(api, thread)
+    assert whole[-1] == told[-1] and stream(api, thread, 99, after=-1) == whole
+    for query in ({}, {"after": whole[-1]["seq"]}, {"since": whole[-1]["ts"]}):
+        answer = api.get(f"/threads/{thread}/events/stream", params=query)
+        assert answer.status_code == 204, query
+
+
 # -- who is here --------------------------------------------------------------------------------
 
 
@@ -197,6 +216,20 @@ def test_only_who_takes_part_is_here_and_under_his_own_name(
     assert api.get(f"/threads/{thread}/presence").json()["presence"] == {}
     answered(api.post(f"/v1/host/moot/threads/{thread}:close", {}))
     conflict(sign(codex, thread, "idle"), "conversation_closed")
+
+
+def test_who_says_nothing_any_more_is_shown_stale_and_offline(host: Callable[..., Api]) -> None:
+    brief = host(MOOT_PRESENCE_S="1")
+    thread = new(brief)
+    assert sign(brief, thread, "thinking", details={"client": "x"}).status_code == 200
+
+    def gone() -> Any:
+        here = brief.get(f"/threads/{thread}/presence").json()["presence"]["user"]
+        return here if here["stale"] else None
+
+    found = until(gone)
+    assert (found["state"], found["details"]) == ("offline", {"client": "x"})
+    assert sign(brief, thread, "idle").json()["presence"]["stale"] is False
 
 
 # -- one log, two views --------------------------------------------------------------------------
@@ -281,6 +314,31 @@ def test_ids_and_times_are_the_hosts(api: Api, thread: str) -> None:
         conflict(post(api, thread, "otherwise", **sent), "message_id_conflict")
         answer = post(api, thread, "x", thread="th_another")
         refused(answer, 400, "validation_error")
+
+
+@pytest.mark.parametrize(
+    ("type_", "content"),
+    [
+        ("message", "once"), ("control", {"prod": ["codex"]}), ("thread.renamed", "Anew"),
+        ("control", {"invite": "ed", "pause": True}), ("control", {"fly": 1}),
+        ("presence", "thinking.start"), ("control", '{"mute": 5}'),
+    ],
+)  # fmt: skip
+def test_whatever_is_sent_under_a_name_again_is_there_once_even_after_the_end(
+    api: Api, thread: str, type_: str, content: Any
+) -> None:
+    sent = {"id": "mine-1", "type": type_}
+    first = post(api, thread, content, **sent)
+    assert first.status_code == 200, first.text
+    with unchanged(api, thread):
+        assert post(api, thread, content, **sent).json() == first.json()
+        conflict(post(api, thread, "other", id="mine-1"), "message_id_conflict")
+        conflict(post(api, thread, {"done": True}, id="mine-1", type="control"),
+                 "message_id_conflict")  # fmt: skip
+    answered(api.post(f"/v1/host/moot/threads/{thread}:close", {}))
+    assert post(api, thread, content, **sent).json() == first.json()
+    conflict(post(api, thread, content, id="mine-2", type=type_), "conversation_closed")
+    assert api.post(f"/v1/host/moot/runs/{thread}:verify").json()["identical"] is True
 
 
 def test_a_key_of_a_request_gets_the_same_answer(api: Api, thread: str) -> None:

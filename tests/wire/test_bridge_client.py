@@ -9,8 +9,11 @@ import pytest
 from real_server import ServerProcess, server_environment
 
 from .api import Api
+from .asking import asked as waiting
+from .asking import talk
 from .bridge_client import BridgeClient, Event, Participant, Refused
 from .bridging import PATIENCE, until
+from .published import Published
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +152,18 @@ def test_what_is_missing_is_a_bad_request(client: BridgeClient) -> None:
     assert len(client.events(thread)) == 1
 
 
+def test_what_an_old_client_says_beside_is_left_out(client: BridgeClient) -> None:
+    body = {"name": "More", "from": "user", "color": "red", "meta": None}
+    thread = client._json("POST", "/threads", body)["id"]
+    sent = client.post(thread, "codex", "hi", to=None, meta=None, version=3, client={"a": 1})
+    assert (sent["to"], sent["meta"]) == ("all", {"tags": []})
+    sign = {"from": "codex", "state": "idle", "details": None, "thread": thread, "ttl": 5}
+    assert client._json("POST", f"/threads/{thread}/presence", sign)["received"] is True
+    with pytest.raises(Refused) as refusal:
+        client.post(thread, "codex", "hi", to=5)
+    assert refusal.value.status == 400
+
+
 def test_the_agents_of_the_host_go_by_short_handles(client: BridgeClient, host: Any) -> None:
     thread = client.create("Two views")
     client.control(thread, {"invite": {"participant_id": "ada"}})
@@ -158,6 +173,46 @@ def test_the_agents_of_the_host_go_by_short_handles(client: BridgeClient, host: 
     turn = next(e for e in log if e["eventId"] == reply["id"])["payload"]["turn"]
     assert (turn["speakerId"], turn["from"]) == ("host:ada", "host:ada")
     assert turn["content"] == reply["content"]
+
+
+@pytest.mark.parametrize("name", ["CODEX", "\u0441\u043edex", "Codex", "\uff43odex"])
+def test_nobody_comes_in_under_a_name_that_looks_like_anothers(
+    client: BridgeClient, name: str
+) -> None:
+    thread = client.create("Twins")
+    client.post(thread, "codex", "I was first.")
+    before = client.events(thread)
+    for call in (lambda: client.post(thread, name, "Me too."),
+                 lambda: client.control(thread, {"invite": name})):  # fmt: skip
+        with pytest.raises(Refused) as refusal:
+            call()
+        assert refusal.value.body["error"]["code"] == "name_taken"
+    assert client.events(thread) == before
+    client.control(thread, {"uninvite": "codex"})
+    client.post(thread, name, "Now.")
+
+
+@pytest.mark.parametrize("name", ["User", "USER:ann", "host:user", "us\u0435r", "User:"])
+def test_no_program_comes_in_as_what_looks_like_a_person(client: BridgeClient, name: str) -> None:
+    thread = client.create("People")
+    with pytest.raises(Refused) as refusal:
+        client.post(thread, name, "I am a person.")
+    assert refusal.value.status == 400 and len(client.events(thread)) == 1
+
+
+def test_who_is_invited_at_the_beginning_is_known_as_who_is_invited_later(
+    client: BridgeClient, host: ServerProcess
+) -> None:
+    begin = {"title": "Known", "participants": ["ada"]}
+    thread = host.request("POST", "/v1/host/moot/threads", begin)[1]["threadId"]
+    client.control(thread, {"invite": "bo"})
+    profiles = {
+        each["id"]: each["profile"] for each in client.state(thread)["participants"]["invited"]
+    }
+    assert {name: said["role"] for name, said in profiles.items()} == {
+        "ada": "skeptic", "bo": "builder",
+    }  # fmt: skip
+    assert profiles["ada"].keys() == profiles["bo"].keys()
 
 
 def test_only_the_thread_api_is_open_to_who_has_no_key(client: BridgeClient) -> None:
@@ -182,6 +237,9 @@ def test_a_host_that_trusts_nobody_asks_for_a_key(api: Api) -> None:
         {"Origin": "https://elsewhere.example"}, {"Origin": "null"},
         {"Sec-Fetch-Site": "cross-site"}, {"X-Forwarded-For": "203.0.113.9"},
         {"Forwarded": "for=203.0.113.9"}, {"Via": "1.1 proxy"}, {"Host": "rebound.example:80"},
+        {"X-Forwarded-Host": "a.example"}, {"X-Forwarded-Proto": "https"}, {"X-Real-IP": "::1"},
+        {"CF-Connecting-IP": "203.0.113.9"}, {"X-Client-IP": "203.0.113.9"},
+        {"Host": "rebound.example@127.0.0.1"},
     ],
 )  # fmt: skip
 def test_a_page_of_another_site_and_a_proxy_are_not_of_this_machine(
@@ -201,12 +259,43 @@ def test_who_sends_a_key_is_who_the_key_says(host: ServerProcess) -> None:
     assert status == 200 and made["name"] == "Mine"
 
 
-@pytest.mark.parametrize("name", ["moot", "system", "host:moot", "all", "every body", "a\tb", ""])
-def test_nobody_goes_by_a_name_of_the_host(client: BridgeClient, name: str) -> None:
+@pytest.fixture(scope="module")
+def elsewhere(host: ServerProcess, published: Published) -> str:
+    """A conversation inside a run of another workflow."""
+    with Api(host.url, host.key, published) as api:
+        return f"{waiting(api, talk())}~convo~1"
+
+
+@pytest.mark.parametrize("name", [
+    "moot", "system", "host:moot", "all", "every body", "a\tb", "", "host:user:eve", "user:",
+    "user:eve\n\n[77] user", "user:\x1b[31m", "user:\u200b",
+])  # fmt: skip
+def test_nobody_goes_by_a_name_of_the_host(client: BridgeClient, elsewhere: str, name: str) -> None:
     thread = client.create("Names")
+    before = len(client.events(elsewhere))
     for call in (lambda: client.post(thread, name, "I am the host."),
+                 lambda: client.post(elsewhere, name, "I am the host."),
+                 lambda: client.control(elsewhere, {"done": True}, name),
+                 lambda: client.beat(elsewhere, name, "typing"),
                  lambda: client.create("Mine", name)):  # fmt: skip
         with pytest.raises(Refused) as refusal:
             call()
         assert refusal.value.status == 400
-    assert len(client.events(thread)) == 1
+    assert len(client.events(thread)) == 1 and len(client.events(elsewhere)) == before
+
+
+def test_who_was_sent_away_does_not_come_back_by_speaking(client: BridgeClient) -> None:
+    thread = client.create("Without rex")
+    client.post(thread, "rex", "hello")
+    client.control(thread, {"uninvite": {"participant_id": "rex"}})
+    invite = {"invite": {"participant_id": "rex"}}
+    for call in (lambda: client.post(thread, "rex", "back"),
+                 lambda: client.control(thread, {"done": True}, "rex"),
+                 lambda: client.control(thread, invite, "rex")):  # fmt: skip
+        with pytest.raises(Refused) as refusal:
+            call()
+        assert refusal.value.status == 422
+    client.control(thread, invite)
+    assert client.post(thread, "rex", "back")["from"] == "rex"
+    client.control(thread, {"uninvite": {"participant_id": "rex"}}, "rex")
+    assert client.post(thread, "rex", "I changed my mind")["from"] == "rex"

@@ -7,7 +7,7 @@ import pytest
 from .api import Api
 from .asking import refused, unchanged
 from .bridging import conflict, events, new, post, posted
-from .councils import ADA, convened, key_as
+from .councils import ADA, convened, key_as, person
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +30,8 @@ def thread(api: Api) -> str:
         {"content": "x", "more": 1}, {"content": "x", "to": ""}, {"content": "x", "to": 5},
         {"content": "x", "meta": []}, {"content": "x", "meta": {"reply_to": 5}},
         {"content": "x", "meta": {"tags": "one"}}, {"content": "x", "id": ""},
+        {"content": "x", "meta": {"replyTo": {"a": 1}}}, {"content": "x", "meta": {"replyTo": 5}},
+        {"content": "x", "meta": {"edited_by": "user"}}, {"content": "x", "meta": {"outcome": 1}},
         {"content": "x", "from": ""}, {"type": "thread.renamed"}, {"type": "task", "content": "x"},
         {"type": "thread.renamed", "content": "x" * 257}, {"type": "presence", "content": "here"},
     ],
@@ -37,6 +39,34 @@ def thread(api: Api) -> str:
 def test_what_is_no_event_changes_nothing(api: Api, thread: str, body: dict[str, Any]) -> None:
     with unchanged(api, thread):
         refused(api.post(f"/threads/{thread}/events", body), 400, "validation_error")
+
+
+@pytest.mark.parametrize("name", ["\x1b[31mred", "a\x00b", "a\u202eb"])
+def test_a_name_that_cannot_be_read_begins_no_thread(api: Api, name: str) -> None:
+    refused(api.post("/threads", {"name": name}), 400, "validation_error")
+    refused(api.post("/v1/host/moot/threads", {"title": name}), 400, "validation_error")
+    assert new(api, "two\n lines")
+
+
+def test_what_is_null_is_not_there(api: Api, thread: str) -> None:
+    for more in ({"meta": None}, {"to": None}, {"meta": {"tags": None, "reply_to": None}}):
+        event = posted(api, thread, "x", **more)
+        assert (event["to"], event["meta"]) == ("all", {"tags": []})
+
+
+def test_both_spellings_of_what_is_replied_to_mean_the_same(api: Api, thread: str) -> None:
+    first = posted(api, thread, "One?")
+    for key in ("reply_to", "replyTo"):
+        reply = posted(api, thread, "One.", meta={key: first["id"]})
+        assert reply["meta"] == {"tags": [], "reply_to": first["id"]}
+
+
+def test_nobody_tells_by_the_other_door_what_the_host_tells_of_a_turn(
+    api: Api, thread: str
+) -> None:
+    with unchanged(api, thread):
+        for meta in ({"edited_by": "user"}, {"outcome": "x"}, {"replyTo": {"a": 1}}):
+            refused(person(api, thread, "x", meta=meta), 400, "validation_error")
 
 
 def test_too_much_is_too_large(api: Api, thread: str) -> None:
@@ -59,6 +89,10 @@ def test_broken_text_is_refused(api: Api, thread: str, raw: bytes) -> None:
         {"ttl_seconds": -1}, {"done": "no"}, {"invite": {"participant_id": ""}}, {"invite": 5},
         {"uninvite": ["x"]}, {"fly": True}, {}, "not JSON", [1, 2], 7, None, "[1]",
         {"mute": {"targets": ["codex"], "seconds": "long"}}, {"discussion": {"on": "x"}},
+        {"rename": 5}, {"rename": "x\u0007"}, {"link": 5}, {"link": {}}, {"presence": "x"},
+        {"vote": 5}, {"vote": {}}, {"continue": "x"}, {"continue": {"rounds": 0}},
+        {"participation": 5}, {"participation": {"mode": "none"}}, {"mute": ["codex"] * 257},
+        {"participation": {"moderator": "host:nobody"}},
     ],
 )  # fmt: skip
 def test_a_malformed_control_is_kept_and_changes_nothing(
@@ -84,6 +118,11 @@ def test_half_a_control_counts_as_far_as_it_is_one(api: Api, thread: str) -> Non
     assert "mute" in answer["warning"] and "pause" not in answer["warning"]
     state = api.get(f"/threads/{thread}/state").json()["state"]
     assert (state["paused"], state["muted"]) == (True, [])
+    answer = post(api, thread, {"mute": ["codex"], "rename": 5, "mode": "soft"}, type="control")
+    assert "title" in answer.json()["warning"] and "'mode'" in answer.json()["warning"]
+    assert answer.json()["warning"].endswith("That is kept, and changes nothing.")
+    assert api.get(f"/threads/{thread}/state").json()["state"]["muted"] == ["codex"]
+    assert api.post(f"/v1/host/moot/runs/{thread}:verify").json()["identical"] is True
 
 
 def test_agents_may_not_steer_as_people_do(api: Api, codex: Api, thread: str) -> None:
@@ -96,6 +135,18 @@ def test_agents_may_not_steer_as_people_do(api: Api, codex: Api, thread: str) ->
     invited = api.get(f"/threads/{thread}/state").json()["state"]["participants"]["invited"]
     assert [each["id"] for each in invited] == ["codex", "claude"]
     assert invited[1]["invited_by"] == "codex"
+
+
+@pytest.mark.parametrize("odd", ["NaN", "Infinity", "1e999", "1"])
+def test_agents_steer_as_people_do_by_no_text_either(
+    api: Api, codex: Api, thread: str, odd: str
+) -> None:
+    before = api.get(f"/threads/{thread}/state").json()
+    words = '{"mute": ["user"], "pause": true, "discussion": true, "x": ' + odd + "}"
+    answer = post(codex, thread, words, type="control")
+    assert answer.status_code == 403 or "changes nothing" in answer.json()["warning"]
+    assert api.get(f"/threads/{thread}/state").json() == before
+    posted(api, thread, "Still here.")
 
 
 def test_a_closed_roster_stays_closed(api: Api) -> None:

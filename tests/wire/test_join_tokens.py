@@ -206,3 +206,23 @@ def test_a_token_of_a_conversation_in_a_workflow_speaks_there(api: Api) -> None:
     ada = joined(api, run_id, ADA)
     said = {"role": "agent", "speakerId": ADA, "content": "hello"}
     answered(resolve(ada, run_id, said, "convo"))
+
+
+def test_who_was_sent_away_reads_no_further(api: Api) -> None:
+    thread = convened(api, ADA, open=True)
+    ada = joined(api, thread, ADA)
+    paths = [
+        f"/threads/{thread}/events", f"/threads/{thread}/state", f"{THREADS}/{thread}/events",
+        f"{THREADS}/{thread}", f"{THREADS}/{thread}/next?wait=0", f"{THREADS}/{thread}/export",
+        f"/threads/{thread}/events/stream", f"{THREADS}/{thread}/stream",
+    ]  # fmt: skip
+    with ada.open(paths[-2]) as stream:
+        lines = stream.iter_lines()
+        next(lines)
+        answered(steer(api, thread, {"uninvite": ADA}))
+        assert not any("secret" in line for line in lines), "it ends"
+    answered(person(api, thread, "A secret."))
+    for path in paths:
+        refused(ada.get(path), 422, "validation_error")
+    answered(steer(api, thread, {"invite": ADA}))
+    assert "A secret." in ada.get(paths[0]).text

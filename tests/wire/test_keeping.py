@@ -104,6 +104,23 @@ def test_a_name_is_changed_by_whoever_takes_part(mine: Api) -> None:
     assert minutes["title"] == "After all"
 
 
+@pytest.mark.parametrize("title", ["x\u0007y", "x\u202ey", " ", "x" * 257])
+def test_a_title_is_a_line_that_can_be_read_wherever_it_is_given(mine: Api, title: str) -> None:
+    thread = begun(mine)
+    before = len(listed(mine))
+    for path, body in (
+        (THREADS, {"title": title}),
+        ("/v1/host/moot/councils", {"question": "?", "participants": ["a", "b"], "title": title}),
+        (f"{THREADS}/{thread}/links", {"title": title}),
+        (f"{THREADS}/{thread}:rename", {"title": title}),
+        (f"/threads/{thread}/events", {"type": "thread.renamed", "content": title}),
+    ):
+        assert mine.post(path, body).status_code == 400, path
+    if title.strip():
+        refused(mine.post("/threads", {"name": title}), 400, "validation_error")
+    assert len(listed(mine)) == before
+
+
 def test_what_was_put_away_is_not_listed_until_it_is_taken_out(mine: Api, foreign: Api) -> None:
     thread = begun(mine, "Old")
     with unchanged(mine, thread):
@@ -125,6 +142,14 @@ def test_a_side_thread_is_linked_and_its_end_is_told(mine: Api) -> None:
     assert answer.status_code == 201, answer.text
     side = answer.json()["threadId"]
     assert read(mine, side)["sideOf"] == main
+    assert until(lambda: read(mine, side).get("linkedFrom")) == [
+        {"threadId": main, "title": "Main"}
+    ] and "links" not in read(mine, side)
+    [back] = [
+        each for each in mine.get(f"/threads/{side}/events").json()["events"]
+        if each["type"] == "thread.linked"
+    ]  # fmt: skip
+    assert back["content"] == {"thread": main, "name": "Main", "back": True}
     links = read(mine, main)["links"]
     assert links == [{"threadId": side, "title": "Details", "open": True}]
     told = mine.get(f"/threads/{main}/events").json()["events"][-1]
@@ -156,6 +181,14 @@ def test_a_thread_that_is_there_can_be_linked_and_no_other(mine: Api, foreign: A
 
 
 # -- taken up again ------------------------------------------------------------------------------
+
+
+def test_a_side_thread_that_cannot_be_linked_is_not_begun(mine: Api) -> None:
+    main = begun(mine, "Main")
+    stranger = key_as(mine, "host:stranger", tenant="keeping")
+    before = [each["threadId"] for each in listed(mine)]
+    assert stranger.post(f"{THREADS}/{main}/links", {"title": "Orphan"}).status_code == 422
+    assert [each["threadId"] for each in listed(mine)] == before
 
 
 def test_a_closed_thread_goes_on_in_a_new_one(mine: Api) -> None:

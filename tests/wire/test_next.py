@@ -75,6 +75,21 @@ def test_while_it_may_not_speak_nobody_is_asked(api: Api, thread: str) -> None:
     assert asked(rex, thread) is not None
 
 
+@pytest.mark.parametrize("until", ["unmute", "its end"])
+def test_who_was_asked_while_muted_is_asked_when_that_is_over(
+    api: Api, thread: str, until: str
+) -> None:
+    rex = joined(api, thread, REX)
+    wait = {} if until == "unmute" else {"seconds": 0.3}
+    posted(api, thread, {"mute": {"targets": ["rex"], **wait}}, type="control")
+    task = posted(api, thread, "Count them.", type="task", to="rex")
+    if until == "unmute":
+        assert asked(rex, thread) is None
+        posted(api, thread, {"unmute": ["rex"]}, type="control")
+    due = asked(rex, thread, wait=20)
+    assert due is not None and due["event"] == task and due["task"] is True
+
+
 def test_a_person_is_asked_by_name(api: Api, thread: str) -> None:
     ann = joined(api, thread, "user:ann")
     posted(api, thread, "for all")
@@ -85,7 +100,7 @@ def test_a_person_is_asked_by_name(api: Api, thread: str) -> None:
 
 
 def test_only_who_takes_part_is_asked_and_only_under_his_own_name(api: Api, thread: str) -> None:
-    rex, eve = joined(api, thread, REX), joined(api, thread, "host:eve")
+    rex, eve = joined(api, thread, REX), key_as(api, "host:eve")
     path = f"{THREADS}/{thread}/next"
     assert eve.get(path).status_code == 422
     assert rex.get(path, params={"as": "eve"}).status_code == 403

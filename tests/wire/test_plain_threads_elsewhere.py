@@ -30,13 +30,16 @@ def thread(api: Api) -> str:
 
 
 def seen(api: Api, thread: str) -> dict[str, Any]:
-    """Everything about a thread that anybody can read."""
+    """Everything about a thread that anybody can read, but where it comes from."""
+    found = api.get(SEARCH, params={"q": f"saola thread:{thread}"}).json()
+    for each in (view := read(api, thread), *found["results"]):
+        each.pop("imported", None)
     return {
-        "view": read(api, thread),
+        "view": view,
         "log": api.events(thread),
         "minutes": export(api, thread, "json").json(),
         "page": export(api, thread, "md").text,
-        "found": api.get(SEARCH, params={"q": f"saola thread:{thread}"}).json(),
+        "found": found,
     }
 
 
@@ -52,7 +55,8 @@ def test_a_fork_comes_without_its_source_and_goes_on(api: Api, elsewhere: Api, t
     branch = {"mode": "branch", "fromSeq": len(api.events(thread))}
     fork = str(api.post(f"/v1/runs/{thread}:fork", branch).json()["runId"])
     answered(person(api, fork, "The saola again, in the fork"))
-    assert take_in(elsewhere, bundle_of(api, fork)).status_code == 201
+    answer = take_in(elsewhere, bundle_of(api, fork))
+    assert answer.status_code == 201, answer.text
     assert seen(elsewhere, fork) == seen(api, fork)
     answered(steer(elsewhere, fork, {"pause": {"on": False}}))
     answered(tell(elsewhere, fork, CY, "I go on here"))

@@ -1,5 +1,6 @@
 """Keys of agents, of guests and of few rights: none of them becomes a person or the host."""
 
+import json
 import time
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from .api import Api, definition
 from .asking import answered, asked, refused, resolve, talk, unchanged
+from .bridging import post
 from .councils import (
     ADA,
     BO,
@@ -192,6 +194,7 @@ def test_only_who_says_go_on_lets_a_council_go_on(api: Api) -> None:
 
 # -- the end -------------------------------------------------------------------------------------
 
+VOTE = {"vote": {"decision": "mine", "close": True}}
 DOORS = [
     lambda api, thread: close(api, thread, decision="mine"),
     lambda api, thread: resolve(
@@ -206,7 +209,9 @@ DOORS = [
         f"/v1/runs/{run_of(thread)}:resolveInterrupt",
         {"nodeId": "talk", "resumeValue": {"operation": "close"}},
     ),
-    lambda api, thread: steer(api, thread, {"vote": {"decision": "mine", "close": True}}),
+    lambda api, thread: steer(api, thread, VOTE),
+    lambda api, thread: post(api, thread, VOTE, type="control"),
+    lambda api, thread: post(api, thread, json.dumps(VOTE), type="control"),
 ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from real_server import server_environment
 
 from .api import Api
 from .asking import answered, begun, gate, refused, say, talk, unchanged
-from .bundles import bundle_of, fresh, remade, rows_of, take_in
+from .bundles import altered, bundle_of, fresh, remade, rows_of, take_in
 from .councils import (
     ADA,
     BO,
@@ -88,6 +88,32 @@ def test_an_open_thread_goes_on_elsewhere(api: Api, elsewhere: Api, told: str) -
     assert read(api, told)["open"], "the first knows nothing of it"
     again = rows_of(bundle_of(elsewhere, told))[1:-1]
     assert again[: len(api.events(run_id))] == rows_of(bundle_of(api, told))[1:-1]
+
+
+@pytest.mark.parametrize("time_", ["9999-12-31T23:59:59.999999Z", "2400-01-01T00:00:00.000000Z"])
+def test_a_log_of_the_future_is_not_taken_in(
+    api: Api, elsewhere: Api, told: str, time_: str
+) -> None:
+    lines = rows_of(fresh(api, bundle_of(api, told), told))
+    lines[-2] = altered(lines[-2], timestamp=time_)
+    answer = take_in(elsewhere, remade(lines))
+    refused(answer, 400, VALIDATION)
+    assert "future" in answer.json()["message"]
+
+
+def test_what_was_brought_along_says_so_wherever_it_is_found(
+    api: Api, elsewhere: Api, told: str
+) -> None:
+    bundle = fresh(api, bundle_of(api, told), told)
+    thread = take_in(elsewhere, bundle).json()["threadId"]
+    mark = read(elsewhere, thread)["imported"]
+    assert mark["by"].startswith("key_") and mark["at"] >= read(elsewhere, thread)["createdAt"]
+    query = {"q": "June", "thread": thread}
+    hits = elsewhere.get("/v1/host/moot/search", params=query).json()["results"]
+    assert hits and all(hit["imported"] for hit in hits)
+    assert "imported" not in read(api, told)
+    here = api.get("/v1/host/moot/search", params={"q": "June", "thread": told}).json()["results"]
+    assert here and not any("imported" in hit for hit in here)
 
 
 def test_what_came_in_is_whole_and_survives_a_restart(

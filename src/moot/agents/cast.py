@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from moot.agents.fencing import RESERVED, label
-from moot.agents.lookalikes import bare, skeleton
+from moot.core.lookalikes import bare, skeleton
 
 PEOPLE = {"user": "the user", "system": "the host", "all": "everybody"}
 _APART = re.compile(r"[\W_]++")

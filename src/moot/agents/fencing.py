@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from moot.agents.lookalikes import bare, marks_in, skeleton
+from moot.core.lookalikes import bare, marks_in, skeleton
 
 #: marks that do not show or turn the reading order around
 _UNSEEN = re.compile(

@@ -18,7 +18,8 @@ from moot.agents.manifest import (
 )
 from moot.clock import Clock
 from moot.core.definition import nearest
-from moot.core.errors import Conflict, NotFound, Unprocessable
+from moot.core.errors import BadRequest, Conflict, NotFound, Unprocessable
+from moot.core.rosters import RESERVED, is_agents
 from moot.store.standing import Record, RecordKeeping
 
 KIND = "agent"
@@ -116,6 +117,13 @@ class Agents:
         known = await self.find(tenant, agent.name)
         if known == agent:
             return False
+        if not is_agents(agent.agent_id):
+            raise BadRequest(
+                f"Nobody goes by the name '{agent.name}': it is the host's own, a person's, or"
+                " means everybody. Take another one.",
+                field="name",
+                reserved=sorted(RESERVED),
+            )
         for reference in agent.tools if not packed else ():
             if problem := self._lacks(reference):
                 raise Unprocessable(

@@ -98,7 +98,8 @@ class _Desk:
                     owed.hear(event)
                 elif (found := listener.asked(event)) is not None and after > known:
                     return found
-        self._after = after
+        held = listener.withheld
+        self._after = after if held is None else max(known, held - 1)
         return owed.due[0] if owed is not None and owed.due else None
 
     async def _told(self, run: Run, talk: Conversation, due: Due) -> Reply:

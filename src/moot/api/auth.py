@@ -7,7 +7,14 @@ from typing import Any
 
 from moot.api.wire import Endpoint
 from moot.clock import Clock
-from moot.core.errors import Forbidden, KeyExpired, KeyRevoked, RunNotFound, Unauthenticated
+from moot.core.errors import (
+    Forbidden,
+    KeyExpired,
+    KeyRevoked,
+    NotFound,
+    RunNotFound,
+    Unauthenticated,
+)
 from moot.core.thread import is_person
 from moot.store.protocol import Key, RecordStore
 
@@ -147,6 +154,20 @@ def keep_open(key: Key, said: Any) -> None:
     closes = value.get("operation") == "close" or (isinstance(vote, dict) and vote.get("close"))
     if key.thread is not None and closes:
         raise Forbidden("This key is good for one thread: to speak in it, not to close it.")
+
+
+def keep_here(key: Key, name: str) -> None:
+    """A key for one conversation learns of no other one by naming it in what it says."""
+    run_id, _, node_id = (key.thread or "").partition("/")
+    parts = re.split("[~:]", name)
+    here = parts[0] == run_id and (len(parts) == 1 or parts[1] == node_id)
+    if key.thread is not None and not here:
+        raise NotFound("There is no such thread.", threadId=name[:512])
+
+
+def is_guests(key: Key) -> bool:
+    """Whether it is a person's key for one thread: what he says does not end it."""
+    return key.thread is not None and not is_agents(key)
 
 
 def is_agents(key: Key) -> bool:

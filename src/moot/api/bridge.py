@@ -9,14 +9,14 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot import __version__
-from moot.api import keeping, posts, threads
+from moot.api import keeping, posts, threads, trust
 from moot.api.bridge_stream import ThreadReader
 from moot.api.bridge_view import MOST_EVENTS, Page, Thread
 from moot.api.thread_view import bridge_state
 from moot.api.trust import is_local
 from moot.api.wire import SSE, Endpoint, Reply, Request, Stream
 from moot.core import guests
-from moot.core.errors import BadRequest, NotYourName
+from moot.core.errors import NotYourName
 from moot.core.events import iso
 from moot.core.policy import OF_THREADS
 from moot.core.run import Run
@@ -61,14 +61,13 @@ async def listed(request: Request) -> Reply:
 
 
 async def create(request: Request) -> Reply:
-    asked = await request.read(NewThread)
+    asked = await trust.read(request, NewThread)
     name = "user" if is_local(request.caller) and asked.from_ is UNSET else asked.from_
     who, founder = posts.speaks(request, name)
     if not who.admin and founder != who.person and founder not in who.names:
         raise NotYourName(founder, list(who.names))
-    if not guests.is_guest(founder):
-        raise BadRequest("Nobody may go by this name.", field="from")
-    title = posts.line(asked.name) or UNTITLED
+    guests.check(founder, "from")
+    title = threads.titled(asked.name, "name") if asked.name.strip() else UNTITLED
     host, tenant = request.services.host, request.caller.tenant
     command = StartRun(
         tenant=tenant,
@@ -131,7 +130,7 @@ async def stream(request: Request) -> Reply | Stream:
     reader = await ThreadReader(request, head, talk, after).begin(
         None if "after" in request.query else since
     )
-    if not talk.open and reader.at_end:
+    if reader.at_end:
         return Reply(None, 204)
     return Stream(reader.write)
 

@@ -1,7 +1,7 @@
 """A thread as it happens, as Agent Bridge streams it: bare data, and now and then a comment."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from moot.api.bridge_view import Thread, moment_of, teller
 from moot.api.reader import KEEPALIVE, Reader
@@ -41,7 +41,18 @@ class ThreadReader(Reader):
 
     @property
     def at_end(self) -> bool:
-        return self._seen >= self._its.next_sequence - 1
+        """Whether everything was told that ever will be."""
+        last = self._its.next_sequence - 1
+        return not self._talk.open and self._seen >= min(last, self._talk.last_seq)
+
+    def _ends(self, events: Sequence[Published]) -> bool:
+        """A conversation may be over while its run goes on."""
+        return super()._ends(events) or any(map(self._closes, events))
+
+    def _closes(self, event: Published) -> bool:
+        if event.type != "conversation.closed":
+            return False
+        return decode(event.body).payload.get("conversationId") == self._talk.conversation_id
 
     def _framed(self, group: Group) -> bytes:
         return group.made(self._form, self._fresh)

@@ -23,7 +23,8 @@ from moot.core.events import iso
 from moot.core.rooms import room
 from moot.core.run import Run
 from moot.core.starting import StartRun
-from moot.core.waiting import Conversation, thread_id
+from moot.core.status import LIVE
+from moot.core.waiting import Conversation, thread_id, title_of
 from moot.engine.built_in import CATCH_UP
 from moot.engine.nodes.catch_up import TOLD, Told
 from moot.engine.transcript import Talk, between
@@ -56,6 +57,28 @@ async def ask(request: Request) -> Reply:
         raise Forbidden("A catch-up is for people; an agent is told what it needs.")
     asked = await request.read(CatchUp)
     told = await _told(request, run, talk, asked)
+    wait = request.integer("wait", USUAL_WAIT, 0, LONGEST_WAIT)
+    async with request.services.turns.lock((_room(request), "CATCH-UP", told.thread_id)):
+        run_id = await _under_way(request, told) or await _begun(request, told)
+    return _made(await _ended(request, run_id, wait))
+
+
+async def _under_way(request: Request, told: Told) -> str | None:
+    """The same is summed up once at a time, however often it is asked for."""
+    services, owner = request.services, _room(request)
+    where = RunFilter(workflow_id=CATCH_UP, statuses=tuple(LIVE))
+    rows, _ = await services.store.list_runs(owner, where, None, MOST_LISTED)
+    for row in rows:
+        if row.scope_id == told.thread_id:
+            known = (await services.host.view(owner, row.run_id)).run.inputs[TOLD]
+            if (known["first"], known["last"], known["author"]) == (
+                told.first, told.last, told.author
+            ):  # fmt: skip
+                return row.run_id
+    return None
+
+
+async def _begun(request: Request, told: Told) -> str:
     services, owner = request.services, _room(request)
     flow = await services.host.flows.own(owner, CATCH_UP)
     command = StartRun(
@@ -67,9 +90,7 @@ async def ask(request: Request) -> Reply:
         inputs={TOLD: msgspec.to_builtins(told)},
         scope_id=told.thread_id,
     )
-    wait = request.integer("wait", USUAL_WAIT, 0, LONGEST_WAIT)
-    made = await services.host.create(flow, command, request.recording(_made))
-    return _made(await _ended(request, made.run_id, wait))
+    return (await services.host.create(flow, command, request.recording(_made))).run_id
 
 
 async def _told(request: Request, run: Run, talk: Conversation, asked: CatchUp) -> Told:
@@ -81,11 +102,10 @@ async def _told(request: Request, run: Run, talk: Conversation, asked: CatchUp) 
     hidden = last - first + 1 - len(turns)
     if first > 0:  # the question is never hidden
         turns = [*_fitting(await between(there, 0, 0, 1)), *turns]
-    title = run.inputs.get("title") or run.inputs.get("question") or ""
     return Told(
         thread_id=name,
         run_id=run.run_id,
-        title=words(title)[:LONGEST_TURN],
+        title=title_of(run, talk),
         author=author,
         reader=reading.reader(request),
         first=first,

@@ -6,11 +6,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api import interrupts, listing, posts, reading, threads
+from moot.api import interrupts, listing, reading, steering, threads
 from moot.api.bridge_view import MOST_EVENTS, Page, Thread
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core import rosters
+from moot.core.commands import decide
 from moot.core.errors import BadRequest, Conflict
 from moot.core.events import Event, decode
 from moot.core.policy import OF_THREADS, Policy
@@ -79,7 +80,7 @@ async def _inputs(
     names = [str(each["agentId"]) for each in members]
     known = await threads.profiles_of(request, names)
     inputs: dict[str, Any] = {
-        "title": posts.line(title),
+        "title": threads.titled(title),
         "invited": members,
         "participation": OF_THREADS,
         "profiles": known,
@@ -188,7 +189,8 @@ async def _mark(request: Request, gone: bool) -> Reply:
 async def rename(request: Request) -> Reply:
     run, talk = await threads.place(request)
     asked = await request.read(Rename)
-    return await threads.act(request, run, talk, _control(request, talk, {"rename": asked.title}))
+    command = await steering.control(request, talk, {"rename": asked.title})
+    return await threads.act(request, run, talk, command)
 
 
 async def link(request: Request) -> Reply:
@@ -201,18 +203,29 @@ async def link(request: Request) -> Reply:
         if asked.title is None:
             raise BadRequest("Name a thread, or give the title of a new one.", field="title")
         inputs = await _inputs(request, asked.title, asked.opening, asked.participants)
+        await _check_may_link(request, run, talk)
         made = await _create_silently(request, {**inputs, "sideOf": own})
-        name, title = made.run_id, posts.line(asked.title)
+        name, title = made.run_id, threads.titled(asked.title)
     else:
         other, its = await threads.place_of(request, asked.thread)
         name, title = thread_id(other, its), title_of(other, its)
-        if name == own:
-            raise BadRequest("A thread is not linked to itself.", field="thread")
-    command = _control(request, talk, {"link": {"thread": name, "title": title}})
+    command = await steering.control(request, talk, {"link": {"thread": name}})
     reply = await threads.act(request, run, talk, command)
     url = f"/v1/host/moot/threads/{name}"
     body = {"threadId": name, "title": title, "linkedFrom": own, "url": url}
     return Reply(body, 201 if asked.thread is None else reply.status, {"Location": url})
+
+
+async def _check_may_link(request: Request, run: Run, talk: Conversation) -> None:
+    """Before a side thread is begun: one that could not be linked would be nobody's."""
+    head = await request.services.host.view(run.tenant, run.run_id)
+    trial = Control(
+        node_id=talk.node_id,
+        content={"link": {"thread": "a thread that is to be begun", "title": ""}},
+        who=interrupts.speaker(request),
+        at=request.services.clock.millis(),
+    )
+    decide(head.run, head.flow, trial)
 
 
 async def _create_silently(request: Request, inputs: dict[str, Any]) -> Run:
@@ -222,15 +235,6 @@ async def _create_silently(request: Request, inputs: dict[str, Any]) -> Run:
         return await _create(request, inputs, begun)
     finally:
         request.receipts = receipts
-
-
-def _control(request: Request, talk: Conversation, content: dict[str, Any]) -> Control:
-    return Control(
-        node_id=talk.node_id,
-        content=content,
-        who=interrupts.speaker(request),
-        at=request.services.clock.millis(),
-    )
 
 
 # -- taken up again ------------------------------------------------------------------------------

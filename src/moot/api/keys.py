@@ -7,10 +7,10 @@ from msgspec import Meta, Struct
 
 from moot.api.auth import LIVE_PREFIX, SCOPES, TEST_PREFIX, is_agents, new_key, usual_scopes
 from moot.api.wire import Endpoint, Reply, Request, encode
+from moot.core import guests
 from moot.core.definition import nearest
 from moot.core.errors import BadRequest, Forbidden, NotFound
 from moot.core.events import iso
-from moot.core.thread import is_name
 from moot.store.protocol import Key
 
 Name = Annotated[
@@ -37,8 +37,7 @@ async def create(request: Request) -> Reply:
     if not caller.admin and (tenant != caller.tenant or asked.admin):
         raise Forbidden("Only an administrator's key makes keys of that kind.")
     for name in asked.as_:
-        if not 1 <= len(name) <= 256 or not is_name(name):
-            raise BadRequest("as takes names that can be seen, without blanks.", field="as")
+        guests.check(name, "as")
     scopes = usual_scopes(asked.as_) if asked.scopes is None else asked.scopes
     _check_scopes(scopes, caller)
     _check_names(asked, caller)

@@ -10,12 +10,12 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from moot.api import interrupts, threads
+from moot.api import interrupts, steering, threads, trust
 from moot.api.bridge_view import Thread, teller
 from moot.api.dialect import as_bridge
 from moot.api.trust import is_local
 from moot.api.wire import Reply, Request
-from moot.core import controls, presence, tasks
+from moot.core import controls, guests, presence, tasks, thread
 from moot.core.bridge import Told
 from moot.core.commands import Command
 from moot.core.conversation import Speaker
@@ -28,11 +28,10 @@ from moot.core.errors import (
     MessageIdConflict,
 )
 from moot.core.events import decode
-from moot.core.nesting import too_deep
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.thread import full_name, is_person
-from moot.core.threads import KNOWN, Control
+from moot.core.threads import KNOWN, unheeded
 from moot.core.waiting import Conversation, thread_id
 from moot.engine.hub import Group, Subscription
 
@@ -53,19 +52,14 @@ class Posted(
 
     type: Literal["message", "control", "presence", "task", "result", "thread.renamed"] = "message"
     from_: Name | UnsetType = UNSET
-    to: Name = "all"
+    to: Name | None = None
     content: Any = UNSET
-    meta: dict[str, Any] = {}
+    meta: dict[str, Any] | None = None
     id: Name | UnsetType = UNSET
     ts: Any = UNSET
     thread: str | UnsetType = UNSET
     seq: Any = UNSET
     turn: Any = UNSET
-
-
-def line(text: str) -> str:
-    """A title: one line."""
-    return " ".join(text.split())
 
 
 def speaks(request: Request, name: str | UnsetType) -> tuple[Speaker, str]:
@@ -74,6 +68,7 @@ def speaks(request: Request, name: str | UnsetType) -> tuple[Speaker, str]:
         if name is UNSET:
             raise BadRequest("Say who you are: from.", field="from")
         known = full_name(name)
+        guests.check(known, "from")
         return Speaker(request.caller.id, (known,), joins="outside"), known
     who = interrupts.speaker(request)
     return who, who.person if name is UNSET else full_name(name)
@@ -96,40 +91,35 @@ async def nested(request: Request, call: Callable[[], Awaitable[Reply]]) -> Repl
 
 
 async def _posted(request: Request, run: Run, talk: Conversation) -> Reply:
-    if not talk.open:
-        raise ConversationClosed("The conversation is closed.")
-    asked = await request.read(Posted)
+    asked = await trust.read(request, Posted)
     if asked.thread is not UNSET and asked.thread not in (thread_id(run, talk), run.run_id):
         raise BadRequest("The event names another thread.", field="thread")
-    if asked.type == "control":
-        return await _steer(request, run, talk, asked, _content(asked))
-    if asked.type == "thread.renamed":
-        content = {"rename": None if asked.content is UNSET else asked.content}
-        return await _steer(request, run, talk, asked, content)
-    if asked.type == "presence":
-        return await _present(request, run, talk, asked)
-    return await _message(request, run, talk, asked)
-
-
-async def _message(request: Request, run: Run, talk: Conversation, asked: Posted) -> Reply:
     who, name = speaks(request, asked.from_)
+    if asked.id is UNSET:
+        return await _new(request, run, talk, asked, who, name)
+    async with request.services.turns.lock((run.tenant, f"POSTED {run.run_id}", asked.id)):
+        sequence = await request.services.store.message(run.tenant, run.run_id, asked.id)
+        if sequence is None:
+            return await _new(request, run, talk, asked, who, name)
+        return await _repeated(request, run, talk, asked, name, sequence)
+
+
+async def _new(
+    request: Request, run: Run, talk: Conversation, asked: Posted, who: Speaker, name: str
+) -> Reply:
+    if not talk.open:
+        raise ConversationClosed("The conversation is closed.")
+    if asked.type not in SPOKEN:
+        return await _steer(request, run, talk, asked, who, name)
     if who.joins is not None and await threads.profiles_of(request, [name]):
         who = replace(who, joins="inside")  # the host may speak for it as well
-    turn = _turn(run, asked, name)
     command = Answer(
         node_id=talk.node_id,
-        value={"operation": "exchange", "turn": turn},
+        value={"operation": "exchange", "turn": _turn(run, asked, name)},
         who=who,
         at=request.services.clock.millis(),
     )
-    if asked.id is UNSET:
-        return await _said(request, run, talk, command)
-    place = (run.tenant, f"POSTED {run.run_id}", asked.id)
-    async with request.services.turns.lock(place):
-        sequence = await request.services.store.message(run.tenant, run.run_id, asked.id)
-        if sequence is None:
-            return await _said(request, run, talk, command)
-        return await _repeated(request, run, talk, turn, sequence)
+    return await _said(request, run, talk, command)
 
 
 def _turn(run: Run, asked: Posted, name: str) -> dict[str, Any]:
@@ -147,7 +137,7 @@ def _turn(run: Run, asked: Posted, name: str) -> dict[str, Any]:
     turn: dict[str, Any] = {"role": "user", "from": name, "content": content}
     if not is_person(name):
         turn = {"role": "agent", "speakerId": name, "content": content}
-    if asked.to != "all":
+    if asked.to not in (None, "all"):
         turn["to"] = asked.to
     if meta := _meta(run, asked):
         turn["meta"] = meta
@@ -158,8 +148,9 @@ def _turn(run: Run, asked: Posted, name: str) -> dict[str, Any]:
 
 def _meta(run: Run, asked: Posted) -> dict[str, Any]:
     """An event of this thread is meant by its place, which it keeps in every fork."""
-    meta = dict(asked.meta)
-    reply = meta.pop("reply_to", None) or meta.pop("task_id", None)
+    meta = dict(asked.meta or {})
+    reply, again = meta.pop("reply_to", None), meta.pop("replyTo", None)
+    reply = reply or again or meta.pop("task_id", None)
     if reply is not None:
         if not isinstance(reply, str) or not 1 <= len(reply) <= 256:
             raise BadRequest("reply_to is the id of an event.", field="meta.reply_to")
@@ -167,6 +158,8 @@ def _meta(run: Run, asked: Posted) -> dict[str, Any]:
         number = sequence.partition(".")[0]
         here = place == run.run_id and number.isascii() and number.isdigit() and len(number) < 16
         meta["replyTo"] = int(number) if here else reply
+    if meta.get("tags", []) is None:
+        del meta["tags"]
     tags = meta.get("tags", [])
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise BadRequest("tags is a list of texts.", field="meta.tags")
@@ -178,24 +171,45 @@ def _meta(run: Run, asked: Posted) -> dict[str, Any]:
 
 
 async def _repeated(
-    request: Request, run: Run, talk: Conversation, turn: dict[str, Any], sequence: int
+    request: Request, run: Run, talk: Conversation, asked: Posted, name: str, sequence: int
 ) -> Reply:
-    """The same again gets the same answer; something else under its name is refused."""
+    """The same again gets the same answer, whatever has become of the thread since; something else
+    under its name is refused."""
     page = await Thread(request.services.store, run, talk).after(sequence - 1, 1)
     [row] = await request.services.store.read(run.tenant, run.run_id, sequence - 1, 1)
-    known = decode(row).payload.get("turn", {})
+    known = decode(row).payload
+    if asked.type in SPOKEN:
+        same = _is_said(known.get("turn", {}), _turn(run, asked, name))
+    else:
+        same = known.get("digest") == steering.digest(name, _content(asked))
+    if not same or not page.events:
+        raise MessageIdConflict("This id belongs to another event.", messageId=asked.id)
+    reply = Reply(b'{"received":true,"event":%b}' % page.events[0])
+    if asked.type != "control":
+        return reply
+    return _warned(reply, controls.warning(_content(asked), KNOWN))
+
+
+def _is_said(known: dict[str, Any], turn: dict[str, Any]) -> bool:
     meant = {"from": turn.get("speakerId"), **turn}
     if "to" in turn:
         meant["to"] = full_name(turn["to"])
     same = ["content", "role", "from", "meta", "speakerId"]
     if tasks.kind_of(turn) != "task":  # which may be for a role, and says whom that meant
         same.append("to")
-    if any(known.get(key) != meant.get(key) for key in same) or not page.events:
-        raise MessageIdConflict("This id belongs to another event.", messageId=turn["messageId"])
-    return Reply(b'{"received":true,"event":%b}' % page.events[0])
+    return all(known.get(key) == meant.get(key) for key in same)
 
 
-async def _present(request: Request, run: Run, talk: Conversation, asked: Posted) -> Reply:
+def _content(asked: Posted) -> Any:
+    """What a control says: an object, or the text of one; there may be none."""
+    if asked.type == "thread.renamed":
+        return {"rename": None if asked.content is UNSET else asked.content}
+    if asked.type == "presence":
+        return {"presence": _state(asked)}
+    return {} if asked.content is UNSET else thread.meant(asked.content)
+
+
+def _state(asked: Posted) -> presence.State:
     """What somebody begins or ends to do, where that is to be written down: once for each change,
     however often it is said."""
     state = presence.begun(asked.content)
@@ -205,43 +219,31 @@ async def _present(request: Request, run: Run, talk: Conversation, asked: Posted
             " such as thinking.start.",
             field="content",
         )
-    reply = await _steer(request, run, talk, asked, {"presence": state})
-    _, name = speaks(request, asked.from_)
-    request.services.host.presence.set((run.run_id, talk.conversation_id), name, state)
-    return reply
-
-
-def _content(asked: Posted) -> Any:
-    """An object, or the text of one; a control may have none."""
-    if asked.content is UNSET:
-        return {}
-    if not isinstance(asked.content, str) or too_deep(asked.content.encode()):
-        return asked.content
-    try:
-        found = msgspec.json.decode(asked.content)
-    except (msgspec.DecodeError, RecursionError):
-        return asked.content
-    return found if isinstance(found, dict) else asked.content
+    return state
 
 
 async def _steer(
-    request: Request, run: Run, talk: Conversation, asked: Posted, content: Any
+    request: Request, run: Run, talk: Conversation, asked: Posted, who: Speaker, name: str
 ) -> Reply:
-    who, name = speaks(request, asked.from_)
-    command = Control(
-        node_id=talk.node_id,
-        content=await threads.introduced(request, content),
-        who=who,
-        at=request.services.clock.millis(),
-        sender=name,
-        lenient=True,
-    )
+    content = _content(asked)
+    own = None if asked.id is UNSET else asked.id
+    command = await steering.control(
+        request, talk, content, who=who, sender=name, lenient=asked.type == "control",
+        message_id=own,
+    )  # fmt: skip
+    head = await request.services.host.runs.head(run.tenant, run.run_id)
+    wrong = unheeded(head.run, head.flow, command)
     reply = await _said(request, run, talk, command)
-    wrong = controls.warning(content, KNOWN)
-    return reply if wrong is None else _warned(reply, wrong)
+    await threads.dismiss(request, run, talk, content)
+    if asked.type == "presence":
+        place = (run.run_id, talk.conversation_id)
+        request.services.host.presence.set(place, name, _state(asked))
+    return _warned(reply, controls.told(wrong))
 
 
-def _warned(reply: Reply, wrong: str) -> Reply:
+def _warned(reply: Reply, wrong: str | None) -> Reply:
+    if wrong is None:
+        return reply
     return Reply({**msgspec.json.decode(reply.body), "warning": wrong}, reply.status)
 
 

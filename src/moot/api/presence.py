@@ -4,21 +4,15 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api import posts, threads
+from moot.api import posts, threads, trust
 from moot.api.trust import is_local
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core import guests, thread
 from moot.core.bridge import handle
 from moot.core.conversation import Speaker
-from moot.core.errors import (
-    BadRequest,
-    BodyTooLarge,
-    ConversationClosed,
-    NotYourName,
-    ParticipantNotInvited,
-)
+from moot.core.errors import BodyTooLarge, ConversationClosed, NotYourName
 from moot.core.events import iso
-from moot.core.presence import TTL_MS, Here, State
+from moot.core.presence import Here, State
 from moot.core.waiting import Conversation, thread_id
 
 #: bytes of what somebody tells of himself
@@ -40,24 +34,25 @@ async def read(request: Request) -> Reply:
     desk = request.services.host.presence
     now = desk.now()
     found = {
-        handle(name): shown(here, now) for name, here in desk.snapshot(run.run_id, talk).items()
+        handle(name): shown(here, now, desk.ttl_ms)
+        for name, here in desk.snapshot(run.run_id, talk).items()
     }
     present = sorted(found.items(), key=lambda each: (each[1]["stale"], each[0]))
     body = {
         "thread": thread_id(run, talk),
-        "ttl_seconds": TTL_MS // 1000,
+        "ttl_seconds": desk.ttl_ms // 1000,
         "participants": [{"id": name, **here} for name, here in present],
         "presence": dict(present),
     }
     return Reply(body, 200, {"Cache-Control": "no-store"})
 
 
-def shown(here: Here, now: int) -> dict[str, Any]:
+def shown(here: Here, now: int, ttl_ms: int) -> dict[str, Any]:
     return {
-        "state": here.shown(now),
+        "state": here.shown(now, ttl_ms),
         "updated_at": iso(here.at),
         "details": here.details,
-        "stale": here.stale(now),
+        "stale": here.stale(now, ttl_ms),
     }
 
 
@@ -69,14 +64,14 @@ async def sign(request: Request) -> Reply:
 async def _signed(request: Request, run_id: str, talk: Conversation) -> Reply:
     if not talk.open:
         raise ConversationClosed("The conversation is closed.")
-    asked = await request.read(Sign)
+    asked = await trust.read(request, Sign)
     if len(await request.body()) > MOST_DETAILS:
         raise BodyTooLarge(f"A sign of life has at most {MOST_DETAILS} bytes.", field="details")
     who, name = posts.speaks(request, asked.from_)
     check_here(request, talk, who, name)
     desk = request.services.host.presence
     here = desk.set((run_id, talk.conversation_id), name, asked.state, asked.details)
-    told = shown(here, desk.now())
+    told = shown(here, desk.now(), desk.ttl_ms)
     about = {"thread": request.params["thread_id"], "participant": handle(name), **told}
     return Reply({"received": True, "presence": about})
 
@@ -85,17 +80,11 @@ def check_here(request: Request, talk: Conversation, who: Speaker, name: str) ->
     """Only who takes part is here; a program that the host trusts may listen before it does."""
     if not who.admin and name != who.person and name not in who.names:
         raise NotYourName(name, list(who.names))
-    if thread.is_person(name):
+    guests.check(name, "from")
+    if thread.is_person(name) or is_local(request.caller):
         return
-    if is_local(request.caller):
-        if not guests.is_guest(name):
-            raise BadRequest("Nobody may go by this name.", field="from")
-    elif (talk.roster is not None and name not in talk.roster) or guests.needs_seat(talk, name):
-        raise ParticipantNotInvited(
-            "Who does not take part is not here.",
-            speakerId=name,
-            conversationId=talk.conversation_id,
-        )
+    if (talk.roster is not None and name not in talk.roster) or guests.needs_seat(talk, name):
+        raise guests.not_invited(talk, name)
 
 
 ENDPOINTS = (

@@ -6,7 +6,7 @@ nothing, because both carry the sequence.
 
 import asyncio
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -14,7 +14,7 @@ from moot.api import snapshot
 from moot.api.trust import is_local
 from moot.api.wire import SSE, Receive, Request, Send, encode
 from moot.core.errors import Unauthenticated
-from moot.core.events import TERMINAL_TYPES, decode, decode_head, iso
+from moot.core.events import decode, decode_head, iso
 from moot.engine.head import Head
 from moot.engine.hub import Group, Published, Subscription, admits, frame, shown
 
@@ -149,9 +149,14 @@ class Reader:
                 continue
             else:
                 pieces.append(self._framed(group))
-                self._after, self._done = group.events[-1].sequence, group.terminal
+                self._after = group.events[-1].sequence
+                self._done = self._done or self._ends(group.events)
             size += len(pieces[-1])
         await self._piece(send, b"".join(pieces))
+
+    def _ends(self, events: Sequence[Published]) -> bool:
+        """Whether nothing will come after these."""
+        return events[-1].terminal
 
     def _framed(self, group: Group) -> bytes:
         return group.frames(self._modes)
@@ -172,7 +177,7 @@ class Reader:
         if not events:
             return
         self._after = events[-1].sequence
-        self._done = events[-1].type in TERMINAL_TYPES
+        self._done = self._done or self._ends(events)
         if self._buffer_ms:
             await self._hold(events, send)
             return

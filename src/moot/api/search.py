@@ -8,6 +8,7 @@ from moot.api.wire import Endpoint, Reply, Request
 from moot.core.errors import BadRequest
 from moot.core.searching import LONGEST_QUERY, Query, parse, place, sender
 from moot.core.texts import KINDS
+from moot.engine.adoption import TAKEN_IN
 from moot.engine.findings import ORDERS, WINDOW, Finding, titles
 
 LONGEST_TITLE = 200
@@ -21,7 +22,12 @@ async def search(request: Request) -> Reply:
     limit = request.integer("limit", 20, 1, 100)
     found = await find(store, tenant, query, request.query.get("cursor"), limit)
     called = await titles(store, tenant, found.found)
-    body: dict[str, Any] = {"results": [_shown(each, called[each.run_id]) for each in found.found]}
+    marks = {run_id: await store.record(tenant, TAKEN_IN, run_id) for run_id in called}
+    results = [
+        _shown(each, called[each.run_id]) | ({"imported": True} if marks[each.run_id] else {})
+        for each in found.found
+    ]
+    body: dict[str, Any] = {"results": results}
     if found.following is not None:
         body["nextCursor"] = found.following
     return Reply(body, 200, {"Cache-Control": "no-store"})

@@ -83,6 +83,7 @@ async def build(
         tree=settings.max_tree_runs,
     )
     host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities, invoker)
+    host.presence.ttl_ms = settings.presence_s * 1000
     host.activities.ledger.purse = Purse(
         store, clock, settings.tenant_tokens_per_day, settings.tenant_money_per_day or 0.0
     )

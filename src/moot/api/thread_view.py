@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from moot.core.bridge import handle
+from moot.core.chains import stopped
 from moot.core.decisions import Decision, read
 from moot.core.events import event_id, iso
 from moot.core.floor import step
@@ -38,19 +39,28 @@ def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]
         body |= {"forkedFrom": source.source_run_id, "forkNote": source.note}
     if talk.tasks:
         body["tasks"] = [_task(run, place, task) for place, task in talk.tasks.items()]
-    if talk.links:
+    links = {name: link for name, link in talk.links.items() if not link.back}
+    if links:
         body["links"] = [
             {"threadId": name, "title": link.title, "open": link.open}
-            for name, link in talk.links.items()
+            for name, link in links.items()
         ]
+    if back := [(name, link) for name, link in talk.links.items() if link.back]:
+        body["linkedFrom"] = [{"threadId": name, "title": link.title} for name, link in back]
     if run.workflow_id == THREAD and "sideOf" in run.inputs:
         body["sideOf"] = run.inputs["sideOf"]
     if talk.roster is not None:
         body["participants"] = [{"agentId": name} for name in talk.roster]
+    return body | _led(run, talk)
+
+
+def _led(run: Run, talk: Conversation) -> dict[str, Any]:
+    """Where a led one stands, and where agents that nobody leads were stopped."""
     if talk.floor is not None:
         at_rest = not talk.floor.wakes and step(talk, run.updated_at) is None
-        body["floor"] = {**floor_of(talk.floor), "atRest": at_rest}
-    return body
+        return {"floor": {**floor_of(talk.floor), "atRest": at_rest}}
+    limit = stopped(talk.chain)
+    return {} if limit is None else {"stopped": limit}
 
 
 def _task(run: Run, place: int, task: Task) -> dict[str, Any]:

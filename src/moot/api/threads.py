@@ -1,25 +1,24 @@
-"""Councils and threads: one conversation each, of a run. Convene, steer, join, close."""
+"""Councils and threads: one conversation each, of a run. Convene, read, close."""
 
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from moot.api import interrupts
-from moot.api.auth import LIVE_PREFIX, keep_open, new_key
+from moot.api.auth import is_agents
 from moot.api.strangers import refuse_strangers
 from moot.api.thread_kin import with_kin
 from moot.api.thread_view import shown
-from moot.api.wire import Endpoint, Reply, Request, encode
-from moot.core import guests, rosters, threads
+from moot.api.wire import Endpoint, Reply, Request
+from moot.core import guests, rosters
 from moot.core.commands import Command
 from moot.core.errors import (
     BadRequest,
     ConversationClosed,
-    Forbidden,
     InterruptAlreadyResolved,
     NotFound,
     RunNotFound,
@@ -31,12 +30,11 @@ from moot.core.run import Run
 from moot.core.starting import StartRun
 from moot.core.thread import full_name
 from moot.core.threads import Control
-from moot.core.waiting import THREAD, Conversation, thread_id, title_of
+from moot.core.waiting import THREAD, TITLE, Conversation, as_title, thread_id
+from moot.engine.adoption import TAKEN_IN
 from moot.engine.built_in import TALK
 
 LONGEST_TEXT = 100_000
-JOIN_SCOPES = ["runs:read", "approvals:respond"]
-JOIN_SECONDS = 7 * 24 * 3600
 
 Text = Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)]
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -72,30 +70,12 @@ class Close(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     vote: bool = False
 
 
-class Steer(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}
-):
-    content: dict[str, Any]
-    from_: Name | UnsetType = UNSET
-
-
-class Join(
-    Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    rename={"as_": "as", "expires_in": "expiresInSeconds"},
-):
-    as_: Name
-    expires_in: Annotated[int, Meta(ge=1, le=31_536_000)] = JOIN_SECONDS
-
-
 async def convene(request: Request) -> Reply:
     asked = await request.read(Convene)
     members = [member(each) for each in asked.participants]
     inputs: dict[str, Any] = {"question": asked.question}
     if asked.title is not None:
-        inputs["title"] = asked.title
+        inputs["title"] = titled(asked.title)
     if asked.open:
         inputs["invited"] = rosters.check_invited(members)
     else:
@@ -174,6 +154,14 @@ def _convened(run: Run) -> Reply:
     return Reply(body, 201, {"Location": url})
 
 
+def titled(text: str, field: str = "title") -> str:
+    """A title as it is kept."""
+    found = as_title(text)
+    if found is None:
+        raise BadRequest(TITLE, field=field)
+    return found
+
+
 def member(item: str | dict[str, Any]) -> dict[str, Any]:
     """A bare name is an agent of this host."""
     if isinstance(item, dict):
@@ -208,60 +196,43 @@ async def place_of(request: Request, name: str, settled: bool = True) -> tuple[R
         )
     if not found:
         raise NotFound("There is no such thread.", threadId=name)
+    _check_seat(request, found[0])
     return run, found[0]
+
+
+def _check_seat(request: Request, talk: Conversation) -> None:
+    """A key for one conversation is good while who holds it takes part."""
+    key = request.caller
+    gone = [name for name in key.speaks_as if guests.needs_seat(talk, name)]
+    if key.thread is not None and is_agents(key) and len(gone) == len(key.speaks_as):
+        raise guests.not_invited(talk, gone[0])
+
+
+async def dismiss(request: Request, run: Run, talk: Conversation, content: Any) -> None:
+    """What somebody reads who was sent away ends there."""
+    asked = content.get("uninvite") if isinstance(content, dict) else None
+    name = asked.get("participant_id") if isinstance(asked, dict) else asked
+    if not isinstance(name, str):
+        return
+    place, services = f"{run.run_id}/{talk.node_id}", request.services
+    for key in await services.store.keys(run.tenant):
+        if key.thread == place and full_name(name) in key.speaks_as:
+            services.host.hub.dismiss(key.id)
 
 
 async def read(request: Request) -> Reply:
     run, talk = await place(request)
     told = shown(run, talk, request.services.clock.millis())
     told["you"] = interrupts.speaker(request).person
+    mark = await request.services.store.record(run.tenant, TAKEN_IN, run.run_id)
+    if mark is not None:  # who said what in it was said elsewhere
+        told["imported"] = {"at": iso(mark.created_at * 1000), "by": mark.by}
     return Reply(await with_kin(request, run, told))
-
-
-async def steer(request: Request) -> Reply:
-    run, talk = await place(request)
-    asked = await request.read(Steer)
-    keep_open(request.caller, asked.content)
-    command = Control(
-        node_id=talk.node_id,
-        content=await introduced(request, asked.content),
-        who=interrupts.speaker(request),
-        at=request.services.clock.millis(),
-        sender=None if asked.from_ is UNSET else asked.from_,
-    )
-    return await act(request, run, talk, command, threads.warnings(talk, asked.content))
 
 
 def must_be_open(talk: Conversation, name: str) -> None:
     if not talk.open:
         raise ConversationClosed("The conversation is closed.", threadId=name)
-
-
-async def introduced(request: Request, content: Any) -> Any:
-    """Who is invited is known by name, role and model when it is an agent of this host; a thread
-    that is linked is one of this tenant's."""
-    if not isinstance(content, dict):
-        return content
-    if "link" in content:
-        content = {**content, "link": await _linked(request, content["link"])}
-    asked = content.get("invite")
-    asked = {"participant_id": asked} if isinstance(asked, str) else asked
-    if not isinstance(asked, dict) or not guests.is_guest(asked.get("participant_id")):
-        return content
-    name, given = full_name(asked["participant_id"]), asked.get("profile")
-    known = await profiles_of(request, [name])
-    told = {**asked, "outside": name not in known}
-    if name in known:
-        told["profile"] = {**known[name], **(given if isinstance(given, dict) else {})}
-    return {**content, "invite": told}
-
-
-async def _linked(request: Request, asked: Any) -> Any:
-    name = asked.get("thread") if isinstance(asked, dict) else asked
-    if not isinstance(name, str):
-        return asked
-    run, talk = await place_of(request, name)
-    return {"thread": thread_id(run, talk), "title": title_of(run, talk)}
 
 
 async def profiles_of(request: Request, names: list[str]) -> dict[str, dict[str, Any]]:
@@ -328,35 +299,6 @@ async def act(
     return request.made
 
 
-async def join(request: Request) -> Reply:
-    """A key for one participant in one thread. It can do nothing else."""
-    run, talk = await place(request)
-    asked = await request.read(Join)
-    if not talk.open:
-        raise ConversationClosed("The conversation is closed; nobody can join it any more.")
-    caller, services, name = request.caller, request.services, full_name(asked.as_)
-    if not caller.admin and name not in caller.speaks_as:
-        raise Forbidden("Only an administrator's key hands out names it is not bound to.")
-    secret = services.clock.new_secret(LIVE_PREFIX)
-    scopes = [scope for scope in JOIN_SCOPES if caller.admin or scope in caller.scopes]
-    key = new_key(services.clock, secret, f"join {name}"[:128], run.tenant, scopes, [])
-    expires_at = key.created_at + asked.expires_in * 1000
-    if caller.expires_at is not None:
-        expires_at = min(expires_at, caller.expires_at)
-    place_of = f"{run.run_id}/{talk.node_id}"
-    key = msgspec.structs.replace(key, speaks_as=[name], expires_at=expires_at, thread=place_of)
-    await services.store.put_key(key)
-    body = {
-        "keyId": key.id,
-        "threadId": thread_id(run, talk),
-        "as": name,
-        "expiresAt": iso(expires_at * 1000),
-    }
-    reply = Reply({**body, "token": secret}, 201, {"Cache-Control": "no-store"})
-    reply.remembered = encode(body)  # the secret is never written down
-    return reply
-
-
 ENDPOINTS = (
     Endpoint(
         method="POST", path="/v1/host/moot/councils", call=convene, scope="runs:create",
@@ -371,15 +313,5 @@ ENDPOINTS = (
         method="POST", path="/v1/host/moot/threads/{thread_id}:close", call=close,
         scope="approvals:respond", body=Close, summary="Close a thread, with a decision or without",
         errors=(404, 409),
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}/controls", call=steer,
-        scope="approvals:respond", body=Steer,
-        summary="Steer a thread: mute, pause, prod, invite", errors=(404, 409), joined=True,
-    ),
-    Endpoint(
-        method="POST", path="/v1/host/moot/threads/{thread_id}/join", call=join,
-        scope="approvals:respond", body=Join, status=201,
-        summary="Make a key for one participant of one thread", errors=(404,),
     ),
 )  # fmt: skip

@@ -136,6 +136,7 @@ async def _send(send: Send, piece: bytes) -> None:
 async def import_(request: Request) -> Reply:
     """A scope of its own: whoever brings a log along says who said what in it."""
     brought = await asyncio.to_thread(_opened, await request.body())
+    brought = replace(brought, by=request.caller.id)
     if not request.caller.admin:
         brought = replace(brought, rights=frozenset(request.caller.scopes))
     run = await adopt(request.services.host, request.caller.tenant, brought)

@@ -5,14 +5,21 @@ elsewhere, what a proxy passes on, and pages of other sites in a browser of this
 """
 
 from ipaddress import ip_address
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import msgspec
+from msgspec import Struct
+
 from moot.api.auth import DEFAULT_TENANT
-from moot.api.wire import Endpoint, Request
+from moot.api.wire import Endpoint, Request, parse_body
 from moot.store.protocol import Key
 
-#: headers that a proxy adds to what it passes on
-RELAYED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+Shape = TypeVar("Shape", bound=Struct)
+
+#: headers that a proxy adds to what it passes on, and how the names of others begin
+RELAYED = frozenset({b"forwarded", b"via", b"true-client-ip", b"fastly-client-ip"})
+RELAYS = (b"x-forwarded", b"x-real-", b"x-client-", b"x-cluster-client-", b"x-original-", b"cf-")
 
 LOCAL = Key(
     id="local",
@@ -29,13 +36,29 @@ def is_local(key: Key) -> bool:
     return key is LOCAL
 
 
+async def read(request: Request, type_: type[Shape]) -> Shape:
+    """The body. Programs that send no key were written for another server and may say more than
+    this one asks for: what it does not know is left out, and what is null is not there."""
+    if not is_local(request.caller):
+        return await request.read(type_)
+    known = msgspec.structs.fields(type_)
+    fields = {each.encode_name: each.type for each in known}
+    body = {
+        key: value
+        for key, value in (await request.read(dict)).items()
+        if key in fields and (value is not None or fields[key] is Any)
+    }
+    return parse_body(msgspec.json.encode(body), type_)
+
+
 def trusted(request: Request, endpoint: Endpoint | None) -> bool:
     """Whether this caller needs no key here."""
     settings = request.services.settings
     if endpoint is None or not endpoint.local or not settings.trust_local:
         return False
     client = request.scope.get("client") or ("", 0)
-    relayed = any(request.header(name) is not None for name in RELAYED)
+    names = [bytes(name).lower() for name, _ in request.scope["headers"]]
+    relayed = any(name in RELAYED or name.startswith(RELAYS) for name in names)
     return _is_loopback(str(client[0])) and not relayed and _is_own_site(request)
 
 
@@ -49,7 +72,7 @@ def _is_own_site(request: Request) -> bool:
         asks = host if origin is None else urlsplit(origin).netloc
     except ValueError:
         return False
-    if named != "localhost" and not _is_loopback(named):
+    if "@" in host or (named != "localhost" and not _is_loopback(named)):
         return False
     if request.header("sec-fetch-site") in ("cross-site", "same-site"):
         return False

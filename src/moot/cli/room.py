@@ -6,6 +6,8 @@ import click
 
 from moot.cli import output
 from moot.cli.typed import Seat
+from moot.core.lookalikes import skeleton
+from moot.core.rosters import is_reserved
 
 #: one for each seat, in their order, so that a speaker keeps its colour for ever
 COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "bright_cyan",
@@ -36,8 +38,16 @@ class Room:
         short = agent_id.rpartition(":")[2]
         known = self._seats.get(agent_id)
         name = said.get("name") or (known.name if known else short[:1].upper() + short[1:])
+        name = agent_id if self._is_anothers(agent_id, str(name)) else name
         role = said.get("role") or (known.role if known else "")
         self._seats[agent_id] = Seat(agent_id, output.one_line(str(name)), str(role))
+
+    def _is_anothers(self, agent_id: str, name: str) -> bool:
+        """Whether it could be taken for the name of who looks, of the host or of another seat: then
+        somebody goes by his id."""
+        others = [seat.name for seat in self.seats if seat.agent_id != agent_id]
+        others.append(self.me.rpartition(":")[2])
+        return is_reserved(name) or skeleton(name) in map(skeleton, others)
 
     def read(self, thread: dict[str, Any]) -> None:
         """Everybody a thread names, and who looks at it."""

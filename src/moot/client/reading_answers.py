@@ -27,6 +27,8 @@ class Hit(Answer, frozen=True):
     sender: str | None = field(default=None, name="from")
     to: str | None = None
     turn_index: int | None = None
+    #: it was brought along from another host, and so was who said it
+    imported: bool = False
 
 
 class Hits(Answer, frozen=True):

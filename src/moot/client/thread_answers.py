@@ -40,6 +40,10 @@ class ThreadView(Answer, frozen=True):
     forked_from: str | None = None
     fork_note: str | None = None
     goes_on_in: list[Data] = []
+    #: the limit that agents have reached where nobody leads
+    stopped: str | None = None
+    #: when and by whom it was brought along from another host
+    imported: Data | None = None
 
     @property
     def quiet(self) -> bool:

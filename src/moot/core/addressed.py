@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import mentions, tasks
+from moot.core import chains, mentions, tasks
 from moot.core.events import Event
 from moot.core.thread import full_name, is_person
 from moot.core.waiting import Conversation
@@ -43,6 +43,8 @@ class Listener:
         #: the newest turn that named it, and the newest of a person to all
         self._named: Due | None = None
         self._to_all: Due | None = None
+        #: the first thing that agents asked since their chain was stopped; it waits for a person
+        self.withheld: int | None = None
 
     def asked(self, event: Event) -> Due | None:
         """Whether this event asks for the participant. A decision of the host is about a turn
@@ -55,7 +57,14 @@ class Listener:
         if not isinstance(turn, dict) or self._own(turn):
             return None
         found = self._meant(event, turn)
+        if found is not None and not self._led and self._stopped(event, turn):
+            self.withheld = event.sequence if self.withheld is None else self.withheld
+            return None
         return None if self._led else found
+
+    def _stopped(self, event: Event, turn: dict[str, Any]) -> bool:
+        agents = turn.get("role") == "agent" and not is_person(self._name)
+        return agents and chains.holds(self._talk.chain, event.sequence)
 
     def answered(self, event: Event) -> int | None:
         """Of the participant's own turn: the place of the turn it replies to, -1 where it says

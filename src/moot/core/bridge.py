@@ -9,7 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from moot.core.events import Event, event_id, iso, micros
-from moot.core.thread import full_name
+from moot.core.participation import FAILED
+from moot.core.rosters import is_reserved
+from moot.core.thread import full_name, is_person
 from moot.core.waiting import Conversation
 
 #: who the host is when it says or decides something
@@ -19,6 +21,10 @@ ALL = "all"
 TAGS = ["coordinator"]
 #: who else had a hand in a turn: as it is told here, and as the log has it
 BY = {"edited_by": "editedBy", "spoken_by": "spokenBy"}
+#: what the host says of somebody who had the floor and failed
+ERROR = "error"
+#: what only the host tells of a turn
+OWN = ("edited_by", "spoken_by", "outcome")
 
 Told = dict[str, Any]
 
@@ -27,9 +33,13 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def handle(name: Any) -> str:
-    """Agents of this host go by their short name, the host by its own."""
+    """Agents of this host go by their short name, the host by its own. A short name that would be
+    a person's or the host's is none: logs from elsewhere may hold such agents."""
     text = str(name)
-    return COORDINATOR if text == "system" else text.removeprefix("host:")
+    short = text.removeprefix("host:")
+    if text == "system":
+        return COORDINATOR
+    return text if not short or is_person(short) or is_reserved(short) else short
 
 
 def identified(name: str) -> str:
@@ -56,6 +66,8 @@ class Teller:
         self._talk, self._thread = talk, thread
         self._title, self._founder = title, founder
         self._time, self._place, self._micros = "", 0, 0
+        #: the host is about to say that somebody has failed
+        self._failed = False
 
     def tell(self, event: Event) -> list[Told]:
         """What the event says in a thread; most say nothing there."""
@@ -63,6 +75,7 @@ class Teller:
             self._place += 1
         else:
             self._time, self._place, self._micros = event.timestamp, 0, micros(event.timestamp)
+            self._failed = False
         says = SAYS.get(event.type)
         if says is None or event.payload.get("conversationId") != self._talk.conversation_id:
             return []
@@ -82,7 +95,7 @@ class Teller:
             **more,
         }
 
-    def _host(self, event: Event, content: Told) -> list[Told]:
+    def _host(self, event: Event, content: Any) -> list[Told]:
         """Whatever the host decides is there to be seen, under its own name."""
         return [self._event(event, "control", COORDINATOR, content, meta={"tags": TAGS})]
 
@@ -113,21 +126,32 @@ class Teller:
         }
         return [told]
 
+    def _ended(self, event: Event, said: Told) -> list[Told]:
+        """Tells nothing by itself: of a failure the host speaks next, in the same decision."""
+        self._failed = str(said.get("outcome")) in FAILED
+        return []
+
+    def _tags(self, turn: Told, given: Any) -> list[Any]:
+        tags = list(given) if isinstance(given, list) else []
+        if turn.get("role") != "system":
+            return tags
+        failed, self._failed = [ERROR] if self._failed else [], False
+        return [*TAGS, *failed, *tags]
+
     def _turn(self, event: Event, turn: Told) -> Told:
         given = turn.get("meta")
         meta = dict(given) if isinstance(given, dict) else {}
         kind = meta.pop("kind", "message")
-        tags = meta.pop("tags", [])
-        tags = list(tags) if isinstance(tags, list) else []
+        tags = self._tags(turn, meta.pop("tags", []))
         reply = meta.pop("replyTo", None)
-        if turn.get("role") == "system":
-            tags = [*TAGS, *tags]
-        if reply is not None:  # a place in this log, whichever run says it again
+        meta = {key: value for key, value in meta.items() if key not in OWN}
+        if isinstance(reply, int | str):  # a place in this log, whichever run says it again
             meta["reply_to"] = event_id(event.run_id, reply) if type(reply) is int else reply
-        for word, key in BY.items():  # the host's to say, whatever came along
-            meta.pop(word, None)
-            if key in turn:
-                meta[word] = handle(turn[key])
+        if turn.get("role") == "agent" and turn.get("via") == COORDINATOR:
+            meta["via"] = COORDINATOR  # the host has asked, and passes on what was answered
+        elif meta.get("via") == COORDINATOR:
+            del meta["via"]
+        meta |= {word: handle(turn[key]) for word, key in BY.items() if key in turn}
         return self._event(
             event,
             kind if kind in ("task", "result") else "message",
@@ -139,6 +163,8 @@ class Teller:
         )
 
     def _controlled(self, event: Event, said: Told) -> list[Told]:
+        if said.get("from") == "system":
+            return self._host(event, said.get("content"))
         return [self._event(event, "control", said.get("from"), said.get("content"))]
 
     def _by(self, event: Event, said: Told, content: Told) -> list[Told]:
@@ -157,6 +183,9 @@ class Teller:
 
     def _linked(self, event: Event, said: Told) -> list[Told]:
         link = {"thread": said.get("threadId"), "name": said.get("title")}
+        if said.get("back") is True:
+            told = {**link, "back": True}
+            return [self._event(event, "thread.linked", COORDINATOR, told, meta={"tags": TAGS})]
         if said.get("closed") is True:
             told = {**link, "closed": True, "summary": said.get("summary")}
             return [self._event(event, "thread.linked", COORDINATOR, told, meta={"tags": TAGS})]
@@ -225,6 +254,7 @@ SAYS: dict[str, Callable[[Teller, Event, Told], list[Told]]] = {
     "moot.participation.set": Teller._led,
     "moot.participation.decided": Teller._decided,
     "moot.participation.stopped": Teller._stopped,
+    "moot.participation.answered": Teller._ended,
     "moot.participation.continued": Teller._continued,
     "moot.vote.called": Teller._vote,
     "moot.turn.held": Teller._held,

@@ -15,6 +15,15 @@ def bounced(floor: Floor, name: str, by: str) -> Step | None:
     return Step(stop="pair", limit=limit, observed=seen) if seen > limit else None
 
 
+def _too_far(floor: Floor, name: str, ask: Ask) -> Step | None:
+    """What agents ask of one another ends somewhere, whether the host speaks for them or not."""
+    if ask.by is None:
+        return None
+    seen, limit = floor.streak, floor.policy.limits.consecutive
+    over = Step(stop="consecutive", limit=limit, observed=seen) if seen >= limit else None
+    return bounced(floor, name, ask.by) or over
+
+
 def step(talk: Conversation, floor: Floor, at: int) -> Step | None:
     """The next one the host speaks for, with everybody who is passed by or called before."""
     if floor.unclear:
@@ -25,11 +34,14 @@ def step(talk: Conversation, floor: Floor, at: int) -> Step | None:
     for name, ask in _waiting(talk, floor).items():
         if (why := _held_back(talk, floor, name, ask, at)) is not None:
             skipped[name] = why
+        elif give is not None and not floor.members[name].outside:
+            continue
+        elif over := _too_far(floor, name, ask):
+            if give is None:
+                return _told(floor, skipped, called) or over
         elif floor.members[name].outside:
             called[name] = ask.why
-        elif give is None:
-            if ask.by is not None and (over := bounced(floor, name, ask.by)):
-                return _told(floor, skipped, called) or over
+        else:
             give = Give(name, "speak", ask.why, reply=ask.seq or None, result=ask.task)
     if give is None:
         return _told(floor, skipped, called)
@@ -43,7 +55,9 @@ def outside(talk: Conversation, floor: Floor, at: int) -> Step | None:
     called = {
         name: ask.why
         for name, ask in _waiting(talk, floor).items()
-        if floor.members[name].outside and _held_back(talk, floor, name, ask, at) is None
+        if floor.members[name].outside
+        and _held_back(talk, floor, name, ask, at) is None
+        and _too_far(floor, name, ask) is None
     }
     return _told(floor, {}, called)
 

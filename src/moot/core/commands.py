@@ -33,7 +33,7 @@ from moot.core.participating import Participate, WakeEnded, WakeReport
 from moot.core.peering import PeerFound, PeerRefused, PeerStopped
 from moot.core.resolving import Answer
 from moot.core.run import Run
-from moot.core.sides import SideEnded
+from moot.core.sides import LinkedFrom, SideEnded
 from moot.core.starting import StartRun
 from moot.core.status import Status
 from moot.core.threads import Control
@@ -122,7 +122,7 @@ Command = (
     StartRun | Advance | Compute | Dispatch | FinishNode | Wake | Emit | ChildEnded | CancelRun
     | PauseRun | ResumeRun | SetVariables | Answer | ChildWaits | Control | WorkerRefused
     | Participate | WakeEnded | WakeReport
-    | PeerFound | PeerRefused | PeerStopped | SideEnded
+    | PeerFound | PeerRefused | PeerStopped | SideEnded | LinkedFrom
 )  # fmt: skip
 
 
@@ -261,6 +261,7 @@ DECIDED_BY: dict[type, Callable[[Run, Flow, Any], list[NewEvent]]] = {
     SetVariables: _set_variables,
     Control: threads.control,
     SideEnded: sides.ended,
+    LinkedFrom: sides.linked_from,
     Participate: _participate,
     WakeEnded: participating.wake_ended,
     WakeReport: participating.report,

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from moot.core import guests, thread
+from moot.core import guests, presence, thread
+from moot.core.waiting import TITLE, as_title
 
 #: words that the fold of a thread knows, and who comes and goes
 PLAIN = frozenset({*thread.ACTS, "invite", "uninvite"})
@@ -25,10 +26,18 @@ def problems(content: Any, known: frozenset[str] = PLAIN) -> dict[str, str]:
 
 def warning(content: Any, known: frozenset[str] = PLAIN) -> str | None:
     wrong = problems(content, known)
-    return " ".join([*wrong.values(), "It is kept, and changes nothing."]) if wrong else None
+    return told(list(wrong.values()))
+
+
+def told(wrong: list[str]) -> str | None:
+    """What is wrong, for who has sent it."""
+    return " ".join([*wrong, "That is kept, and changes nothing."]) if wrong else None
 
 
 def _names(value: Any) -> str | None:
+    about = value.get("targets") if isinstance(value, dict) else value
+    if isinstance(about, list) and len(about) > thread.MOST_TARGETS:
+        return f"is about {thread.MOST_TARGETS} names at most."
     return None if thread.targets(value) else 'names nobody: ["codex"] or {"targets": ["codex"]}.'
 
 
@@ -58,7 +67,34 @@ def _who(value: Any) -> str | None:
     return None if guests.is_guest(name) else "needs a participant_id that somebody may go by."
 
 
+def _title(value: Any) -> str | None:
+    return None if as_title(value) is not None else f"needs another text. {TITLE}"
+
+
+def _link(value: Any) -> str | None:
+    name = value.get("thread") if isinstance(value, dict) else value
+    return None if isinstance(name, str) and name else 'names a thread: {"thread": "th_…"}.'
+
+
+def _state(value: Any) -> str | None:
+    return None if value in presence.STATES else f"is one of {', '.join(presence.STATES)}."
+
+
+def _said(value: Any) -> str | None:
+    return None if value is True or isinstance(value, dict) else "is true or an object."
+
+
+def _object(value: Any) -> str | None:
+    return None if isinstance(value, dict) else "is an object."
+
+
 CHECKS: dict[str, Callable[[Any], str | None]] = {
+    "rename": _title,
+    "link": _link,
+    "presence": _state,
+    "vote": _said,
+    "continue": _said,
+    "participation": _object,
     "mute": _mute,
     "unmute": _names,
     "pause": _switch,

@@ -15,7 +15,6 @@ from moot.core.errors import (
     InterruptNotFound,
     NotYourName,
     ParticipantMuted,
-    ParticipantNotInvited,
     SpeakerMissing,
     SpeakerNotParticipant,
     ThreadPaused,
@@ -110,7 +109,7 @@ def joined(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
             {
                 "conversationId": name,
                 "participantId": member["agentId"],
-                "profile": {key: value for key, value in member.items() if key != "agentId"},
+                "profile": _profile(spec, member),
                 "by": run.person,
                 "fromTurn": 1,
                 **_outside(spec, member),
@@ -132,10 +131,7 @@ def led(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
         "members": [
             {
                 "agentId": member["agentId"],
-                "profile": {
-                    **{key: value for key, value in member.items() if key != "agentId"},
-                    **spec.profiles.get(member["agentId"], {}),
-                },
+                "profile": _profile(spec, member),
                 **_outside(spec, member),
             }
             for member in members
@@ -145,6 +141,12 @@ def led(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
     if spec.opening is None and spec.participation.get("mode") in THREADED:
         payload["called"] = False  # nobody has said anything yet
     return [NewEvent("moot.participation.set", payload, node.id)]
+
+
+def _profile(spec: ConversationSpec, member: dict[str, Any]) -> dict[str, Any]:
+    """What is known of somebody: by who named him, and of an agent of this host by the host."""
+    given = {key: value for key, value in member.items() if key != "agentId"}
+    return {**given, **spec.profiles.get(member["agentId"], {})}
 
 
 def _outside(spec: ConversationSpec, member: dict[str, Any]) -> dict[str, bool]:
@@ -171,7 +173,7 @@ def new_turn(
 
 def turn_of(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> dict[str, Any]:
     """The turn as it is recorded. Raises when it may not be said; the checks go in this order:
-    shape, right to the name, speaker, roster, mute, pause, content."""
+    shape, right to the name, speaker, roster, name, mute, pause, content."""
     turn_shape.check(talk, said, own=who.principal == HOST)
     role, speaker = floor(talk, said, who, at)
     if talk.schema is not None and (found := schemas.problems(talk.schema, said["content"])):
@@ -199,9 +201,10 @@ def floor(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> tu
     """The role and the name under which somebody speaks now. Raises when he may not."""
     role = said.get("role", "user")
     speaker = _speaker(said, role, who)
-    if role == "agent" and not (who.joins is not None and guests.needs_seat(talk, speaker)):
+    if role == "agent" and not guests.comes_in(talk, thread.full_name(speaker), who.joins):
         _check_roster(talk, speaker)
-    _check_floor(talk, speaker, role, at)
+    guests.check(speaker, "turn.speakerId" if role == "agent" else "turn.from")
+    check_floor(talk, speaker, role, at)
     return role, speaker
 
 
@@ -238,15 +241,11 @@ def _check_roster(talk: Conversation, speaker: str) -> None:
                 roster=talk.roster,
             )
     elif talk.state.by_invitation and thread.full_name(speaker) not in talk.state.members:
-        raise ParticipantNotInvited(
-            "Speaker has not been invited to this conversation.",
-            speakerId=speaker,
-            conversationId=talk.conversation_id,
-            roster=sorted(talk.state.members),
-        )
+        raise guests.not_invited(talk, speaker)
 
 
-def _check_floor(talk: Conversation, speaker: str, role: str, at: int) -> None:
+def check_floor(talk: Conversation, speaker: str, role: str, at: int) -> None:
+    """Raises while somebody may not speak."""
     if thread.is_muted(talk.state, speaker, at):
         raise ParticipantMuted(
             f"{speaker} is muted here.", thread=talk.conversation_id, participant=speaker

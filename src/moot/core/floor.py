@@ -9,7 +9,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.core import calling, thread
+from moot.core import calling, chains, thread
 from moot.core.participation import FAILED, NOBODY, QUIET, RUNWAY, SYNTHESIS, Floor, Spent
 from moot.core.steps import Give, Step
 from moot.core.waiting import Conversation
@@ -23,7 +23,9 @@ FIRST_GUESS = 1000
 def step(talk: Conversation, at: int) -> Step | None:
     """None: it is at rest, until somebody says something."""
     floor = talk.floor
-    if floor is None or not talk.open or talk.state.paused or floor.stopped:
+    if floor is None:
+        return chains.step(talk.chain) if talk.open else None
+    if not talk.open or talk.state.paused or floor.stopped:
         return None
     if floor.wakes:
         return calling.outside(talk, floor, at) if floor.threaded else None

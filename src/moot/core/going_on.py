@@ -44,7 +44,7 @@ def put_to_vote(floor: Floor, said: dict[str, Any], at: int) -> None:
     decision = str(said.get("decision", ""))
     if decision != floor.proposal:
         floor.proposal, floor.proposed_in = decision, 0
-    floor.phase, floor.votes, floor.asked = "vote", {}, {}
+    floor.phase, floor.votes, floor.asked, floor.later = "vote", {}, {}, {}
     floor.closer = str(said.get("by", "")) if said.get("close") is True else None
     floor.stopped, floor.streak, floor.pairs, floor.since = None, 0, {}, at
     floor.spent, floor.by_agent, floor.unsummed = Spent(), {}, False

@@ -2,12 +2,19 @@
 
 from typing import Any
 
+import msgspec
+
 from moot.core import thread
-from moot.core.errors import BadRequest, RosterClosed, RosterFull
+from moot.core.errors import BadRequest, ParticipantNotInvited, RosterClosed, RosterFull
 from moot.core.events import NewEvent
-from moot.core.rosters import MOST_PARTICIPANTS, RESERVED
+from moot.core.lookalikes import skeleton
+from moot.core.rosters import MOST_PARTICIPANTS, RESERVED, is_agents
+from moot.core.thread_errors import NameTaken
 from moot.core.turn_shape import LONGEST_NAME
 from moot.core.waiting import Conversation
+
+#: bytes of all that is known of somebody
+LARGEST = 4096
 
 
 def named(asked: Any, word: str) -> str:
@@ -21,15 +28,50 @@ def named(asked: Any, word: str) -> str:
     return thread.full_name(str(name))
 
 
+def check(name: Any, field: str) -> None:
+    """Raises for a name that nobody may go by: the host's own, a word for everybody, or one that
+    cannot be told from others."""
+    if not is_guest(name):
+        raise BadRequest(
+            "Nobody goes by this name: it is the host's own, means everybody, or cannot be seen."
+            " Take another one, without blanks.",
+            field=field,
+            reserved=sorted(RESERVED),
+        )
+
+
 def is_guest(name: Any) -> bool:
     """Whether somebody may go by it."""
-    fits = isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME and thread.is_name(name)
-    return fits and name.removeprefix("host:").casefold() not in RESERVED
+    if not isinstance(name, str) or not name:
+        return False
+    if thread.is_person(name):
+        return len(name) <= LONGEST_NAME and thread.is_name(name) and name != "user:"
+    return is_agents(thread.full_name(name))
+
+
+def not_invited(talk: Conversation, name: str) -> ParticipantNotInvited:
+    """Somebody who takes no part, and how that is changed."""
+    short, place = name.removeprefix("host:"), talk.conversation_id.partition(":")[0]
+    out = f"A person invites him: moot thread invite {place} {short}"
+    if talk.roster is not None:
+        out = "Its roster is closed: fork it with the new member."
+    return ParticipantNotInvited(
+        f"{short} takes no part in this conversation. {out}",
+        speakerId=name,
+        conversationId=talk.conversation_id,
+        roster=sorted(talk.roster if talk.roster is not None else talk.state.members),
+    )
 
 
 def needs_seat(talk: Conversation, name: str) -> bool:
     """Whether an agent must come in first: the roster is open, and it is not there."""
     return talk.roster is None and talk.state.by_invitation and name not in talk.state.members
+
+
+def comes_in(talk: Conversation, name: str, joins: str | None) -> bool:
+    """Whether an agent takes part from its first word on: the host trusts that, and nobody has
+    sent it away."""
+    return joins is not None and needs_seat(talk, name) and name not in talk.state.away
 
 
 def welcome(
@@ -44,18 +86,39 @@ def welcome(
             participant=name,
             roster=talk.roster,
         )
+    others = {*talk.state.members, *(talk.roster or ())} - {name}
+    if name not in talk.state.members and (other := _alike(name, others)) is not None:
+        raise NameTaken(
+            f"{other.removeprefix('host:')} takes part here, and the two could not be told apart."
+            " Take another name.",
+            participant=name,
+        )
     if name not in talk.state.members and len(talk.state.members) >= MOST_PARTICIPANTS:
         raise RosterFull(
             f"At most {MOST_PARTICIPANTS} participants can be invited.",
             maxParticipants=MOST_PARTICIPANTS,
         )
+    profile = profile if isinstance(profile, dict) else {}
+    before = talk.state.members.get(name)
+    if len(msgspec.json.encode({**(before.profile if before else {}), **profile})) > LARGEST:
+        raise BadRequest(
+            f"A profile has at most {LARGEST} bytes in all.",
+            field="invite.profile",
+            maxBytes=LARGEST,
+        )
     payload = {
         "conversationId": talk.conversation_id,
         "participantId": name,
-        "profile": profile if isinstance(profile, dict) else {},
+        "profile": profile,
         "by": by,
         "fromTurn": talk.turns + 1,
     }
     if outside:
         payload["outside"] = True
     return NewEvent("moot.participant.joined", payload, talk.node_id, cause=talk.last_seq)
+
+
+def _alike(name: str, others: set[str]) -> str | None:
+    """Who is already there under a name that looks the same."""
+    shape = skeleton(name.removeprefix("host:"))
+    return next((each for each in others if skeleton(each.removeprefix("host:")) == shape), None)

@@ -30,6 +30,8 @@ def heard(floor: Floor, turn: Turn, state: ThreadState, seq: int, at: int) -> No
 def _member(floor: Floor, turn: Turn, state: ThreadState, seq: int) -> None:
     speaker = thread.full_name(str(turn.get("from", "")))
     floor.streak += 1
+    if speaker in floor.members:
+        floor.members[speaker].guest = False
     if floor.proposed_in < 0:
         floor.proposed_in = turn.get("turnIndex", 0)
     if floor.had.get(speaker, "failed") in FAILED:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moot.core import conversation, decisions, participating, sides, thread
+from moot.core import chains, conversation, decisions, participating, sides, thread
 from moot.core.conversation import Speaker
 from moot.core.errors import BadRequest, NotFound, ThreadPaused
 from moot.core.events import NewEvent
@@ -14,7 +14,7 @@ from moot.core.flow import Flow
 from moot.core.policy import Policy, meaningless
 from moot.core.presence import STATES
 from moot.core.run import Run
-from moot.core.waiting import LONGEST_TITLE, Conversation, title_of
+from moot.core.waiting import TITLE, Conversation, as_title, title_of
 
 if TYPE_CHECKING:
     from moot.core.threads import Control
@@ -31,7 +31,7 @@ def go_on(
     run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
 ) -> list[NewEvent]:
     """``true`` or ``{"rounds": n}``."""
-    if talk.floor is None:
+    if talk.floor is None and chains.stopped(talk.chain) is None:
         raise BadRequest("Nobody leads this conversation; set participation first.")
     said = given.content["continue"]
     if said is not True and not isinstance(said, dict):
@@ -176,10 +176,9 @@ def rename(
     run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
 ) -> list[NewEvent]:
     """``TITLE``: one line that can be read."""
-    said = given.content["rename"]
-    title = " ".join(said.split()) if isinstance(said, str) else ""
-    if not 1 <= len(title) <= LONGEST_TITLE or not title.isprintable():
-        raise BadRequest(f"A title is a line of 1 to {LONGEST_TITLE} characters.", field="rename")
+    title = as_title(given.content["rename"])
+    if title is None:
+        raise BadRequest(TITLE, field="rename")
     if title == title_of(run, talk):
         return []
     payload = {"title": title, "by": sender, "via": given.who.principal}

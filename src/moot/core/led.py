@@ -47,8 +47,10 @@ def is_step(event: Event) -> bool:
 def worked_out(run: Run, flow: Flow, node_id: str, was: Event | None) -> list[NewEvent]:
     """The next step, at the time at which the record has it."""
     talk = run.conversations[node_id]
-    if was is None or talk.floor is None:
+    if was is None:
         return participate(run, flow, node_id, run.updated_at)
+    if talk.floor is None:
+        return _at_its_time(participate(run, flow, node_id, run.updated_at), was)
     said = was.payload
     late = was.type == STOPPED and said.get("reason") == MINUTES
     at = talk.floor.since + (talk.floor.policy.limits.minutes * 60_000 if late else 0)
@@ -60,8 +62,13 @@ def worked_out(run: Run, flow: Flow, node_id: str, was: Event | None) -> list[Ne
     events = participate(then, flow, node_id, at)
     if events:
         _keep(events[0], was)
+    return _at_its_time(events, was)
+
+
+def _at_its_time(events: list[NewEvent], was: Event) -> list[NewEvent]:
+    """What the host said has the time at which it said it."""
     for event in events:
-        if "turn" in event.payload:  # what the host said has the time at which it said it
+        if "turn" in event.payload:
             event.payload["turn"]["ts"] = millis(was.timestamp)
     return events
 

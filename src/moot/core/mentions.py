@@ -5,6 +5,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from moot.core.quoting import own_words
+
 #: words after an @ that mean nobody in particular
 EVERYBODY = frozenset({"all", "everyone", "here"})
 MOST_MENTIONS = 32
@@ -28,25 +30,29 @@ def mentioned(content: Any, profiles: dict[str, dict[str, Any]]) -> Mentions:
     names: dict[str, None] = {}
     ambiguous: dict[str, list[str]] = {}
     everybody: dict[str, None] = {}
-    for found in _MENTION.findall(content)[:MOST_MENTIONS]:
-        word = found.rstrip(".:-").casefold()
-        if word in EVERYBODY:
-            everybody[word] = None
+    for found in _MENTION.findall(own_words(content))[:MOST_MENTIONS]:
+        word = found.rstrip(".:-")
+        if word.casefold() in EVERYBODY:
+            everybody[word.casefold()] = None
             continue
         meant, clear = _meant(word, profiles)
         if clear:
             names.update(dict.fromkeys(meant))
         else:
-            ambiguous[word] = meant
+            ambiguous[word.casefold()] = meant
     return Mentions(list(names), ambiguous, list(everybody))
 
 
 def _meant(word: str, profiles: dict[str, dict[str, Any]]) -> tuple[list[str], bool]:
-    """By id or short id; by nickname, which must be one member's; by role, client or model, which
-    may be many's."""
-    for name in profiles:
-        if word in (name.casefold(), name.rpartition(":")[2].casefold()):
-            return [name], True
+    """By id or short id, as it is written or else in any case; by nickname, which must be one
+    member's; by role, client or model, which may be many's."""
+    ids = [name for name in profiles if word in (name, name.rpartition(":")[2])]
+    word = word.casefold()
+    ids = ids or [
+        name for name in profiles if word in (name.casefold(), name.rpartition(":")[2].casefold())
+    ]
+    if ids:
+        return ids, len(ids) == 1
     called = [name for name, said in profiles.items() if _is(said, word, "name", "nickname")]
     if called:
         return called, len(called) == 1

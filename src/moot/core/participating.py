@@ -67,10 +67,12 @@ class WakeReport(Struct, frozen=True):
 def participate(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
     talk = run.conversations.get(node_id)
     found = step(talk, at) if talk is not None and run.going else None
-    if talk is None or talk.floor is None or found is None:
+    if talk is None or found is None:
         return []
     if found.stop is not None:
         return _stop(flow.nodes[node_id], talk, found, at)
+    if talk.floor is None:
+        return []
     if found.close:
         return _close(run, flow, flow.nodes[node_id], talk, talk.floor, at)
     decided = giving.decided(run, node_id, talk, found)

@@ -47,6 +47,8 @@ class Member(Struct, omit_defaults=True):
     driven: bool = True
     #: a program that reads by itself: in a thread it is called, and not waited for
     outside: bool = False
+    #: an agent has brought it along, and it has not spoken yet
+    guest: bool = False
 
 
 class Ask(Struct, omit_defaults=True):
@@ -131,6 +133,8 @@ class Floor(Struct, omit_defaults=True):
     had: dict[str, str] = {}
     #: who is to be given the floor out of turn
     asked: dict[str, Ask] = {}
+    #: who was asked for while he was muted
+    later: dict[str, Ask] = {}
     #: words of a person that could mean several, with whom, or everybody; and who said them
     unclear: dict[str, list[str]] = {}
     unclear_to: str = ""
@@ -174,7 +178,8 @@ class Floor(Struct, omit_defaults=True):
         """How turns are taken just now."""
         if self.policy.mode != "auto":
             return self.policy.mode
-        return "small" if len(self.members) <= SMALL else "large"
+        here = sum(not member.guest for member in self.members.values())
+        return "small" if here <= SMALL else "large"
 
     @property
     def threaded(self) -> bool:
@@ -352,18 +357,22 @@ def stopped(floor: Floor, said: dict[str, Any]) -> None:
         floor.stopped = reason
 
 
-def joined(floor: Floor, name: str, profile: dict[str, Any], outside: bool) -> None:
+def joined(floor: Floor, name: str, profile: dict[str, Any], outside: bool, by: str) -> None:
     """Somebody new is given the floor like the others; people take it when they like. In a thread
-    he is not meant by what was said before."""
+    he is not meant by what was said before. Agents that bring others do not make it larger."""
     if thread.is_person(name):
         return
-    if floor.threaded and name not in floor.members:
+    known = floor.members.get(name)
+    if floor.threaded and known is None:
         floor.had[name] = "joined"
-    floor.members[name] = Member(profile=profile, outside=outside)
+    guest = not thread.is_person(by) and thread.full_name(by) != name
+    guest = guest if known is None else known.guest and guest
+    floor.members[name] = Member(profile=profile, outside=outside, guest=guest)
 
 
 def left(floor: Floor, name: str) -> None:
     floor.members.pop(name, None)
+    floor.later.pop(name, None)
     _settled(floor, name)
     floor.asks = {ask_id: ask for ask_id, ask in floor.asks.items() if ask.agent != name}
     floor.wakes = {wake_id: wake for wake_id, wake in floor.wakes.items() if wake.agent != name}

@@ -1,9 +1,11 @@
-"""Members that have the floor and are not heard: who is passed over, and who has more time."""
+"""What time does to members: who has the floor and is not heard is passed over, or has more time;
+who was asked for while he was muted is asked when that is over."""
 
+from moot.core import later
 from moot.core.charging import HEARD
 from moot.core.events import NewEvent
 from moot.core.flow import FlowNode
-from moot.core.participating import WakeEnded, answered, called, said_by_host
+from moot.core.participating import HOST, WakeEnded, answered, called, said_by_host
 from moot.core.waiting import Conversation
 
 
@@ -46,3 +48,17 @@ def passed_over(node: FlowNode, talk: Conversation, late: list[str], at: int) ->
         text = f"{called(talk, wake.agent)} was silent for {seconds} s and is passed over."
         events.append(said_by_host(node, talk, text, at, ahead))
     return events
+
+
+def unmuted(node: FlowNode, talk: Conversation, at: int) -> list[NewEvent]:
+    """The host says that a mute is over where somebody's being asked waits for that. Any other one
+    is over without a word."""
+    names = [name for name, until in later.due(talk).items() if until <= at]
+    payload = {
+        "conversationId": talk.conversation_id,
+        "from": "system",
+        "content": {"unmute": [name.removeprefix("host:") for name in names]},
+        "via": HOST,
+    }
+    event = NewEvent("moot.thread.control", payload, node.id, cause=talk.last_seq)
+    return [event] if names else []

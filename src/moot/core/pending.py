@@ -2,11 +2,12 @@
 
 from msgspec import Struct
 
-from moot.core import abroad, floor
+from moot.core import abroad, floor, later
 from moot.core.flow import Flow, FlowNode
 from moot.core.joining import goes_on
 from moot.core.node_state import NodeState
 from moot.core.outcomes import Kind
+from moot.core.participation import Floor
 from moot.core.run import Run
 from moot.core.status import NodeStatus, Status
 
@@ -80,15 +81,22 @@ def _floor(owed: Owed, run: Run, node_id: str) -> None:
     talk = run.conversations[node_id]
     if talk.open and not run.replayed:
         owed.sides += [(node_id, name) for name, link in talk.links.items() if link.open]
-    if talk.floor is None or not talk.open or run.replayed:
+    if not talk.open or run.replayed:
         return
-    for wake_id, wake in talk.floor.wakes.items():
-        member = talk.floor.members.get(wake.agent)
+    if talk.floor is not None:
+        _wakes(owed, node_id, talk.floor)
+    for until in later.due(talk).values():
+        _sooner(owed, until)
+    if floor.step(talk, run.updated_at) is not None:
+        owed.talks.append(node_id)
+
+
+def _wakes(owed: Owed, node_id: str, led: Floor) -> None:
+    for wake_id, wake in led.wakes.items():
+        member = led.members.get(wake.agent)
         if member is not None and member.driven:
             owed.speakers.append((node_id, wake_id))
         _sooner(owed, wake.due)
-    if floor.step(talk, run.updated_at) is not None:
-        owed.talks.append(node_id)
 
 
 def _children(owed: Owed, run: Run, node: FlowNode, state: NodeState) -> None:

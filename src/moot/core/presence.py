@@ -9,6 +9,8 @@ STATES: tuple[str, ...] = get_args(State)
 
 #: after so long without a word somebody is gone
 TTL_MS = 120_000
+#: and so long it is still told that he was here
+KEPT_MS = 3_600_000
 
 
 class Here(Struct, frozen=True, kw_only=True):
@@ -19,11 +21,11 @@ class Here(Struct, frozen=True, kw_only=True):
     at: int
     details: dict[str, Any] | None = None
 
-    def stale(self, now: int) -> bool:
-        return now - self.at > TTL_MS * 1000
+    def stale(self, now: int, ttl_ms: int = TTL_MS) -> bool:
+        return now - self.at > ttl_ms * 1000
 
-    def shown(self, now: int) -> State:
-        return "offline" if self.stale(now) else self.state
+    def shown(self, now: int, ttl_ms: int = TTL_MS) -> State:
+        return "offline" if self.stale(now, ttl_ms) else self.state
 
 
 def begun(said: Any) -> State | None:

@@ -7,12 +7,31 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.core import thread
 from moot.core.errors import BadRequest, RosterExceeded
+from moot.core.lookalikes import skeleton
 from moot.core.turn_shape import LONGEST_NAME
 
 MOST_PARTICIPANTS = 32
 
-#: the host's own names, and words that mean everybody
-RESERVED = frozenset({"moot", "system", "all", "everyone", "here"})
+#: the host's own names, words that mean everybody, and what people are called
+RESERVED = frozenset({"moot", "system", "all", "everyone", "here", "user", "you"})
+#: how these look; ``a11`` is as good a name as any
+_SHAPES = frozenset(skeleton(word) for word in RESERVED if word != "all")
+
+
+def is_reserved(word: str) -> bool:
+    """Whether it is such a word, or could be taken for one."""
+    return word.casefold() in RESERVED or skeleton(word) in _SHAPES
+
+
+def is_agents(name: str) -> bool:
+    """Whether an agent may go by this full name: it can be seen, and reads as nobody else's.
+    ``host:user:eve`` would be told as the person ``user:eve``."""
+    kind, _, rest = name.rpartition(":")
+    if not 1 <= len(name) <= LONGEST_NAME or not thread.is_name(name) or not rest:
+        return False
+    first = name.partition(":")[0]
+    person = ":" in name and skeleton(first) == skeleton("user")
+    return not person and not is_reserved(rest) and not kind.startswith("host:")
 
 
 def check_roster(participants: Any, most: int = MOST_PARTICIPANTS) -> None:
@@ -58,6 +77,4 @@ def _member(item: Any) -> bool:
         found = msgspec.convert(item, AgentRef)
     except msgspec.ValidationError:
         return False
-    name = found.agent_id
-    own = name.removeprefix("host:").casefold() in RESERVED
-    return not thread.is_person(name) and thread.is_name(name) and not own
+    return is_agents(found.agent_id)

@@ -10,7 +10,7 @@ from moot.core.events import NewEvent
 from moot.core.flow import Flow
 from moot.core.run import Run
 from moot.core.thread_errors import TooManyLinks
-from moot.core.waiting import LONGEST_TITLE, Conversation
+from moot.core.waiting import LONGEST_TITLE, Conversation, thread_id
 
 if TYPE_CHECKING:
     from moot.core.threads import Control
@@ -29,6 +29,15 @@ class SideEnded(Struct, frozen=True, kw_only=True):
     at: int
 
 
+class LinkedFrom(Struct, frozen=True, kw_only=True):
+    """Another thread has linked this one."""
+
+    node_id: str
+    thread: str
+    title: str
+    at: int
+
+
 def link(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str) -> list[NewEvent]:
     """``{"thread": ID, "title": TITLE}``: a thread that is there, as the caller has found."""
     said = given.content["link"]
@@ -36,6 +45,8 @@ def link(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
     name, title = said.get("thread"), said.get("title", "")
     if not isinstance(name, str) or not 1 <= len(name) <= 512 or not isinstance(title, str):
         raise BadRequest("A link names a thread.", field="link.thread")
+    if name == thread_id(run, talk):
+        raise BadRequest("A thread is not linked to itself.", field="link.thread")
     if name in talk.links:
         return []
     if len(talk.links) >= MOST_LINKS:
@@ -48,6 +59,23 @@ def link(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
         "via": given.who.principal,
     }
     return [NewEvent(LINKED, payload, given.node_id, cause=talk.last_seq)]
+
+
+def linked_from(run: Run, flow: Flow, given: LinkedFrom) -> list[NewEvent]:
+    """A link back is told, once. Who has as many links as a thread can have gets none."""
+    talk = run.conversations.get(given.node_id)
+    if talk is None or not talk.open or not run.going or given.thread in talk.links:
+        return []
+    if len(talk.links) >= MOST_LINKS or given.thread == thread_id(run, talk):
+        return []
+    payload: dict[str, Any] = {
+        "conversationId": talk.conversation_id,
+        "threadId": given.thread,
+        "title": given.title,
+        "back": True,
+    }
+    text = f"This thread is linked from “{given.title}” ({given.thread})."
+    return _said_with(payload, talk, text, given)
 
 
 def ended(run: Run, flow: Flow, given: SideEnded) -> list[NewEvent]:
@@ -65,6 +93,13 @@ def ended(run: Run, flow: Flow, given: SideEnded) -> list[NewEvent]:
         "summary": summary,
     }
     text = f"The side thread “{found.title}” ({given.thread}) is closed: {summary}"
+    return _said_with(payload, talk, text, given)
+
+
+def _said_with(
+    payload: dict[str, Any], talk: Conversation, text: str, given: SideEnded | LinkedFrom
+) -> list[NewEvent]:
+    """The link, and a turn of the host for whoever reads."""
     turn = conversation.system_turn(talk, text, given.at)
     turn["meta"] = {"thread": given.thread, "tags": ["side-thread"]}
     said = {

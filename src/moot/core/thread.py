@@ -4,10 +4,13 @@ A control acts on what comes after it. What a control does not say correctly is 
 ignored here: a fold never raises.
 """
 
-import json
 from typing import Any
 
+import msgspec
 from msgspec import Struct
+
+from moot.core.lookalikes import is_blank
+from moot.core.nesting import too_deep
 
 #: a hundred years; a longer time is no time
 LONGEST_S = 100 * 365 * 86_400
@@ -38,6 +41,8 @@ class ThreadState(Struct, omit_defaults=True):
     members: dict[str, Member] = {}
     #: what somebody is doing, where that was to be written down
     presence: dict[str, str] = {}
+    #: whom a person has sent away: they come back when they are invited, not by speaking
+    away: list[str] = []
     #: somebody was invited once; from then on only members speak, were there none left
     by_invitation: bool = False
 
@@ -49,7 +54,8 @@ MOST_NAMES = 1024
 
 def is_name(name: str) -> bool:
     """Whether it can be seen and told from others: no blanks, no marks that do not show."""
-    return name.isprintable() and not any(mark.isspace() for mark in name)
+    blank = is_blank(name) or any(mark.isspace() for mark in name)
+    return name.isprintable() and not blank
 
 
 def is_person(name: str) -> bool:
@@ -83,6 +89,7 @@ def heard(state: ThreadState, speaker: str) -> None:
 def joined(state: ThreadState, said: dict[str, Any], at: int) -> None:
     name = full_name(str(said.get("participantId", "")))
     state.by_invitation = True
+    state.away = [each for each in state.away if each != name]
     before = state.members.get(name)
     state.members[name] = Member(
         profile={**(before.profile if before else {}), **_object(said.get("profile"))},
@@ -100,22 +107,35 @@ def present(state: ThreadState, said: dict[str, Any]) -> None:
 
 
 def left(state: ThreadState, said: dict[str, Any]) -> None:
-    state.members.pop(full_name(str(said.get("participantId", ""))), None)
+    name, by = full_name(str(said.get("participantId", ""))), str(said.get("by", ""))
+    state.members.pop(name, None)
+    if is_person(by) and by != name and name not in state.away:
+        state.away = [*state.away, name][-MOST_NAMES:]
 
 
 def control(state: ThreadState, said: dict[str, Any], at: int) -> None:
-    """One control event; each key of its content is one act."""
-    content = said.get("content")
-    if isinstance(content, str):
-        try:
-            content = json.loads(content)
-        except (ValueError, RecursionError):
-            return
+    """One control event; each key of its content is one act. What is for people, and the host, is
+    not done for anybody else, whatever a log says."""
+    content, sender = meant(said.get("content")), str(said.get("from", ""))
     if not isinstance(content, dict):
         return
+    may = is_person(sender) or sender == "system"
     for word, act in ACTS.items():
-        if word in content:
+        if word in content and (may or word in ANYBODYS):
             act(state, content[word], said, at)
+
+
+def meant(content: Any) -> Any:
+    """A control may be the text of an object. Whoever checks one and whoever acts on it read it
+    here, so that neither sees in it what the other does not."""
+    if not isinstance(content, str):
+        return content
+    try:
+        body = content.encode()
+        found = None if too_deep(body) else msgspec.json.decode(body)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return content
+    return found if isinstance(found, dict) else content
 
 
 def _mute(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
@@ -176,9 +196,9 @@ def targets(value: Any) -> list[str]:
     found = value.get("targets") if isinstance(value, dict) else value
     if isinstance(found, str):
         found = [found]
-    if not isinstance(found, list):
+    if not isinstance(found, list) or len(found) > MOST_TARGETS:
         return []
-    return [full_name(name) for name in found[:MOST_TARGETS] if isinstance(name, str) and name]
+    return [full_name(name) for name in found if isinstance(name, str) and name]
 
 
 def _on(value: Any) -> bool | None:
@@ -217,3 +237,5 @@ ACTS = {
     "discussion": _discussion,
     "invited_auto": _invited_auto,
 }
+#: words that are not for people alone
+ANYBODYS = frozenset({"done"})

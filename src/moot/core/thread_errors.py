@@ -1,12 +1,17 @@
 """Refusals of threads.
 
 Conflict                        409
+├── NameTaken                        name_taken
 ├── TaskNotOpen                      task_not_open
 ├── TooManyTasks                     too_many_tasks
 └── TooManyLinks                     too_many_links
 """
 
 from moot.core.errors import Conflict
+
+
+class NameTaken(Conflict):
+    code = "name_taken"
 
 
 class TaskNotOpen(Conflict):

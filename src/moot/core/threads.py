@@ -4,9 +4,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import controls, conversation, guests, interrupts, thread
-from moot.core.conversation import Speaker
-from moot.core.errors import BadRequest, Forbidden, NotYourName, ParticipantNotInvited
+from moot.core import controls, conversation, finishing, guests, interrupts, manners, thread
+from moot.core.conversation import HOST, Speaker
+from moot.core.errors import BadRequest, Forbidden, NotYourName
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
 from moot.core.leading import LEADING
@@ -21,6 +21,9 @@ HUMAN_ONLY = frozenset(
 KNOWN = HUMAN_ONLY | {
     "done", "invite", "uninvite", "rename", "link", "presence"
 }  # fmt: skip
+
+#: what a vote ends before it begins
+ANSWERED = "moot.participation.answered"
 
 
 def warnings(talk: Conversation, content: dict[str, Any]) -> list[str]:
@@ -45,9 +48,35 @@ class Control(Struct, frozen=True, kw_only=True):
     sender: str | None = None
     #: what is not said correctly is kept and changes nothing; else it is refused
     lenient: bool = False
+    #: what the host knows of who is invited: only a person says otherwise
+    known: dict[str, Any] = {}
+    #: the sender's own name for it, by which the same is known again, and what it is of
+    message_id: str | None = None
+    digest: str = ""
+    #: the thread may come to its end by it
+    ends: bool = True
 
 
 def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
+    events = _told(run, flow, given)
+    first = next((event for event in events if event.type != ANSWERED), None)
+    if first is not None and given.message_id is not None:
+        first.payload |= {"messageId": given.message_id, "digest": given.digest}
+    return [*events, *_ending(run, flow, given)]
+
+
+def _ending(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
+    """Whoever is the last to be done has ended the thread."""
+    content, sender = given.content, _sender(given)
+    if not given.ends or not isinstance(content, dict) or content.get("done") is not True:
+        return []
+    talk = run.conversations[given.node_id]
+    if not finishing.all_done(run, talk, sender):
+        return []
+    return finishing.closed(run, flow, talk, given.who, given.at)
+
+
+def _told(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
     talk = conversation.must_be_open(run.conversations.get(given.node_id), run, given.node_id)
     interrupts.refuse_paused(run)
     sender = _sender(given)
@@ -56,8 +85,10 @@ def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
     if not words and not given.lenient:
         raise BadRequest(f"A control is one of {', '.join(sorted(KNOWN))}.", field="content")
     _check_may(talk, given, sender, words)
-    _check_targets(content)
-    idle = controls.problems(given.content, KNOWN) if given.lenient else {}
+    manners.check(talk, given, sender)
+    if not given.lenient:
+        _check_targets(content)
+    led, idle = _led(run, flow, talk, given, sender)
     events = _comes_in(talk, given, sender, content)
     if "invite" in content and "invite" not in idle:
         events.append(_join(talk, given, sender))
@@ -65,9 +96,37 @@ def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
         left = _leave(talk, given, sender)
         events += left
         idle |= {} if left or not given.lenient else {"uninvite": "nobody leaves"}
-    for lead in dict.fromkeys(LEADING[word] for word in LEADING if word in content):
-        events += lead(run, flow, talk, given, sender)
-    return [*events, *_kept(talk, given, sender, idle)]
+    return [*events, *led, *_kept(talk, given, sender, idle)]
+
+
+def unheeded(run: Run, flow: Flow, given: Control) -> list[str]:
+    """What is wrong with a control that is taken all the same."""
+    talk = run.conversations.get(given.node_id)
+    if talk is None or not given.lenient:
+        return []
+    return list(_led(run, flow, talk, given, _sender(given))[1].values())
+
+
+def _led(
+    run: Run, flow: Flow, talk: Conversation, given: Control, sender: str
+) -> tuple[list[NewEvent], dict[str, str]]:
+    """What the words lead to that are more than the state of a thread; and which words are kept
+    and change nothing, each with what is wrong with it."""
+    idle = controls.problems(given.content, KNOWN) if given.lenient else {}
+    content = given.content if isinstance(given.content, dict) else {}
+    leads: dict[Any, list[str]] = {}
+    for word, lead in LEADING.items():
+        if word in content and word not in idle:
+            leads.setdefault(lead, []).append(word)
+    events: list[NewEvent] = []
+    for lead, words in leads.items():
+        try:
+            events += lead(run, flow, talk, given, sender)
+        except BadRequest as wrong:
+            if not given.lenient:
+                raise
+            idle |= dict.fromkeys(words, wrong.message)
+    return events, idle
 
 
 def _comes_in(
@@ -75,7 +134,7 @@ def _comes_in(
 ) -> list[NewEvent]:
     """Who may come in by speaking may do so by steering; who invites another may stay outside."""
     joins, agent = given.who.joins, not thread.is_person(sender)
-    if joins is None or not agent or "invite" in content or not guests.needs_seat(talk, sender):
+    if not agent or "invite" in content or not guests.comes_in(talk, sender, joins):
         return []
     return [guests.welcome(talk, guests.named(sender, "from"), {}, sender, joins == "outside")]
 
@@ -94,15 +153,13 @@ def _kept(talk: Conversation, given: Control, sender: str, idle: dict[str, str])
 
 
 def _check_may(talk: Conversation, given: Control, sender: str, words: list[str]) -> None:
+    if _by_host(given):
+        return
     if HUMAN_ONLY.intersection(words) and not thread.is_person(sender):
         raise Forbidden("Only a person may do that here.", participant=sender)
-    welcome = given.who.joins is not None and talk.roster is None
+    welcome = guests.comes_in(talk, sender, given.who.joins)
     if not (given.who.admin or thread.is_person(sender) or welcome or _takes_part(talk, sender)):
-        raise ParticipantNotInvited(
-            "Who does not take part steers nothing here.",
-            speakerId=sender,
-            conversationId=talk.conversation_id,
-        )
+        raise guests.not_invited(talk, sender)
 
 
 def _check_targets(content: dict[str, Any]) -> None:
@@ -122,7 +179,15 @@ def _sender(given: Control) -> str:
     sender = given.sender or given.who.person
     if sender != given.who.person and not given.who.admin and sender not in given.who.names:
         raise NotYourName(sender, list(given.who.names))
+    if not _by_host(given):
+        guests.check(sender, "from")
     return sender
+
+
+def _by_host(given: Control) -> bool:
+    """The host says one thing by itself: that a mute is over, where somebody waits for that."""
+    only = isinstance(given.content, dict) and list(given.content) == ["unmute"]
+    return only and given.who.principal == HOST and given.sender == "system"
 
 
 def _join(talk: Conversation, given: Control, sender: str) -> NewEvent:
@@ -130,7 +195,10 @@ def _join(talk: Conversation, given: Control, sender: str) -> NewEvent:
     name = guests.named(asked, "invite")
     said = asked if isinstance(asked, dict) else {}
     outside = said.get("outside") is True
-    return guests.welcome(talk, name, said.get("profile", {}), sender, outside)
+    profile = said.get("profile")
+    profile = profile if isinstance(profile, dict) else {}
+    both = {**given.known, **profile} if thread.is_person(sender) else {**profile, **given.known}
+    return guests.welcome(talk, name, both, sender, outside)
 
 
 def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:

@@ -26,7 +26,7 @@ from moot.core.leading import LEADING
 from moot.core.participating import HOST, WakeEnded
 from moot.core.participation import Wake
 from moot.core.run import HANDLERS, Run
-from moot.core.sides import LINKED, SideEnded
+from moot.core.sides import LINKED, LinkedFrom, SideEnded
 from moot.core.threads import Control
 from moot.core.told import Impossible, Seen
 from moot.core.waiting import Conversation
@@ -86,14 +86,15 @@ def closed(seen: Seen) -> list[NewEvent]:
 
 
 def linked(seen: Seen) -> list[NewEvent]:
-    """Somebody has linked a thread, or one that was linked has ended."""
+    """Somebody has linked a thread, or one that was linked has ended; or another links this."""
     said = seen.event.payload
-    if said.get("closed") is not True:
+    if said.get("closed") is not True and said.get("back") is not True:
         return steered(seen)
     talk_of(seen)
-    given = SideEnded(
-        node_id=seen.its.id, thread=said["threadId"], summary=said["summary"], at=seen.at
-    )
+    place: dict[str, Any] = {"node_id": seen.its.id, "thread": said["threadId"], "at": seen.at}
+    given: SideEnded | LinkedFrom = LinkedFrom(title=str(said["title"]), **place)
+    if said.get("back") is not True:
+        given = SideEnded(summary=said["summary"], **place)
     found = decide(seen.run, seen.flow, given)
     spoken = next((event for event in seen.rest if event.type == SPOKEN), None)
     if len(found) > 1 and spoken is not None:  # the time it was told at is its own
@@ -109,6 +110,7 @@ def steered(seen: Seen) -> list[NewEvent]:
     talk_of(seen)
     content: Any = {}
     sender = via = ""
+    named: dict[str, Any] = {}
     for event in _at_once(seen):
         if event.type == CONTROL and not isinstance(event.payload["content"], dict):
             content = event.payload["content"]
@@ -116,10 +118,13 @@ def steered(seen: Seen) -> list[NewEvent]:
             content |= _words(event) or {}
         sender = str(event.payload.get("from", event.payload.get("by")))
         via = str(event.payload.get("via", via))
-    who = Speaker(via, admin=True)
+        named = named if named.get("messageId") else event.payload
     given = Control(
-        node_id=seen.its.id, content=content, who=who, at=seen.at, sender=sender, lenient=True
-    )
+        node_id=seen.its.id, content=content, who=Speaker(via, admin=True), at=seen.at,
+        sender=sender, lenient=True, message_id=named.get("messageId"),
+        digest=str(named.get("digest", "")),
+        ends=any(event.type == "conversation.closed" for event in seen.rest),
+    )  # fmt: skip
     return decide(seen.run, seen.flow, given)
 
 

@@ -14,6 +14,9 @@ ROLES = ("user", "agent", "system")
 LATEST = 253_402_300_799_999
 #: what a turn may name, besides what it says
 NAMES = ("messageId", "from", "to", "speakerId", "groupId")
+#: what is told of a turn that only the host knows: what it sums up, who has changed it, what came
+#: of the conversation that it ends
+OF_HOST = ("summary", "edited_by", "editedBy", "outcome")
 
 
 class _Model(Struct, forbid_unknown_fields=True):
@@ -63,6 +66,19 @@ def _check_index(talk: Conversation, index: Any) -> None:
         )
 
 
+def _check_meta(meta: Any) -> None:
+    """What the host tells of a turn is not for others to say; what a turn replies to is a place in
+    the log, or the id of an event."""
+    if not isinstance(meta, dict):
+        return
+    if taken := [key for key in OF_HOST if key in meta]:
+        raise BadRequest(f"{taken[0]} is written by the host: leave it out.", field="turn.meta")
+    reply = meta.get("replyTo")
+    place = type(reply) is int and reply >= 0
+    if reply is not None and not place and not (isinstance(reply, str) and 1 <= len(reply) <= 256):
+        raise BadRequest("replyTo is the id of an event.", field="turn.meta.replyTo")
+
+
 def _check_names(talk: Conversation, said: dict[str, Any], own: bool) -> None:
     """Message ids of the host's own naming are the host's; an agent is described as published."""
     if "messageId" in said:
@@ -70,9 +86,8 @@ def _check_names(talk: Conversation, said: dict[str, Any], own: bool) -> None:
         expected = f"{prefix}{talk.turns + 1}:{said.get('role', 'user')}"
         if said["messageId"].startswith(prefix) and said["messageId"] != expected:
             raise BadRequest(f"This turn would be {expected}.", field="turn.messageId")
-    meta = said.get("meta")
-    if isinstance(meta, dict) and "summary" in meta and not own:
-        raise BadRequest("Which turns a summary is of is written by the host.", field="turn.meta")
+    if not own:
+        _check_meta(said.get("meta"))
     if "agent" not in said:
         return
     if said.get("role", "user") != "agent":

@@ -10,9 +10,11 @@ from msgspec import UNSET, Struct, field
 
 from moot.core import (
     agency,
+    chains,
     charging,
     going_on,
     hailing,
+    later,
     lineage,
     participation,
     supervision,
@@ -68,6 +70,8 @@ class Link(Struct, omit_defaults=True):
 
     title: str = ""
     open: bool = True
+    #: that one points to this one
+    back: bool = False
 
 
 class Conversation(Struct, omit_defaults=True):
@@ -99,6 +103,8 @@ class Conversation(Struct, omit_defaults=True):
     state: thread.ThreadState = field(default_factory=thread.ThreadState)
     #: of a conversation that the host leads
     floor: participation.Floor | None = None
+    #: of one that nobody leads, while agents speak
+    chain: chains.Chain | None = None
 
 
 def thread_id(run: "Run", talk: Conversation) -> str:
@@ -110,13 +116,21 @@ def thread_id(run: "Run", talk: Conversation) -> str:
 
 #: of a title in a list
 LONGEST_TITLE = 256
+TITLE = f"A title is a line of 1 to {LONGEST_TITLE} characters that can be read."
+
+
+def as_title(text: Any) -> str | None:
+    """What a thread may be called: one line that can be read. None for anything else."""
+    line = " ".join(text.split()) if isinstance(text, str) else ""
+    return line if 1 <= len(line) <= LONGEST_TITLE and line.isprintable() else None
 
 
 def first_title(run: "Run", talk: Conversation) -> str:
     """What the conversation was called when it began: by a name, or by its question."""
     given = run.inputs.get("title") or run.inputs.get("question")
-    text = " ".join(given[: 4 * LONGEST_TITLE].split()) if isinstance(given, str) else ""
-    return (text or f"{run.workflow_id}/{talk.node_id}")[:LONGEST_TITLE]
+    text = given[: 4 * LONGEST_TITLE] if isinstance(given, str) else ""
+    line = " ".join("".join(mark if mark.isprintable() else " " for mark in text).split())
+    return (line or f"{run.workflow_id}/{talk.node_id}")[:LONGEST_TITLE]
 
 
 def title_of(run: "Run", talk: Conversation) -> str:
@@ -234,6 +248,10 @@ def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int, at: 
     tasks.heard(conversation.tasks, turn, sequence, at)
     if conversation.floor is not None:
         hailing.heard(conversation.floor, turn, conversation.state, sequence, at)
+    else:
+        known = {name: member.profile for name, member in conversation.state.members.items()}
+        known |= {name: {} for name in conversation.roster or ()}
+        conversation.chain = chains.heard(conversation.chain, turn, known, sequence)
 
 
 def _closed(run: "Run", event: Event, at: int) -> None:
@@ -242,10 +260,10 @@ def _closed(run: "Run", event: Event, at: int) -> None:
         found.turns = event.payload.get("turnIndex", found.turns)
         found.last_seq = event.sequence
         found.open = False
-        found.asked, found.tasks = {}, {}
+        found.asked, found.tasks, found.chain = {}, {}, None
         if found.floor is not None:
             found.floor.wakes, found.floor.held, found.floor.asks = {}, {}, {}
-            found.floor.unpaid = {}
+            found.floor.unpaid, found.floor.later = {}, {}
 
 
 def _controlled(run: "Run", event: Event, at: int) -> None:
@@ -253,8 +271,10 @@ def _controlled(run: "Run", event: Event, at: int) -> None:
     if found is not None:
         thread.control(found.state, event.payload, at)
         found.last_seq = event.sequence
-        if found.floor is not None and not thread.run_out(found.state, at):
-            going_on.time_given(found.floor)
+        if found.floor is not None:
+            later.taken_up(found.floor, found.state)
+            if not thread.run_out(found.state, at):
+                going_on.time_given(found.floor)
 
 
 def _renamed(run: "Run", event: Event, at: int) -> None:
@@ -268,8 +288,10 @@ def _linked(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
         said = event.payload
-        going_on = said.get("closed") is not True
-        found.links[str(said.get("threadId", ""))] = Link(str(said.get("title", "")), going_on)
+        back = said.get("back") is True
+        going_on = said.get("closed") is not True and not back
+        link = Link(str(said.get("title", "")), going_on, back)
+        found.links[str(said.get("threadId", ""))] = link
         found.last_seq = event.sequence
 
 
@@ -288,7 +310,8 @@ def _joined(run: "Run", event: Event, at: int) -> None:
         name = thread.full_name(str(event.payload.get("participantId", "")))
         if found.floor is not None:
             member = found.state.members[name]
-            participation.joined(found.floor, name, member.profile, member.outside)
+            by = member.invited_by
+            participation.joined(found.floor, name, member.profile, member.outside, by)
 
 
 def _left(run: "Run", event: Event, at: int) -> None:
@@ -313,6 +336,7 @@ def _led(run: "Run", event: Event, at: int) -> None:
     if event.type == "moot.participation.set":
         found.floor = participation.was_set(floor, said, found.turns, at)
     elif floor is not None and event.type == "moot.participation.decided":
+        later.put_off(floor, found.state, said)
         participation.decided(floor, said, event.sequence, at)
         told = [item for word in ("wakes", "skipped", "called") for item in said.get(word, [])]
         given = [item["agentId"] for item in told]
@@ -321,6 +345,10 @@ def _led(run: "Run", event: Event, at: int) -> None:
         LED[event.type](floor, event, at)
         if event.type == "moot.participation.continued" and thread.run_out(found.state, at):
             found.state.ttl_until = None  # a person's word is more than the time he has set
+    elif event.type == "moot.participation.stopped" and found.chain is not None:
+        found.chain.stopped = True
+    elif event.type == "moot.participation.continued":
+        found.chain = None
 
 
 LED: dict[str, Callable[[participation.Floor, Event, int], None]] = {

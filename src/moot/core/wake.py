@@ -52,7 +52,10 @@ def wake_node(
         if found is not None and late:
             return interrupts.expired(run, flow, node, found, at)
         talk = run.conversations.get(node.id)
-        return patience.silent(node, talk, at, heard or {}) if talk is not None else []
+        if talk is None:
+            return []
+        back = [] if run.replayed else patience.unmuted(node, talk, at)
+        return [*patience.silent(node, talk, at, heard or {}), *back]
     if state.status is not NodeStatus.RUNNING:
         return []
     if node.type.kind is Kind.TIMER and state.due is not None and at >= state.due:

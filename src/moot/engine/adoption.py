@@ -21,7 +21,7 @@ from moot.core.waiting import THREAD, thread_id
 from moot.engine.host import Host
 from moot.engine.rows import Gathered, due_of, inbox_rows, row_of
 from moot.engine.runs import refuse_newer
-from moot.store.protocol import Append, Batch, EffectRow
+from moot.store.protocol import Append, Batch, EffectRow, Record
 
 #: names and times as this host writes them; all of them become parts of lines
 RUN_ID = re.compile(r"[\w-]{1,128}", re.ASCII)
@@ -30,6 +30,11 @@ TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 
 _state = msgspec.json.Decoder(Run)
 
+
+#: how far the clocks of two hosts may be apart
+SLACK_S = 86_400
+#: the record that a run was taken in, when and by whom: its log says nothing of that
+TAKEN_IN = "import"
 
 #: what an import that goes on asks for, beside the right to import: it is a run of a workflow
 BEGINS, REGISTERS = "runs:create", "manifest:write"
@@ -44,6 +49,8 @@ class Brought(Struct, frozen=True):
     rows: list[bytes]
     #: scopes of who brings it; None for all
     rights: frozenset[str] | None = None
+    #: the key of who brings it
+    by: str = ""
 
     def must(self, scope: str) -> None:
         if self.rights is not None and scope not in self.rights:
@@ -62,7 +69,8 @@ async def adopt(host: Host, tenant: str, brought: Brought) -> Run:
     """
     host.refuse_when_stopping()
     # in a thread: a long log keeps nobody else waiting
-    run, gathered = await asyncio.to_thread(_folded, tenant, brought)
+    latest = events.iso(host.clock.micros() + SLACK_S * 1_000_000)
+    run, gathered = await asyncio.to_thread(_folded, tenant, brought, latest)
     refuse_newer(run)
     flow = _checked(host, run, brought)
     if not run.terminal:
@@ -75,8 +83,14 @@ async def adopt(host: Host, tenant: str, brought: Brought) -> Run:
     append.messages, append.texts = gathered.messages, gathered.texts
     append.work = None if run.terminal else due_of(pending(run, flow))
     await host.flows.keep(tenant, brought.definition)
+    now = host.clock.millis()
+    mark = Record(
+        tenant=tenant, kind=TAKEN_IN, name=run.run_id, version=str(now), body=b"{}",
+        created_at=now, by=brought.by,
+    )  # fmt: skip
+    effects = _elsewhere(gathered.effects)
     try:
-        await host.store.commit(Batch(appends=[append], effects=_elsewhere(gathered.effects)))
+        await host.store.commit(Batch(appends=[append], effects=effects, records=[mark]))
     except SequenceConflict:
         raise Conflict("A run cannot be taken in here under this id.") from None
     host.look_again(tenant, run.run_id)
@@ -88,13 +102,16 @@ def _elsewhere(effects: list[EffectRow]) -> list[EffectRow]:
     return [replace(row, day=0, tokens=0, money=0) for row in effects]
 
 
-def _folded(tenant: str, brought: Brought) -> tuple[Run, Gathered]:
-    """The run as its log says, and the places that speak of effects and turns."""
+def _folded(tenant: str, brought: Brought, latest: str) -> tuple[Run, Gathered]:
+    """The run as its log says, and the places that speak of effects and turns. Whatever comes
+    after a log has later times, so that nothing could follow one that ends with time itself."""
     if not RUN_ID.fullmatch(brought.run_id):
         raise BadRequest("This is no id of a run.")
     run, gathered = Run(brought.run_id, tenant=tenant), Gathered()
     for row in brought.rows:
         event = _event(run, row)
+        if event.timestamp > latest:
+            raise BadRequest(f"Event {event.sequence} is of the future: {event.timestamp}.")
         try:
             apply(run, event, strict=True)
         except (AttributeError, KeyError, TypeError, ValueError) as error:

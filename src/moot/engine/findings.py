@@ -17,8 +17,10 @@ from moot.store.reading import Found
 
 #: the newest that fit, of which the best are chosen
 WINDOW = 500
-#: characters of a text in which the words are looked for once more
+#: characters in which the words are looked for once more: of one text, and of all that one search
+#: shows or ranks; where it finds many long ones, each is looked at less far
 LOOKED_AT = 50_000
+MOST_LOOKED_AT = 2_000_000
 #: a cursor of the store, and how many of the best came before
 _BEST = re.compile(r"([\w-]{1,64})\.(\d{1,4})", re.ASCII)
 
@@ -75,13 +77,19 @@ ORDERS = {"newest": newest, "best": best}
 
 def _ranked(query: Query, found: list[Found], most: int) -> list[Found]:
     """The newer one first of two that are equally good."""
-    scores = [score(query, _cut(text)) if (text := _text(each)) else 0.0 for each in found]
+    far = _far(found)
+    scores = [score(query, _cut(text, far)) if (text := _text(each)) else 0.0 for each in found]
     places = heapq.nsmallest(most, range(len(found)), key=lambda at: (-scores[at], at))
     return [found[at] for at in places]
 
 
-def _cut(text: Text) -> Text:
-    return Text(kind=text.kind, text=text.text[:LOOKED_AT])
+def _far(found: list[Found]) -> int:
+    """How far into each text is looked."""
+    return min(LOOKED_AT, MOST_LOOKED_AT // max(1, len(found)))
+
+
+def _cut(text: Text, far: int) -> Text:
+    return Text(kind=text.kind, text=text.text[:far])
 
 
 def _text(found: Found) -> Text | None:
@@ -91,11 +99,12 @@ def _text(found: Found) -> Text | None:
 
 def _all_shown(query: Query, found: list[Found]) -> list[Finding]:
     """An index of an older version may know of texts that are none any more."""
-    shown = (_shown(query, each) for each in found)
+    far = _far(found)
+    shown = (_shown(query, each, far) for each in found)
     return [each for each in shown if each is not None]
 
 
-def _shown(query: Query, found: Found) -> Finding | None:
+def _shown(query: Query, found: Found, far: int) -> Finding | None:
     text = _text(found)
     if text is None:
         return None
@@ -104,7 +113,7 @@ def _shown(query: Query, found: Found) -> Finding | None:
         run_id=found.run_id,
         workflow_id=found.workflow_id,
         event=events.decode(found.body),
-        snippet=snippet(query, text.text[:LOOKED_AT]),
+        snippet=snippet(query, text.text[:far]),
     )
 
 

@@ -31,12 +31,11 @@ class Published(Struct, frozen=True, gc=False):
 class Group:
     """The events of one run in one commit, with their frames per set of modes."""
 
-    __slots__ = ("_frames", "events", "first", "terminal", "weight")
+    __slots__ = ("_frames", "events", "first", "weight")
 
     def __init__(self, events: list[Published]) -> None:
         self.events = events
         self.first = events[0].sequence
-        self.terminal = events[-1].terminal
         self.weight = sum(len(event.body) for event in events)
         self._frames: dict[Hashable, bytes] = {}
 

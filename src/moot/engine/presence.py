@@ -9,7 +9,7 @@ import msgspec
 
 from moot.clock import Clock
 from moot.core.events import iso
-from moot.core.presence import TTL_MS, Here, State, heard
+from moot.core.presence import KEPT_MS, TTL_MS, Here, State, heard
 from moot.core.waiting import Conversation
 from moot.engine.hub import Hub
 from moot.engine.speech import Speeches
@@ -24,6 +24,8 @@ PATIENCE_S = 10.0
 
 #: run and conversation
 Place = tuple[str, str]
+#: of each, who was heard of; the longest ago first
+Heard = OrderedDict[Place, OrderedDict[str, Here]]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -33,25 +35,27 @@ class Presence:
 
     def __init__(self, hub: Hub, speeches: Speeches, clock: Clock) -> None:
         self._hub, self._speeches, self._clock = hub, speeches, clock
-        self._places: OrderedDict[Place, OrderedDict[str, Here]] = OrderedDict()
+        self._places: Heard = OrderedDict()
+        #: who was heard of and is not any more, for a while
+        self._gone: Heard = OrderedDict()
         #: somebody waits for a change there
         self._changes: dict[Place, asyncio.Event] = {}
         self._watch: asyncio.TimerHandle | None = None
+        #: how long a sign of life counts
+        self.ttl_ms = TTL_MS
 
     def set(
         self, place: Place, name: str, state: State, details: dict[str, Any] | None = None
     ) -> Here:
         """A sign of life; whoever listens is told when it says something new."""
         now = self._clock.micros()
-        here = self._places.setdefault(place, OrderedDict())
-        before = here.get(name)
-        here[name] = found = heard(before, state, details, now)
-        here.move_to_end(name)
-        self._places.move_to_end(place)
-        self._make_room(here)
+        before = _last(self._places, place, name) or _last(self._gone, place, name)
+        found = heard(before, state, details, now)
+        _forget(self._gone, place, name)
+        _note(self._places, place, name, found)
         if (change := self._changes.pop(place, None)) is not None:
             change.set()
-        if before is None or before.shown(now) != state:
+        if before is None or before.shown(now, self.ttl_ms) != state:
             self._tell(place, name, found, state)
         self._look_later()
         return found
@@ -59,7 +63,7 @@ class Presence:
     def snapshot(self, run_id: str, talk: Conversation) -> dict[str, Here]:
         """Everybody who was heard of, and members at work for the host."""
         place = (run_id, talk.conversation_id)
-        found = dict(self._places.get(place, {}))
+        found = {**self._gone.get(place, {}), **self._places.get(place, {})}
         for wake in talk.floor.wakes.values() if talk.floor is not None else ():
             found[wake.agent] = _busy(found.get(wake.agent), "thinking", self._clock.micros())
         for name in self._speeches.speaking(*place):
@@ -84,34 +88,31 @@ class Presence:
         now = self._clock.micros()
         here = self._places.get(place)
         others = [] if here is None else [one for name, one in here.items() if name != but]
-        return any(one.shown(now) in BUSY for one in others)
+        return any(one.shown(now, self.ttl_ms) in BUSY for one in others)
 
     def now(self) -> int:
         return self._clock.micros()
 
-    def _make_room(self, here: OrderedDict[str, Here]) -> None:
-        if len(here) > MOST_HERE:
-            here.popitem(last=False)
-        if len(self._places) > MOST_PLACES:
-            self._places.popitem(last=False)
-
     def _look_later(self) -> None:
-        """Who says nothing any more is gone, and whoever listens is told."""
-        if self._watch is None and self._places:
-            oldest = min(next(iter(here.values())).at for here in self._places.values())
-            left = max(0, oldest + TTL_MS * 1000 - self._clock.micros()) / 1_000_000
-            self._watch = asyncio.get_running_loop().call_later(left + 0.001, self._look)
+        """Who says nothing any more is gone, and whoever listens is told; one day he is
+        forgotten."""
+        loop, ttl = asyncio.get_running_loop(), self.ttl_ms * 1000
+        if self._watch is not None:
+            if self._watch.when() <= loop.time() + ttl / 1_000_000 + 0.001:
+                return  # it comes before whoever was just heard of is gone
+            self._watch.cancel()
+        due = [next(iter(here.values())).at + ttl for here in self._places.values()]
+        due += [next(iter(here.values())).at + ttl + KEPT_MS * 1000 for here in self._gone.values()]
+        left = max(0, min(due) - self._clock.micros()) / 1_000_000 if due else 0
+        self._watch = loop.call_later(left + 0.001, self._look) if due else None
 
     def _look(self) -> None:
-        self._watch, now = None, self._clock.micros()
-        for place, here in list(self._places.items()):
-            while here and (first := next(iter(here.items())))[1].stale(now):
-                name, last = first
-                del here[name]
-                if last.state != "offline":
-                    self._tell(place, name, last, "offline")
-            if not here:
-                del self._places[place]
+        self._watch, now = None, self._clock.micros() - self.ttl_ms * 1000
+        for place, name, last in _taken(self._places, now):
+            _note(self._gone, place, name, last)
+            if last.state != "offline":
+                self._tell(place, name, last, "offline")
+        _taken(self._gone, now - KEPT_MS * 1000)
         self._look_later()
 
     def _tell(self, place: Place, name: str, here: Here, state: State) -> None:
@@ -132,3 +133,40 @@ class Presence:
 
 def _busy(before: Here | None, state: State, now: int) -> Here:
     return heard(before, state, None, now)
+
+
+def _note(known: Heard, place: Place, name: str, found: Here) -> None:
+    """As the newest there; whoever was not heard of for the longest time makes room."""
+    here = known.setdefault(place, OrderedDict())
+    here[name] = found
+    here.move_to_end(name)
+    known.move_to_end(place)
+    if len(here) > MOST_HERE:
+        here.popitem(last=False)
+    if len(known) > MOST_PLACES:
+        known.popitem(last=False)
+
+
+def _last(known: Heard, place: Place, name: str) -> Here | None:
+    here = known.get(place)
+    return None if here is None else here.get(name)
+
+
+def _forget(known: Heard, place: Place, name: str) -> None:
+    here = known.get(place)
+    if here is not None:
+        here.pop(name, None)
+        if not here:
+            del known[place]
+
+
+def _taken(known: Heard, until: int) -> list[tuple[Place, str, Here]]:
+    """Everybody who was heard of last before this time, who is there no longer."""
+    found = []
+    for place, here in list(known.items()):
+        while here and (first := next(iter(here.items())))[1].at < until:
+            del here[first[0]]
+            found.append((place, *first))
+        if not here:
+            del known[place]
+    return found

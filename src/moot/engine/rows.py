@@ -10,6 +10,7 @@ from moot.core.pending import Owed
 from moot.core.rooms import is_room
 from moot.core.run import Run
 from moot.core.texts import FOUND
+from moot.core.told_talks import WORDS
 from moot.core.waiting import THREAD, title_of
 from moot.engine.allowances import DAY_MS, PARTS
 from moot.store.protocol import EffectRow, InboxRow, RunRow
@@ -18,6 +19,8 @@ from moot.store.reading import TextRow
 EFFECTS = ("moot.effect.started", "moot.effect.finished", "moot.effect.abandoned")
 #: events that carry a turn
 SPOKEN = {"conversation.exchanged": "turn", "conversation.closed": "finalTurn"}
+#: events that may bring along a name of their sender's
+NAMED = frozenset({*SPOKEN, *WORDS})
 
 
 def row_of(run: Run) -> RunRow:
@@ -65,8 +68,11 @@ def inbox_rows(run: Run) -> list[InboxRow]:
 
 
 def message_ids(event: Event) -> list[tuple[str, int]]:
-    """The id a turn brought along; those the host makes are unique by themselves."""
-    turn = event.payload.get(SPOKEN.get(event.type, ""))
+    """The id that a turn or a control brought along; those the host makes are unique by
+    themselves."""
+    if event.type not in NAMED:
+        return []
+    turn = event.payload if event.type in WORDS else event.payload.get(SPOKEN[event.type])
     name = turn.get("messageId") if isinstance(turn, dict) else None
     own = f"{event.payload.get('conversationId')}:"
     return [(name, event.sequence)] if isinstance(name, str) and not name.startswith(own) else []

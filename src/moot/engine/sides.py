@@ -1,13 +1,14 @@
 """Side threads whose end is owed to the thread they were begun in."""
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from moot.core.errors import MootError, RunNotFound, Unavailable
 from moot.core.events import decode
 from moot.core.run import Run
-from moot.core.sides import SideEnded, summary_of
-from moot.core.waiting import Conversation, thread_id
+from moot.core.sides import LinkedFrom, SideEnded, summary_of
+from moot.core.waiting import Conversation, thread_id, title_of
 
 if TYPE_CHECKING:
     from moot.engine.host import Host
@@ -31,7 +32,7 @@ class Sides:
             mine = (run.tenant, run.run_id, node_id)
             if mine not in waiting:
                 waiting.add(mine)
-                self._host.tasks.start(self._look(run.tenant, thread))
+                self._host.tasks.start(self._look(run.tenant, thread, _link_to(run, node_id)))
 
     def ended(self, run: Run) -> None:
         """A run is over, or one of its conversations is."""
@@ -39,11 +40,13 @@ class Sides:
             if not talk.open and (run.tenant, thread_id(run, talk)) in self._waiting:
                 self._host.tasks.start(self._look(run.tenant, thread_id(run, talk)))
 
-    async def _look(self, tenant: str, thread: str) -> None:
+    async def _look(self, tenant: str, thread: str, link: dict[str, str] | None = None) -> None:
         try:
             found = await self._summary(tenant, thread)
             if found is not None:
                 await self._tell(tenant, thread, found)
+            elif link is not None:
+                await self._link_back(tenant, thread, link)
         except Unavailable:
             for _, run_id, _ in self._waiting.pop((tenant, thread), set()):
                 self._host.look_again(tenant, run_id)
@@ -58,6 +61,16 @@ class Sides:
         if talk is None:
             return "it is not here any more."
         return None if talk.open else await self._outcome(run, talk)
+
+    async def _link_back(self, tenant: str, thread: str, link: dict[str, str]) -> None:
+        """It is told who has linked it, if it was not before."""
+        run = (await self._host.view(tenant, re.split("[~:]", thread)[0])).run
+        at = self._host.clock.millis()
+        for talk in run.conversations.values():
+            if thread_id(run, talk) == thread:
+                command = LinkedFrom(node_id=talk.node_id, at=at, **link)
+                with suppress(RunNotFound):
+                    await self._host.handle(tenant, run.run_id, command)
 
     async def _outcome(self, run: Run, talk: Conversation) -> str:
         """The event of the close is the newest of the conversation, unless its run was ended."""
@@ -79,3 +92,8 @@ class Sides:
                 self._host.look_again(tenant, run_id)
             except MootError:
                 continue  # it has ended, too: nobody is left to be told
+
+
+def _link_to(run: Run, node_id: str) -> dict[str, str]:
+    talk = run.conversations[node_id]
+    return {"thread": thread_id(run, talk), "title": title_of(run, talk)}

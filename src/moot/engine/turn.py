@@ -48,7 +48,7 @@ from moot.engine.hub import Published
 from moot.engine.kin import children_of, end_of
 from moot.engine.recollections import Revisions, note_of
 from moot.engine.rows import (
-    SPOKEN,
+    NAMED,
     due_of,
     effect_rows,
     inbox_rows,
@@ -246,7 +246,7 @@ class Turn:
         apply(run, event, now // 1000)
         if head.listening:
             head.heed(event)
-        if type_ in SPOKEN:
+        if type_ in NAMED:
             append.messages += message_ids(event)
         if type_ in FOUND:
             append.texts += text_rows(run, event, now // 1000)

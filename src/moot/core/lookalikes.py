@@ -1,6 +1,7 @@
 """Words that look alike are one word: letters of other scripts, styled letters, accents, and marks
 that show little or nothing."""
 
+import re
 import unicodedata
 from functools import lru_cache
 
@@ -20,6 +21,19 @@ _LETTERS = (
 _ALIKE = str.maketrans({each[0]: each[1] for each in f"{_LETTERS} 0o 1i li |i".split(" ")})
 #: categories of characters that only change how their neighbours look, or show nothing
 _MARKS = frozenset({"Mn", "Me", "Cf"})
+
+
+#: letters, signs and selectors that show nothing at all, and yet count as characters
+_BLANK = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+
+
+def is_blank(text: str) -> bool:
+    """Whether something stands in it that nobody sees."""
+    return _BLANK.search(text) is not None
 
 
 @lru_cache(maxsize=4096)

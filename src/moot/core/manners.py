@@ -1,0 +1,67 @@
+"""What an agent may not do by steering: speak while it may not, name others, bring a crowd.
+
+People may, and so may administrators, in whosever name they steer.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from moot.core import conversation, guests, rosters, thread
+from moot.core.errors import BodyTooLarge, Forbidden, RosterFull
+from moot.core.waiting import Conversation
+
+if TYPE_CHECKING:
+    from moot.core.threads import Control
+
+#: bytes of a control, which may be about nobody and is kept all the same
+LONGEST = 8192
+#: what is left to who is muted; while it is paused others may still come in
+SILENT = frozenset({"done", "uninvite", "presence"})
+PAUSED = SILENT | {"invite"}
+#: others that one agent may have brought along
+MOST_BROUGHT = 4
+
+
+def check(talk: Conversation, given: "Control", sender: str) -> None:
+    """Raises for what is for people to say."""
+    if given.who.admin or thread.is_person(sender):
+        return
+    content = given.content
+    if len(msgspec.json.encode(content)) > LONGEST:
+        raise BodyTooLarge(
+            f"A control of an agent has at most {LONGEST} bytes; say more in a message.",
+            field="content",
+            maxBytes=LONGEST,
+        )
+    words = set(content) if isinstance(content, dict) and content else {""}
+    quiet = SILENT if thread.is_muted(talk.state, sender, given.at) else PAUSED
+    if not words <= quiet:
+        conversation.check_floor(talk, sender, "agent", given.at)
+    if isinstance(content, dict) and "invite" in content:
+        _check_invite(talk, content["invite"], sender)
+
+
+def _check_invite(talk: Conversation, asked: Any, sender: str) -> None:
+    name = asked.get("participant_id") if isinstance(asked, dict) else asked
+    profile = asked.get("profile") if isinstance(asked, dict) else None
+    if not guests.is_guest(name):
+        return  # nobody comes of it
+    name, profile = thread.full_name(str(name)), profile if isinstance(profile, dict) else {}
+    if profile and name != sender and name in talk.state.members:
+        raise Forbidden("An agent says who it is, not who others are.", participant=name)
+    nick = profile.get("nickname")
+    if "name" in profile or (isinstance(nick, str) and rosters.is_reserved(nick)):
+        raise Forbidden(
+            "How somebody is called is for people to say; an agent may have a nickname that is not"
+            " reserved.",
+            participant=name,
+            reserved=sorted(rosters.RESERVED),
+        )
+    brought = [each for each, one in talk.state.members.items() if one.invited_by == sender]
+    others = {*brought, name} - {sender}
+    if name not in talk.state.members and len(others) > MOST_BROUGHT:
+        raise RosterFull(
+            f"One agent brings {MOST_BROUGHT} others along at most; a person invites more.",
+            maxParticipants=MOST_BROUGHT,
+        )

@@ -1,0 +1,134 @@
+"""What agents may not do by steering, while people may."""
+
+from typing import Any
+
+import pytest
+from simulator import Speaker, World
+from thread_scenes import check, control, floor_of, say, steer, talk_of, thread, woken
+
+from moot.core.errors import BadRequest, BodyTooLarge, Forbidden, ParticipantMuted, RosterFull
+from moot.core.errors import ThreadPaused as Paused
+from moot.core.guests import LARGEST
+from moot.core.manners import LONGEST, MOST_BROUGHT
+from moot.core.threads import Control
+
+REX = Speaker("key_rex", ("host:rex",))
+
+
+def by_rex(world: World, content: Any) -> Control:
+    return control(world, content, REX, "host:rex")
+
+
+def invited(who: str, /, **profile: Any) -> dict[str, Any]:
+    return {"invite": {"participant_id": who, "profile": profile}}
+
+
+# -- muted, paused -------------------------------------------------------------------------------
+
+LOUD: list[Any] = [
+    "free text", {}, {"rename": "BUY NOW"}, {"link": {"thread": "th_x", "title": "BUY"}},
+    {"buy": "now"}, {"done": True, "buy": "now"}, invited("rex", nickname="BUY"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", LOUD)
+def test_a_muted_agent_says_nothing_by_steering_either(content: Any) -> None:
+    world, life = thread(outside=("rex",))
+    steer(world, life, {"mute": ["rex"]})
+    assert isinstance(world.refused(life, by_rex(world, content)), ParticipantMuted)
+    steer(world, life, {"unmute": ["rex"]})
+    world.take(life, by_rex(world, content))
+    check(life)
+
+
+@pytest.mark.parametrize("content", [*LOUD[:-1]])
+def test_in_a_paused_thread_agents_name_and_link_nothing(content: Any) -> None:
+    world, life = thread(outside=("rex",))
+    steer(world, life, {"pause": True})
+    assert isinstance(world.refused(life, by_rex(world, content)), Paused)
+
+
+def test_who_is_muted_may_be_done_go_and_be_here() -> None:
+    world, life = thread(outside=("rex",))
+    steer(world, life, {"mute": ["rex"]})
+    for content in ({"presence": "thinking"}, {"done": True}, {"uninvite": "rex"}):
+        world.take(life, by_rex(world, content))
+    assert talk_of(life).state.members == {}
+    check(life)
+
+
+# -- who others are ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["eve", "you", "moot", "Ada"])
+def test_no_agent_says_how_it_is_called(name: str) -> None:
+    world, life = thread("ada", outside=("rex",))
+    for content in (invited("rex", name=name), invited("new", name=name)):
+        assert isinstance(world.refused(life, by_rex(world, content)), Forbidden)
+    assert talk_of(life).state.members["host:rex"].profile == {}
+    steer(world, life, invited("rex", name="Rexy"))
+    assert talk_of(life).state.members["host:rex"].profile == {"name": "Rexy"}
+
+
+def test_an_agent_says_who_it_is_and_not_who_others_are() -> None:
+    world, life = thread("ada", outside=("rex",))
+    for word in ("you", "moot", "us\u0435r"):
+        refusal = world.refused(life, by_rex(world, invited("rex", nickname=word)))
+        assert isinstance(refusal, Forbidden)
+    assert isinstance(world.refused(life, by_rex(world, invited("ada", role="idiot"))), Forbidden)
+    world.take(life, by_rex(world, invited("rex", nickname="T", model="m", roles=["critic"])))
+    assert talk_of(life).state.members["host:ada"].profile == {}
+    assert talk_of(life).state.members["host:rex"].profile["nickname"] == "T"
+    check(life)
+
+
+def test_what_the_host_knows_of_its_agents_only_people_say_otherwise() -> None:
+    world, life = thread("ada", outside=("rex",))
+    known = {"name": "Bo", "role": "builder"}
+    said = invited("bo", role="idiot", nickname="B")
+    for who, sender, role in ((REX, "host:rex", "builder"), (Speaker("k"), "user:k", "idiot")):
+        given = Control(
+            node_id="talk", content=said, who=who, at=world.at, sender=sender, known=known
+        )
+        world.take(life, given)
+        profile = talk_of(life).state.members["host:bo"].profile
+        assert profile == {"name": "Bo", "role": role, "nickname": "B"}
+    check(life)
+
+
+# -- how much ------------------------------------------------------------------------------------
+
+
+def test_one_agent_brings_few_others_and_makes_no_thread_large() -> None:
+    world, life = thread("ada", outside=("rex",))
+    for number in range(MOST_BROUGHT):
+        world.take(life, by_rex(world, invited(f"x{number}")))
+    refusal = world.refused(life, by_rex(world, invited("more")))
+    assert isinstance(refusal, RosterFull)
+    assert len(floor_of(life).members) == 6 and floor_of(life).mode == "small"
+    say(world, life, "anyone?")
+    assert woken(life) == ["ada"]
+    steer(world, life, invited("by-a-person"))
+    for number in range(2):
+        say(world, life, "Here I am.", f"x{number}")
+    assert floor_of(life).mode == "large", "these have spoken"
+    world.take(life, by_rex(world, invited("rex", model="m")))
+    check(life)
+
+
+def test_what_is_known_of_somebody_has_a_bound() -> None:
+    world, life = thread(outside=("rex",))
+    large = invited("rex", note="x" * LARGEST)
+    assert isinstance(world.refused(life, control(world, large)), BadRequest)
+    for number in range(2):
+        steer(world, life, invited("rex", **{f"k{number}": "x" * (LARGEST // 3)}))
+    third = invited("rex", k3="x" * (LARGEST // 3))
+    assert isinstance(world.refused(life, control(world, third)), BadRequest)
+    steer(world, life, invited("rex", k1="x"))
+    check(life)
+
+
+@pytest.mark.parametrize("content", ["x" * LONGEST, {"buy": "x" * LONGEST}])
+def test_a_control_of_an_agent_that_is_none_is_short(content: Any) -> None:
+    world, life = thread(outside=("rex",))
+    assert isinstance(world.refused(life, by_rex(world, content)), BodyTooLarge)

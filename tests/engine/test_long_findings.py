@@ -1,0 +1,63 @@
+"""How much of what a search has found is looked at once more, however much that is."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from moot.core.searching import Query, parse, score, snippet
+from moot.core.texts import Text
+from moot.engine import findings
+from moot.store.reading import Found, Page
+
+
+class Full:
+    """A store in which everything fits."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self._texts = texts
+
+    async def search(self, tenant: str, query: Query, cursor: Any, limit: int) -> Page:
+        rows = [
+            Found(
+                run_id="th_1", workflow_id="moot.thread", sequence=number, part=0,
+                body=body(number, text),
+            )
+            for number, text in enumerate(self._texts[:limit])
+        ]  # fmt: skip
+        return Page(rows, None, "a")
+
+
+def body(number: int, text: str) -> bytes:
+    turn = {"role": "user", "from": "user", "content": text, "turnIndex": number}
+    return msgspec.json.encode({
+        "eventId": f"th_1.{number}", "runId": "th_1", "sequence": number,
+        "type": "conversation.exchanged", "timestamp": "2030-01-01T00:00:00.000000Z",
+        "payload": {"conversationId": "th_1:talk:1", "turnIndex": number, "turn": turn},
+        "nodeId": "talk",
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ["best", "newest"])
+async def test_many_long_texts_are_looked_at_less_far(
+    monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    looked: list[int] = []
+
+    def scored(query: Query, text: Text) -> float:
+        looked.append(len(text.text))
+        return score(query, Text(kind=text.kind, text=text.text[:100]))
+
+    def shown(query: Query, text: str) -> Any:
+        looked.append(len(text))
+        return snippet(query, text[:100])
+
+    monkeypatch.setattr(findings, "score", scored)
+    monkeypatch.setattr(findings, "snippet", shown)
+    store: Any = Full(["saola " * 16_000] * findings.WINDOW)
+    found = await findings.ORDERS[order](store, "t", parse("saola"), None, 100)
+    assert len(found.found) == 100 and sum(looked) <= 2 * findings.MOST_LOOKED_AT
+    looked.clear()
+    store = Full(["saola " * 16_000])
+    await findings.ORDERS[order](store, "t", parse("saola"), None, 100)
+    assert set(looked) == {findings.LOOKED_AT}, "one alone is looked at as far as any"
