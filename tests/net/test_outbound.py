@@ -55,6 +55,21 @@ def to(*places: str) -> Callable[[str, int], Any]:
     return resolve
 
 
+async def test_what_one_server_asks_to_be_kept_is_told_to_no_other_call() -> None:
+    """Whoever answers may ask for a cookie; the next call is somebody else's."""
+    async with shop() as there:
+        there.answer = (
+            b"HTTP/1.1 200 OK\r\nset-cookie: a=1\r\nset-cookie: b=2; path=/; domain=127.0.0.1\r\n"
+            b"content-length: 2\r\n\r\nhi"
+        )
+        outbound = Outbound(private=True, resolve=to("127.0.0.1"))
+        for name in (NAME, NAME, "other.example.com", "127.0.0.1"):
+            await outbound.send(Order(method="GET", url=f"http://{name}:{there.port}/"))
+        await outbound.aclose()
+    assert len(there.asked) == 4
+    assert not [asked for asked in there.asked if "cookie" in asked.lower()]
+
+
 async def test_the_call_goes_to_the_address_under_the_name() -> None:
     async with shop() as there:
         outbound = Outbound(private=True, resolve=to("127.0.0.1"))

@@ -10,6 +10,7 @@ import importlib
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 from msgspec import Struct
@@ -126,7 +127,8 @@ class Outbound:
         return Fetched(answer.status_code, headers, body)
 
     def _opened(self, http: Any) -> Any:
-        """No connection is kept: the next call may be for another name at the same address."""
+        """No connection and no cookie is kept: the next call may be another tenant's, and for
+        another name at the same address."""
         if self._client is None:
             self._client = http.AsyncClient(
                 verify=self._verify,
@@ -134,6 +136,7 @@ class Outbound:
                 follow_redirects=False,
                 timeout=http.Timeout(None, connect=CONNECT_S),
                 limits=http.Limits(max_keepalive_connections=0),
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             )
         return self._client
 
