@@ -48,8 +48,8 @@ async def shop(tls: ssl.SSLContext | None = None) -> AsyncIterator[Shop]:
         server.close()
 
 
-def to(*places: str) -> Callable[[str, int], Any]:
-    async def resolve(name: str, port: int) -> list[str]:
+def to(*places: str) -> Callable[..., Any]:
+    async def resolve(name: str, port: int, whose: str) -> list[str]:
         return list(places)
 
     return resolve
@@ -88,7 +88,7 @@ async def test_the_name_is_looked_up_once_and_judged_at_every_call() -> None:
     answers = [["127.0.0.1"], ["224.0.0.1"]]
     looked: list[str] = []
 
-    async def resolve(name: str, port: int) -> list[str]:
+    async def resolve(name: str, port: int, whose: str) -> list[str]:
         looked.append(name)
         return answers[len(looked) - 1]
 

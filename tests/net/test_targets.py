@@ -71,7 +71,7 @@ TRICKY = [
 ]  # fmt: skip
 
 
-async def resolve(name: str, port: int) -> list[str]:
+async def resolve(name: str, port: int, whose: str) -> list[str]:
     return NAMES.get(name, [PUBLIC])
 
 

@@ -64,7 +64,7 @@ class Outgoing:
         said = headers(hook, delivery.subject, self._clock.millis(), body, __version__)
         order = Order(
             method="POST", url=hook.url, headers=said, body=body, seconds=SECONDS,
-            most_bytes=MOST_BYTES,
+            most_bytes=MOST_BYTES, whose=delivery.tenant,
         )  # fmt: skip
         try:
             answer = await self._net.send(order)

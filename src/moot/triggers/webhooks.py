@@ -53,7 +53,7 @@ class Webhooks:
         self, tenant: str, url: str, events: tuple[str, ...], tags: tuple[str, ...], by: str
     ) -> Webhook:
         """Raises WebhookUrlRejected for an address that may not be called."""
-        await self._judge(url)
+        await self._judge(tenant, url)
         if len(self._known.get(tenant, {})) >= MOST_HOOKS:
             raise BadRequest(f"There are {MOST_HOOKS} webhooks; remove one first.")
         hook = Webhook(
@@ -67,11 +67,11 @@ class Webhooks:
         await self.put(tenant, hook, by, "registered")
         return hook
 
-    async def _judge(self, url: str) -> None:
+    async def _judge(self, tenant: str, url: str) -> None:
         """As at each delivery: a name that leads inside is refused before anybody relies on it.
         One that leads nowhere today may lead somewhere tomorrow."""
         try:
-            await self._net.addresses(self._net.judged(url))
+            await self._net.addresses(self._net.judged(url), tenant)
         except TargetRefused as refusal:
             raise WebhookUrlRejected(str(refusal)) from None
         except CallFailed:
