@@ -23,13 +23,13 @@ from moot.core.inbound import (
     without_content,
 )
 from moot.core.initiation import Delivered
+from moot.core.retries import lot_of
 from moot.core.trigger_errors import (
     MemberOffDuty,
     Overtaken,
     QueueFull,
     SubscriptionNotActive,
 )
-from moot.core.webhooks import lot_of
 from moot.engine.flows import Flows
 from moot.store.protocol import Batch, Delivery, Guard, Store
 from moot.store.standing import Attempt, DeliveryFilter
@@ -42,8 +42,9 @@ SOURCES = ("webhook", "queue")
 #: items of one queue that may wait, and refused requests of one subscription that are remembered
 MOST_WAITING = 10_000
 MOST_UNVERIFIED = 200
-#: what waits for somebody to come back is looked at so often even if nobody says so (ms)
+#: what waits for somebody whom only the workflow names is looked at so often (ms)
 RECHECK = 600_000
+FAR = 2**62
 PAGE = 200
 REDELIVERED = "redelivered"
 
@@ -210,18 +211,20 @@ class Deliveries:
         seat = await self._roster.find(row.tenant, str(refusal.details["rosterId"]))
         if seat is None or seat.hired.off_duty(self._clock.millis()) is None:
             raise Overtaken(row.delivery_id)
+        own = seat.entry.roster_id == seen.it.roster_id
         until = seat.hired.pause.until if seat.hired.pause is not None else None
-        return await self._park(row, refusal, seen.guard, seat.guard, until=until)
+        due = None if own else min(self._clock.millis() + RECHECK, until or FAR)
+        return await self._park(row, refusal, seen.guard, seat.guard, due=due)
 
     async def _park(
-        self, row: Delivery, why: MootError, *guards: Guard, until: int | None = None
+        self, row: Delivery, why: MootError, *guards: Guard, due: int | None = None
     ) -> Delivery:
+        """Without ``due`` its lane is shut for as long as it must wait."""
         if row.revision == 0 and row.source == "webhook":
             raise why
         if row.revision == 0 and not await self._waiting.free(row.tenant, row.subscription):
             raise QueueFull(MOST_WAITING)
-        later = self._clock.millis() + RECHECK
-        due = later if until is None else min(later, until)
+        due = self._clock.millis() if due is None else due
         after = self._next(row, state="waiting", due_at=due, reason=why.message[:500])
         await self._store.commit(Batch(guards=list(guards), deliveries=[after]))
         return after
@@ -299,6 +302,8 @@ class Deliveries:
         self.look()
 
     async def _woken(self, row: Delivery) -> None:
+        if row.due_at is not None and row.due_at <= self._clock.millis():
+            return
         try:
             await self._write(self._next(row, due_at=self._clock.millis()))
         except Overtaken:

@@ -12,7 +12,6 @@ from moot.agents.roster import Roster
 from moot.clock import Clock
 from moot.core.errors import BadRequest, Conflict
 from moot.core.inbound import (
-    OVERLAP,
     Mode,
     RetryPolicy,
     State,
@@ -20,6 +19,7 @@ from moot.core.inbound import (
     queue_subscription,
 )
 from moot.core.inbound_signatures import PREFIX
+from moot.core.retries import OVERLAP
 from moot.core.trigger_errors import NotInPortfolio, Overtaken, SubscriptionNotFound
 from moot.engine.flows import Flows
 from moot.store.protocol import Batch, Guard, Store

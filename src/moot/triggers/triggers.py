@@ -10,10 +10,11 @@ from moot.net.outbound import Outbound
 from moot.store.protocol import Store
 from moot.store.standing import DeliveryFilter
 from moot.triggers.clockwork import Clockwork
-from moot.triggers.courier import Courier
+from moot.triggers.courier import Carrier, Courier
 from moot.triggers.declared import Declared
 from moot.triggers.deliveries import SOURCES, Deliveries
 from moot.triggers.firing import Firing
+from moot.triggers.holding import Holding
 from moot.triggers.outgoing import Outgoing
 from moot.triggers.queues import Queues
 from moot.triggers.rounds import Rounds
@@ -32,8 +33,8 @@ class Triggers:
         self.courier = Courier(store, clock)
         self.webhooks = Webhooks(store, clock, net)
         self.outgoing = Outgoing(store, clock, self.webhooks, net)
-        self.courier.carriers[SOURCE] = self.outgoing.carry
-        self.webhooks.look = self.courier.look
+        self.courier.carriers[SOURCE] = Carrier(self.outgoing.carry, self.outgoing.gate, "out")
+        self.webhooks.look, self.outgoing.news = self.courier.look, self.courier.news
         host.outbox = self.webhooks
         self.clockwork = Clockwork(host, store, clock, self.firing, Sight(store, clock, roster))
         self.schedules = Schedules(store, clock, host.flows, roster, self.clockwork)
@@ -44,8 +45,9 @@ class Triggers:
         self.deliveries = Deliveries(
             store, clock, self.firing, host.flows, roster, self.subscriptions
         )
-        self.deliveries.look = self.courier.look
-        self.courier.carriers |= dict.fromkeys(SOURCES, self.deliveries.carry)
+        self.deliveries.look = self.courier.news
+        inward = Carrier(self.deliveries.carry, Holding(self.subscriptions, roster).gate, "in")
+        self.courier.carriers |= dict.fromkeys(SOURCES, inward)
         self.queues = Queues(clock, host.flows, self.subscriptions, self.deliveries)
         self._tasks = host.tasks
         roster.told.append(self._member_changed)
@@ -78,6 +80,7 @@ class Triggers:
 
     def look(self) -> None:
         """The clock was set forward."""
+        self.courier.news()
         for each in self.rounds:
             each.look()
 

@@ -51,7 +51,7 @@ from moot.store.sqlite.standing import put_record
 from moot.store.sqlite.transaction import transaction
 from moot.store.sqlite.verify import verify, verify_log
 from moot.store.sqlite.writer import Writer
-from moot.store.standing import DeliveryFilter
+from moot.store.standing import DeliveryFilter, Lane
 
 T = TypeVar("T")
 
@@ -279,11 +279,13 @@ class SqliteStore:
     async def delivery_counts(self, tenant: str, subscription: str) -> dict[str, int]:
         return await self._readers.run(deliveries.counts, tenant, subscription)
 
-    async def due_deliveries(self, until: int, limit: int) -> list[Delivery]:
-        return await self._readers.run(deliveries.due, until, limit)
+    async def lanes(self) -> list[Lane]:
+        return await self._readers.run(deliveries.lanes)
 
-    async def next_delivery(self) -> int | None:
-        return await self._readers.run(deliveries.next_due)
+    async def due_deliveries(
+        self, tenant: str, subscription: str, until: int, limit: int
+    ) -> list[Delivery]:
+        return await self._readers.run(deliveries.due, tenant, subscription, until, limit)
 
     async def forget_deliveries(self, before: int) -> int:
         return await self._forget(deliveries.FORGET, before)
