@@ -85,7 +85,7 @@ async def owe(
         )
         for number in range(count)
     ]  # fmt: skip
-    log = Append(tenant=tenant, run_id=run, first=0, events=[b"{}"] * count)
+    log = Append(tenant=tenant, run_id=run, first=0, events=[b'{"payload":{}}'] * count)
     await place.store.commit(Batch(appends=[log], deliveries=letters))
     triggers.courier.look()
 

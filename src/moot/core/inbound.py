@@ -124,6 +124,8 @@ class Arrival(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
 
     content: dict[str, Any]
     verified: bool | None = None
+    #: see ``moot.core.hops``
+    hops: int = 0
 
 
 def trigger_event(

@@ -177,7 +177,8 @@ class Deliveries:
 
     async def _start(self, seen: Seen, row: Delivery) -> Delivery:
         it, tries = seen.it, tries_of(row) + 1
-        event = trigger_event(it, _arrival(row.body), row.delivery_id, row.key, row.received_at)
+        arrival = _arrival(row.body)
+        event = trigger_event(it, arrival, row.delivery_id, row.key, row.received_at)
         workflow_id = it.workflow_id or ""
         flow = await self._flows.newest(row.tenant, workflow_id)
         declared = [variable.name for variable in flow.definition.variables]
@@ -195,6 +196,7 @@ class Deliveries:
             roster_id=it.roster_id,
             inputs=inputs,
             trigger=without_content(event) if secret else event,
+            hops=arrival.hops,
             delivered=Delivered(
                 delivery_id=row.delivery_id,
                 subscription=it.subscription_id,

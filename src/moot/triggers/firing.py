@@ -33,6 +33,7 @@ class Order(Struct, frozen=True, kw_only=True):
     delivered: Delivered | None = None
     #: what came in; the run keeps it as data, and nothing in it is believed
     trigger: dict[str, Any] | None = None
+    hops: int = 0
 
 
 class Claim(Struct, kw_only=True):
@@ -75,6 +76,7 @@ class Firing:
                 member=drawn.members[order.roster_id] if order.roster_id else None,
                 delivered=order.delivered,
                 trigger=order.trigger,
+                hops=order.hops,
             ),
         )
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from moot import __version__
 from moot.clock import Clock
 from moot.core.errors import Conflict, NotFound, Unavailable
+from moot.core.hops import HEADER, behind
 from moot.core.retries import lot_of
 from moot.core.trigger_errors import Overtaken, SubscriptionNotActive
 from moot.core.webhooks import Circuit, Webhook, closed, failed, headers, next_try
@@ -24,6 +25,8 @@ MOST_BYTES = 65_536
 MOST_RACES = 20
 #: after this host did not come to call, the delivery is due again so much later (ms)
 LATER = 5000
+#: runs above a run that are looked at for what began the first of them
+MOST_PARENTS = 32
 
 _circuit = msgspec.json.Decoder(Circuit).decode
 
@@ -86,6 +89,7 @@ class Outgoing:
             msgspec.json.encode(run_id), msgspec.json.encode(delivery.tenant), rows[0],
         )  # fmt: skip
         said = headers(hook, delivery.subject, self._clock.millis(), body, __version__)
+        said[HEADER] = str(await self._hops(delivery.tenant, run_id) + 1)
         order = Order(
             method="POST", url=hook.url, headers=said, body=body, seconds=SECONDS,
             most_bytes=MOST_BYTES, whose=delivery.tenant,
@@ -97,6 +101,18 @@ class Outgoing:
         except (TargetRefused, CallFailed) as error:
             return str(error)
         return None if 200 <= answer.status < 300 else f"The receiver answered {answer.status}."
+
+    async def _hops(self, tenant: str, run_id: str) -> int:
+        """How many steps lie behind a run, or behind the one whose child it is."""
+        parent: str | None = run_id
+        for _ in range(MOST_PARENTS):
+            rows = await self._store.read(tenant, parent, -1, 1) if parent is not None else []
+            if not rows:
+                break
+            hops, parent = behind(rows[0])
+            if hops:
+                return hops
+        return 0
 
     async def _delivered(self, delivery: Delivery) -> None:
         place = delivery.tenant, delivery.subscription
