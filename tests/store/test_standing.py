@@ -111,6 +111,9 @@ async def test_deliveries_are_listed_newest_first_page_by_page(store: Store) -> 
     assert (await store.deliveries("other", DeliveryFilter(), None, 9))[0] == []
     with pytest.raises(BadRequest):
         await store.deliveries("acme", DeliveryFilter(), "nonsense", 9)
+    for tenant, where in (("other", DeliveryFilter()), ("acme", DeliveryFilter(states=("dead",)))):
+        with pytest.raises(BadRequest):
+            await store.deliveries(tenant, where, more, 9)
 
 
 async def test_what_is_owed_is_found_and_what_is_old_is_forgotten(store: Store) -> None:

@@ -11,6 +11,7 @@ from moot.core.events import iso
 from moot.core.firing import opened
 from moot.core.schedule import Overlap, ScheduleDraft, Seen
 from moot.core.slots import timing_of
+from moot.store import cursor
 from moot.store.standing import DeliveryFilter
 from moot.triggers.clockwork import Done
 from moot.triggers.sight import Case
@@ -74,8 +75,9 @@ async def check(request: Request) -> Reply:
 async def list_schedules(request: Request) -> Reply:
     tenant, schedules = request.caller.tenant, request.services.triggers.schedules
     limit = request.integer("limit", 100, 1, 200)
-    after = request.query.get("cursor", "")
     member, workflow = request.query.get("rosterId"), request.query.get("workflowId")
+    name = tenant, "schedules", member, workflow
+    after = cursor.unbound(request.query.get("cursor"), *name) or ""
     found = [
         plan.spec.schedule_id
         for plan in await schedules.all(tenant)
@@ -85,7 +87,7 @@ async def list_schedules(request: Request) -> Reply:
     ]
     page = found[:limit]
     rows = [shown(await schedules.find(tenant, name)) for name in page]
-    more = {"nextCursor": page[-1]} if len(found) > limit else {}
+    more = {"nextCursor": cursor.bound(page[-1], *name)} if len(found) > limit else {}
     return Reply({"schedules": rows, **more})
 
 
@@ -214,10 +216,10 @@ async def fires(request: Request) -> Reply:
     where = DeliveryFilter(
         subscription=case.plan.subscription, states=(state,) if state is not None else ()
     )
-    found, cursor = await request.services.store.deliveries(
+    found, following = await request.services.store.deliveries(
         case.tenant, where, request.query.get("cursor"), limit
     )
-    more = {"nextCursor": cursor} if cursor is not None else {}
+    more = {"nextCursor": following} if following is not None else {}
     return Reply({"fires": [fired(row) for row in found], **more})
 
 

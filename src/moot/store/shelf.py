@@ -113,7 +113,8 @@ class Shelf:
     async def deliveries(
         self, tenant: str, where: DeliveryFilter, before: str | None, limit: int
     ) -> tuple[list[Delivery], str | None]:
-        position = cursor.decode(before)
+        name = tenant, repr(where)
+        position = cursor.decode(cursor.unbound(before, *name))
         found = [
             each
             for each in sorted(self._deliveries.values(), key=self._order, reverse=True)
@@ -121,7 +122,8 @@ class Shelf:
         ]
         page = found[:limit]
         more = len(found) > limit > 0
-        return page, cursor.encode(self._order(page[-1])) if more else None
+        following = cursor.encode(self._order(page[-1])) if more else None
+        return page, cursor.bound(following, *name)
 
     def _order(self, delivery: Delivery) -> cursor.Position:
         return delivery.received_at, self._numbers[_place(delivery)]

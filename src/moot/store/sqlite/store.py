@@ -273,8 +273,10 @@ class SqliteStore:
     async def deliveries(
         self, tenant: str, where: DeliveryFilter, before: str | None, limit: int
     ) -> tuple[list[Delivery], str | None]:
-        position = cursor.decode(before)
-        return await self._readers.run(deliveries.listed, tenant, where, position, limit)
+        name = tenant, repr(where)
+        position = cursor.decode(cursor.unbound(before, *name))
+        page, more = await self._readers.run(deliveries.listed, tenant, where, position, limit)
+        return page, cursor.bound(more, *name)
 
     async def delivery_counts(self, tenant: str, subscription: str) -> dict[str, int]:
         return await self._readers.run(deliveries.counts, tenant, subscription)
