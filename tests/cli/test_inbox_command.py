@@ -88,8 +88,28 @@ def test_watching_shows_what_comes_also_over_a_restart(quiet: ServerProcess) -> 
         assert moot("approve", first).code == 0
         third = begun(moot, "picks")
         seen.append(json.loads(watcher.stdout.readline()))
+        item_id = undeliverable(moot)
+        notice = json.loads(watcher.stdout.readline())
     finally:
         watcher.kill()
         watcher.communicate()
     assert [item["runId"] for item in seen] == [first, second, third]
     assert [item["number"] for item in seen] == [1, 2, 2]
+    assert (notice["kind"], notice["id"]) == ("dead-letter", item_id)
+    said = moot("inbox").lines()[-1]
+    assert said.startswith("quotes: Not delivered: ")
+    assert said.endswith(f" · moot item redeliver {item_id} / drop {item_id}")
+    assert item_id in moot("item", "list", "--state", "dead").out
+    assert moot("item", "drop", item_id).code == 0
+    assert "Not delivered" not in moot("inbox").out
+
+
+def undeliverable(moot: Cli) -> str:
+    """An item that no run can be begun with."""
+    flow = "workflow: picky\ninputs: {amount: int}\nsteps: [{set: {a: 1}}]\n"
+    (moot.folder / "picky.yaml").write_text(flow)
+    assert moot("flow", "add", "picky.yaml").code == 0
+    assert moot("queue", "bind", "quotes", "--flow", "picky", "--tries", "1").code == 0
+    item_id, status = moot("item", "push", "quotes", "--subject", "x").out.split()
+    assert status == "dead"
+    return item_id

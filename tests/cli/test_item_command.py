@@ -21,10 +21,13 @@ def test_items_of_a_queue_become_runs_and_are_shown_with_them(moot: Cli) -> None
     shown = moot("item", "show", pushed["itemId"][:9])
     assert f"{pushed['itemId']} delivered in cli-leads" in shown.out
     assert f"run       {pushed['runId']} hello" in shown.out
+    newest = moot("item", "push", "cli-leads", "--subject", "Last").out.split()[0]
+    assert moot("item", "show", "@last").out.startswith(f"{newest} ")
+    assert moot("item", "drop", "@last").code == 1, "it was delivered"
     [row] = [line for line in moot("queue", "list").lines() if line.startswith("cli-leads\t")]
     assert row.split("\t")[1:3] == ["active", "hello"]
     listed = json.loads(moot("item", "list", "cli-leads", "--json").out)
-    assert {each["itemId"] for each in listed} == {item_id, pushed["itemId"]}
+    assert {each["itemId"] for each in listed} == {item_id, pushed["itemId"], newest}
 
 
 def test_an_item_waits_while_its_queue_is_paused_and_can_be_dropped(moot: Cli) -> None:
@@ -36,6 +39,42 @@ def test_an_item_waits_while_its_queue_is_paused_and_can_be_dropped(moot: Cli) -
     assert moot("queue", "resume", "cli-slow").out == "cli-slow is active\n"
     assert moot("item", "list", "cli-slow", "--state", "waiting").out == ""
     assert moot("queue", "unbind", "cli-slow").code == 0
+
+
+def test_an_item_that_cannot_be_says_why_and_what_to_do(moot: Cli) -> None:
+    moot("queue", "bind", "cli-notes", "--flow", "remembers")
+    pushed = moot("item", "push", "cli-notes", "--body", "Hi", "-i", "text=5")
+    item_id, status = pushed.out.split()
+    assert (pushed.code, status) == (1, "dead")
+    assert "'text' must be a string" in pushed.err and f"item redeliver {item_id}" in pushed.err
+    [queue] = [line for line in moot("queue", "list").lines() if line.startswith("cli-notes\t")]
+    assert queue.split("\t")[1] == "active"
+    shown = moot("item", "show", item_id).out
+    assert "text:     5" in shown and "body:     Hi" in shown
+    [row] = moot("item", "list", "cli-notes", "--state", "dead").lines()
+    assert row.split("\t")[6] == "-" and "'text' must be" in row.split("\t")[7]
+    [notice] = [line for line in moot("inbox").lines() if item_id in line]
+    assert f"moot item redeliver {item_id} / drop {item_id}" in notice
+    again = moot("item", "redeliver", item_id)
+    assert "dead: validation_error" in again.out
+    moot("item", "drop", item_id)
+    assert "text:" not in moot("item", "show", item_id).out
+    assert item_id not in moot("inbox").out
+
+
+def test_an_item_that_waits_says_for_what(moot: Cli) -> None:
+    waits = moot("item", "push", "cli-idle", "--body", "x")
+    assert waits.code == 0 and "queue bind cli-idle --flow FLOW" in waits.err
+    moot("queue", "bind", "cli-idle", "--flow", "hello")
+    moot("queue", "pause", "cli-idle")
+    waits = moot("item", "push", "cli-idle", "--body", "x")
+    assert "The queue cli-idle is paused" in waits.err and "queue resume cli-idle" in waits.err
+    refused = moot("item", "redeliver", waits.out.split()[0])
+    assert refused.code == 1 and "queue resume cli-idle" in refused.err
+    moot("queue", "resume", "cli-idle")
+    done = moot("item", "push", "cli-idle", "--body", "x").out.split()
+    refused = moot("item", "redeliver", done[0])
+    assert refused.code == 1 and f"run-now MEMBER FLOW --item {done[0]}" in refused.err
 
 
 def test_what_is_not_there_is_said(moot: Cli) -> None:

@@ -1,6 +1,7 @@
 """moot schedule: made in words, shown with what is to come and what was missed."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cli_helpers import Cli
@@ -16,6 +17,7 @@ def test_a_schedule_is_made_in_words_and_shown(moot: Cli) -> None:
     [row] = [line.split("\t") for line in moot("schedule", "list").lines() if line.startswith(name)]
     assert row[1:4] == ["hello", "weekday 08:30 Europe/Berlin", "active"]
     shown = json.loads(moot("schedule", "show", name[:12], "--json").out)
+    assert json.loads(moot("schedule", "show", "@last", "--json").out) == shown
     assert shown["comesTo"] == "30 8 * * 1-5" and shown["lastFires"] == []
     assert len(moot("schedule", "next", name).lines()) == 5
     skipped = moot("schedule", "skip", name).out
@@ -61,3 +63,31 @@ def test_what_was_missed_is_said_also_while_no_server_runs(tmp_path: Path) -> No
     said = f"1 missed fire at 2030-01-01T08:30:00.000000Z · {ways}"
     assert said in alone("schedule", "show", name).lines()
     assert alone("inbox").lines() == [f"brief: {said}"]
+
+
+def test_the_command_that_a_notice_of_a_run_that_could_not_begin_names_finds_it(
+    moot: Cli,
+) -> None:
+    def registered(inputs: str) -> None:
+        text = f"workflow: brittle\n{inputs}steps: [{{set: {{a: 1}}}}]\n"
+        (moot.folder / "brittle.yaml").write_text(text)
+        assert moot("flow", "add", "brittle.yaml").code == 0
+
+    registered("")
+    soon = datetime.now(UTC) + timedelta(seconds=2)
+    name = moot("schedule", "add", "brittle", "--at", soon.isoformat()).out.split()[0]
+    registered("inputs: {topic: str}\n")
+    while not (said := [line for line in moot("inbox").lines() if name in line]):
+        pass
+    [line] = said
+    ways = f" · moot schedule run {name} --missed / skip {name} --missed"
+    assert "could not begin" in line and line.endswith(ways)
+    [shown] = [line for line in moot("schedule", "show", name).lines() if line.endswith(ways)]
+    assert shown.startswith("The run for ")
+    failed = moot("schedule", "run", name, "--missed").out
+    assert failed.endswith(f"could not begin; see: moot schedule show {name}\n")
+    registered("")
+    assert " is started for " in moot("schedule", "run", name, "--missed").out
+    assert moot("schedule", "skip", name, "--missed").code == 5
+    assert name not in moot("inbox").out
+    moot("schedule", "remove", name)

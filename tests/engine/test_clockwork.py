@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hosting import log
+from hosting import PATIENCE, log
 from timepieces import HOUR, MINUTE, SALLY, TENANT, Timepiece, at, timepiece, turning
 
 from moot.agents.roster import Pause
@@ -15,10 +15,8 @@ from moot.core.errors import NotFound
 from moot.core.schedule_errors import ScheduleBusy, ScheduleOff, ScheduleRefused
 from moot.core.trigger_errors import MemberOffDuty
 from moot.store.memory import MemoryStore
-from moot.store.protocol import Batch
 from moot.testing.clock import VirtualClock
 from moot.triggers.fires import fire_of
-from moot.triggers.plans import subscription_record
 
 STARTED = ("delivered", "", 1)
 
@@ -87,7 +85,7 @@ async def test_a_run_and_its_claim_are_one_transaction(tmp_path: Path) -> None:
         [batch] = [each for each in batches if any(a.first == 0 for a in each.appends)]
         assert [ledger.name for ledger in batch.ledgers] == [name]
         assert [row.run_id for row in batch.deliveries] == [batch.appends[0].run_id]
-        assert {guard.kind for guard in batch.guards} == {"schedule", "subscription"}
+        assert {guard.kind for guard in batch.guards} == {"schedule"}
 
 
 @pytest.mark.parametrize("who", ["schedule", "member", "subscription"])
@@ -118,9 +116,9 @@ async def test_what_is_switched_off_between_decision_and_commit_starts_nothing(
 
 async def held(host: Timepiece, name: str) -> None:
     """Somebody pauses the subscription of a schedule."""
-    case = await host.case(name)
-    record = subscription_record(TENANT, case.plan, "key_1", host.clock.millis(), state="paused")
-    await host.store.commit(Batch(records=[record]))
+    listening = host.services.triggers.listening
+    seen = await listening.must_find(TENANT, (await host.case(name)).plan.subscription)
+    assert (await listening.pause(seen, "key_1")).it.state == "paused"
 
 
 async def test_a_member_off_duty_starts_nothing_and_goes_on_with_the_next_slot(
@@ -142,6 +140,19 @@ async def test_a_member_off_duty_starts_nothing_and_goes_on_with_the_next_slot(
         await host.forward(MINUTE)
         assert len(await host.runs()) == 1
         assert [row[1] for row in await host.fires(name)] == ["paused", "disabled", ""]
+
+
+async def test_nothing_wakes_for_who_is_let_go(tmp_path: Path) -> None:
+    async with turning(tmp_path) as host:
+        hired = await host.hired()
+        name = await host.made(rosterId=SALLY)
+        seat = await host.services.roster.must_find(TENANT, SALLY)
+        await host.services.roster.put(TENANT, hired, "key_1", seat.guard, gone=True)
+        async with asyncio.timeout(PATIENCE):
+            while await host.store.next_ledger("schedule") is not None:
+                await asyncio.sleep(0.002)
+        await host.forward(HOUR)
+        assert await host.runs() == [] and await host.fires(name) == []
 
 
 async def test_a_pause_starts_nothing_and_is_never_caught_up(tmp_path: Path) -> None:

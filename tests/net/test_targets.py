@@ -10,65 +10,7 @@ from hypothesis import given
 
 from moot.net.outbound import CallFailed, Order, Outbound
 from moot.net.targets import TargetRefused, is_public, target
-
-PUBLIC = "93.184.216.34"
-
-#: names that a resolver answers so: inside, or inside among others
-NAMES = {
-    "loopback.example.com": ["127.0.0.1"],
-    "private.example.com": ["10.1.2.3"],
-    "both.example.com": [PUBLIC, "127.0.0.1"],
-    "late.example.com": [PUBLIC, PUBLIC, "::1"],
-    "mapped.example.com": ["::ffff:127.0.0.1"],
-    "mapped-hex.example.com": ["::ffff:7f00:1"],
-    "compatible.example.com": ["::127.0.0.1"],
-    "6to4.example.com": ["2002:7f00:0001::1"],
-    "teredo.example.com": ["2001:0:7f00:1::1"],
-    "nat64.example.com": ["64:ff9b::7f00:1"],
-    "nat64-local.example.com": ["64:ff9b:1::7f00:1"],
-    "isatap.example.com": ["fe80::5efe:7f00:1"],
-    "link.example.com": ["169.254.169.254"],
-    "link6.example.com": ["fe80::1%lo"],
-    "unique.example.com": ["fd00:ec2::254"],
-    "cgnat.example.com": ["100.64.0.1"],
-    "multicast.example.com": ["224.0.0.1"],
-    "multicast6.example.com": ["ff02::1"],
-    "broadcast.example.com": ["255.255.255.255"],
-    "zero.example.com": ["0.0.0.0"],
-    "zero6.example.com": ["::"],
-    "nowhere.example.com": [],
-    "nonsense.example.com": ["localhost"],
-    "cloud.example.com": ["168.63.129.16"],
-}
-
-TRICKY = [
-    *(f"https://{name}:PORT/" for name in NAMES),
-    "https://127.0.0.1:PORT/", "https://127.1:PORT/", "https://127.0.1:PORT/",
-    "https://2130706433:PORT/", "https://017700000001:PORT/", "https://0x7f000001:PORT/",
-    "https://0x7f.1:PORT/", "https://0x7f.0.0.0x1:PORT/", "https://0177.0.0.1:PORT/",
-    "https://127.0.0.01:PORT/", "https://127.0.0.1.:PORT/", "https://00000177.1:PORT/",
-    "https://0:PORT/", "https://0.0.0.0:PORT/", "https://[::]:PORT/", "https://[::1]:PORT/",
-    "https://[0:0:0:0:0:0:0:1]:PORT/", "https://[::ffff:127.0.0.1]:PORT/",
-    "https://[::ffff:7f00:1]:PORT/", "https://[::127.0.0.1]:PORT/", "https://[2002:7f00:1::]:PORT/",
-    "https://[64:ff9b::127.0.0.1]:PORT/", "https://[fe80::1%25lo]:PORT/", "https://[::1%lo]:PORT/",
-    "https://localhost:PORT/", "https://LOCALHOST:PORT/", "https://localhost.:PORT/",
-    "https://a.localhost:PORT/", "https://printer.local:PORT/", "https://db.internal:PORT/",
-    "https://metadata:PORT/", "https://metadata.google.internal/", "https://169.254.169.254/",
-    "https://user@127.0.0.1:PORT/", "https://example.com:x@127.0.0.1:PORT/",
-    "https://example.com@127.0.0.1:PORT/", "https://127.0.0.1:PORT@example.com/",
-    "https://example.com\\@127.0.0.1:PORT/", "https://127.0.0.1\\.example.com:PORT/",
-    "https://127.0.0.1%2eexample.com:PORT/", "https://%31%32%37.0.0.1:PORT/",
-    "https://\uff11\uff12\uff17.0.0.1:PORT/", "https://\u24dbocalhost:PORT/",
-    "https://127\u30020\u30020\u30021:PORT/",
-    "https://127.0.0.1 .example.com:PORT/", "https://exa\tmple@127.0.0.1:PORT/",
-    "https://\n127.0.0.1:PORT/", " https://127.0.0.1:PORT/", "https:///127.0.0.1:PORT/",
-    "https://:PORT/", "https:127.0.0.1:PORT/", "//127.0.0.1:PORT/", "127.0.0.1:PORT",
-    "http://127.0.0.1:PORT/", "http://loopback.example.com:PORT/", "ftp://127.0.0.1:PORT/",
-    "file:///etc/passwd", "gopher://127.0.0.1:PORT/_x", "unix:///var/run/docker.sock",
-    "https://example.com:22/", "https://example.com:6379/", "https://example.com:0/",
-    "https://example.com:/", "https://example.com:99999/", "https://-.example.com/",
-    "https://a..example.com/", "https://" + "a" * 300 + ".com/", "https://[127.0.0.1]:PORT/", "",
-]  # fmt: skip
+from tricky_addresses import NAMES, PUBLIC, TRICKY
 
 
 async def resolve(name: str, port: int, whose: str) -> list[str]:

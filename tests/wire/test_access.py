@@ -76,6 +76,7 @@ def things(api: Api) -> dict[str, str]:
         "subscription_id": subscription["subscriptionId"],
         "queue": "inbound-work",
         "item_id": item["itemId"],
+        "delivery_id": item["itemId"],
         "thread_id": thread,
         "catch_up_id": summed_up["catchUpId"],
         "speech_id": speech["speechId"],

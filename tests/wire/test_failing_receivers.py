@@ -48,6 +48,11 @@ def eventually(api: Api, path: str, so: Callable[[Any], bool]) -> dict[str, Any]
     return dict(view)
 
 
+def notices(api: Api) -> list[dict[str, Any]]:
+    found = api.get("/v1/host/moot/inbox").json().get("notices", [])
+    return [notice for notice in found if notice.get("source") == "outbound"]
+
+
 def registered(api: Api, receiver: Receiver, *events: str) -> str:
     body = {"url": f"{receiver.url}/hook?token=CANARY", "events": list(events)}
     answer = api.post("/v1/webhooks", body)
@@ -67,10 +72,14 @@ def test_who_is_left_alone_is_seen_with_why_and_what_waits_and_is_called_again_o
     assert shown["lastError"] == "The receiver answered 500." and shown["failuresInARow"] >= 4
     [listed] = [row for row in api.get(HOOKS).json()["webhooks"] if path.endswith(row["webhookId"])]
     assert listed["leftAloneUntil"] and listed["waiting"] == count
+    [notice] = notices(api)
+    assert notice["id"] == listed["webhookId"] and notice["actions"] == ["resume"]
+    assert "The receiver answered 500." in notice["text"] and "CANARY" not in notice["text"]
     receiver.answer = lambda told: 200
     resumed = api.post(f"{path}/resume", {}).json()
     assert "leftAloneUntil" not in resumed and resumed["failuresInARow"] == 0
     eventually(api, path, lambda view: view["deliveries"] == {})
+    assert notices(api) == []
     api.delete(path.replace("/host/moot", ""))
 
 

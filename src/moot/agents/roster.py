@@ -57,6 +57,9 @@ class Pause(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     reason: str = ""
     until: int | None = None
 
+    def holds(self, now: int) -> bool:
+        return self.until is None or now < self.until
+
 
 class Budget(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True,
              omit_defaults=True):  # fmt: skip
@@ -77,14 +80,24 @@ class Hired(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     hired_at: int
     pause: Pause | None = None
     budget: Budget | None = None
+    #: who took it on
+    hired_by: str = ""
+    #: when it was last called back to duty
+    back_at: int = 0
 
     def off_duty(self, now: int) -> str | None:
         """Why nothing may be started for it."""
         if not self.entry.enabled:
             return "disabled"
-        if self.pause is not None and (self.pause.until is None or now < self.pause.until):
+        if self.pause is not None and self.pause.holds(now):
             return "paused"
         return None
+
+    def since(self, now: int) -> int:
+        """From when on it has been on duty or off it; a pause ends by itself, too."""
+        if self.pause is None:
+            return max(self.hired_at, self.back_at)
+        return self.pause.since if self.pause.holds(now) else self.pause.until or 0
 
 
 class Seat(Struct, frozen=True):
@@ -129,6 +142,17 @@ class Roster:
     async def all(self, tenant: str) -> list[Seat]:
         """By id."""
         return [_seat(record) for record in await self._store.records(tenant, KIND)]
+
+    async def away(self, tenant: str, roster_id: str) -> str | None:
+        """Why nothing is started for a member, in words; None when it is on duty."""
+        seat = await self.find(tenant, roster_id)
+        if seat is not None:
+            off = seat.hired.off_duty(self._clock.millis())
+            return None if off is None else f"{seat.entry.persona} is {off}"
+        if not self._kept:
+            return "this host keeps no roster"
+        known = await self.history(tenant, roster_id)
+        return f"{decoded(known[0]).entry.persona if known else roster_id} is dismissed"
 
     async def history(self, tenant: str, roster_id: str) -> list[Record]:
         return await self._store.record_history(tenant, KIND, roster_id)

@@ -4,11 +4,12 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from moot.api.subscriptions import payload
+from moot.api.subscriptions import delivery, payload
 from moot.api.wire import Reply, Request, encode
 from moot.core.errors import BadRequest
-from moot.core.events import decode
+from moot.core.events import decode, iso
 from moot.core.inbound import (
+    ATTEMPTED,
     Arrival,
     Mode,
     RetryPolicy,
@@ -19,9 +20,12 @@ from moot.core.inbound import (
 )
 from moot.net.outbound import CallFailed, TargetRefused
 from moot.store.protocol import Delivery
-from moot.triggers.deliveries import SOURCES
+from moot.store.standing import DeliveryFilter
+from moot.triggers.items import SOURCES
 from moot.triggers.subscriptions import Seen
 
+#: deliveries of which a suite is told
+MOST_TOLD = 200
 WORKFLOW = "conformance-seam-trigger"
 #: nobody registers one of this name
 MISSING = "conformance-seam-missing"
@@ -74,6 +78,31 @@ async def deliver(request: Request) -> Reply:
     return Reply({**told, "deliveredCount": counts.get("delivered", 0)})
 
 
+async def log_of(request: Request, name: str) -> list[dict[str, Any]]:
+    """What was written down of a subscription and of what came by it, as events of a log of its
+    own; the newest deliveries."""
+    triggers, tenant = request.services.triggers, request.caller.tenant
+    seen = await triggers.listening.must_find(tenant, name)
+    rows, _ = await request.services.store.deliveries(
+        tenant, DeliveryFilter(subscription=name), None, MOST_TOLD
+    )
+    told = await triggers.listening.changes(seen)
+    changed = [{**each, "at": iso(each["at"] * 1000)} for each in told]
+    tried = [each for row in rows for each in delivery(row)["attempts"] if "payload" in each]
+    in_order = sorted([*changed, *tried], key=lambda each: str(each["at"]))
+    return [
+        {
+            "eventId": each["eventId"],
+            "runId": name,
+            "sequence": number,
+            "type": each["type"],
+            "timestamp": each["at"],
+            "payload": each["payload"],
+        }
+        for number, each in enumerate(in_order)
+    ]
+
+
 async def ingest(request: Request) -> Reply:
     """Nobody signs here: with ``required`` it is a dead letter, else a run that is told so."""
     asked = await request.read(Ingest)
@@ -95,7 +124,7 @@ async def ingest(request: Request) -> Reply:
 def _event(row: Delivery) -> dict[str, Any]:
     last = len(row.attempts) - 1
     return {
-        "type": "trigger.delivery.attempted",
+        "type": ATTEMPTED,
         "eventId": row.attempts[last].event_id,
         "payload": payload(row, row.attempts[last], last),
     }

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+from moot.api import stopped, webhook_notices
 from moot.api.wire import Request
 from moot.core.events import iso
-from moot.store.protocol import Delivery
+from moot.engine.allowances import BUDGET, STOPPED, WARN_AT, WARNED, Allowances, notice_key
+from moot.engine.hub import inbox_of
+from moot.store.protocol import Batch, Delivery
 from moot.store.standing import DeliveryFilter
 from moot.triggers.fires import fire_of, schedule_of
 
@@ -14,20 +17,69 @@ MOST_NOTICES = 100
 
 
 async def of(request: Request) -> dict[str, Any]:
-    """The newest first. They are no part of the inbox's revision, which is about what waits."""
-    store, tenant = request.services.store, request.caller.tenant
-    found: list[Delivery] = []
-    for state in NOTICES:
-        rows, _ = await store.deliveries(
-            tenant, DeliveryFilter(states=(state,)), None, MOST_NOTICES
-        )
-        found += [row for row in rows if row.source in NOTICES[state]]
+    """The newest first. Where one comes or goes, the inbox has another revision."""
+    found = [row for state in NOTICES for row in await _in(request, state)]
+    found = await stopped.still_there(request, found)
+    found += await _limits(request, await _in(request, "notice"))
     found.sort(key=lambda row: row.updated_at, reverse=True)
-    shown = [NOTICES[row.state][row.source](row) for row in found]
+    shown = [_notice(row) for row in found]
     for notice in shown:
         if notice.get("source") == "queue":
             await _name_queue(request, notice)
+    shown += await stopped.notices(request)
+    shown += await webhook_notices.notices(request)
     return {"notices": shown} if shown else {}
+
+
+async def changed(request: Request) -> None:
+    """Some may be true no longer."""
+    tenant = request.caller.tenant
+    await request.services.store.commit(Batch(inboxes=[tenant]))
+    request.services.host.hub.ring(inbox_of(tenant))
+
+
+async def _in(request: Request, state: str) -> list[Delivery]:
+    """Only of the sources that are told of one by one: others could hide them."""
+    where = DeliveryFilter(states=(state,), sources=tuple(NOTICES.get(state, ())))
+    rows, _ = await request.services.store.deliveries(
+        request.caller.tenant, where, None, MOST_NOTICES
+    )
+    return rows
+
+
+async def _limits(request: Request, rows: list[Delivery]) -> list[Delivery]:
+    """Those about limits of members that are still as they say: in this day or month, with no
+    higher limit set since, and no later notice of the same limit."""
+    services, tenant = request.services, request.caller.tenant
+    allowances = Allowances(services.store, services.clock, services.roster)
+    kept: list[Delivery] = []
+    for member in dict.fromkeys(row.subscription for row in rows):
+        seat, now = await services.roster.find(tenant, member), services.clock.millis()
+        bounds = await allowances.bounds(tenant, seat) if seat is not None else []
+        mine = {row.key: row for row in rows if row.subscription == member}
+        for bound in bounds:
+            stop = mine.get(notice_key(bound, STOPPED, now)) if bound.share >= 1 else None
+            warning = mine.get(notice_key(bound, WARNED, now))
+            told = stop or (warning if bound.share >= WARN_AT else None)
+            kept += [told] if told is not None else []
+    return kept
+
+
+def _notice(row: Delivery) -> dict[str, Any]:
+    return _limit(row) if row.source == BUDGET else NOTICES[row.state][row.source](row)
+
+
+def _limit(row: Delivery) -> dict[str, Any]:
+    stopped = row.subject == STOPPED
+    return {
+        "id": row.delivery_id,
+        "kind": "budget-stop" if stopped else "budget-warning",
+        "text": row.reason,
+        "limit": row.key.partition(":")[0],
+        "actions": ["change"],
+        "since": iso(row.updated_at * 1000),
+        "rosterId": row.subscription,
+    }
 
 
 async def _name_queue(request: Request, notice: dict[str, Any]) -> None:
@@ -87,6 +139,6 @@ NOTICES: dict[str, dict[str, Callable[[Delivery], dict[str, Any]]]] = {
     "missed": {"schedule": _missed},
     "dead": {
         "schedule": _unbegun,
-        **dict.fromkeys(("queue", "webhook", "outbound"), _undelivered),
+        **dict.fromkeys(("queue", "webhook"), _undelivered),
     },
 }

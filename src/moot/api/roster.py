@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from moot.agents.roster import ROSTER_ID, AgentRef, Budget, Entry, Hired, Owner, nobody
-from moot.api import member_work, roster_views
+from moot.api import member_page, member_work, notices, roster_views
 from moot.api.roster_views import offered, seat_of, shown
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core.definition import nearest
@@ -84,7 +84,10 @@ async def hire(request: Request) -> Reply:
     guard = nobody(tenant, made.roster_id)
     if known:
         guard = replace(guard, revision=known[0].revision)
-    hired = Hired(entry=made, did="hired", hired_at=clock.millis(), budget=asked.budget)
+    hired = Hired(
+        entry=made, did="hired", hired_at=clock.millis(), budget=asked.budget,
+        hired_by=request.caller.id,
+    )  # fmt: skip
     await request.services.roster.put(tenant, hired, request.caller.id, guard)
     place = f"/v1/host/moot/roster/{made.roster_id}"
     return Reply(shown(request, hired), 201, {"Location": place})
@@ -153,7 +156,12 @@ async def change(request: Request) -> Reply:
     budget = seat.hired.budget if asked.budget is UNSET else asked.budget
     entry = replace(seat.entry, **fields)
     fresh = replace(seat.hired, entry=entry, did="changed", budget=budget)
-    return await member_work.put(request, seat, fresh)
+    if entry.enabled != seat.entry.enabled:
+        fresh = replace(fresh, back_at=request.services.clock.millis())
+    answer = await member_work.put(request, seat, fresh)
+    if asked.budget is not UNSET:
+        await notices.changed(request)
+    return answer
 
 
 async def dismiss(request: Request) -> Reply:
@@ -186,6 +194,12 @@ ENDPOINTS = (
     Endpoint(
         method="GET", path=ONE, call=roster_views.member, scope=READ,
         summary="A standing agent, and who did what with it", errors=(404, 501),
+    ),
+    Endpoint(
+        method="GET", path=f"{ONE}/work", call=member_page.work, scope="runs:read",
+        summary="What wakes a standing agent, how it went lately, what it asks; also of one that"
+        " was let go",
+        errors=(404, 501),
     ),
     Endpoint(
         method="PATCH", path=ONE, call=change, body=Change, scope=WRITE,

@@ -82,8 +82,10 @@ def _nearly(share: float) -> str:
 
 def shown(request: Request, hired: Hired) -> dict[str, Any]:
     said: dict[str, Any] = msgspec.to_builtins(hired.entry)
-    off = hired.off_duty(request.services.clock.millis())
+    now = request.services.clock.millis()
+    off = hired.off_duty(now)
     said |= {"status": off or "on-duty", "hiredAt": iso(hired.hired_at * 1000)}
+    said["since"] = iso(hired.since(now) * 1000)
     if off == "paused" and hired.pause is not None:
         since = {"since": iso(hired.pause.since * 1000)}
         said["paused"] = {**since, **_pause(hired.pause)}

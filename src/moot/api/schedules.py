@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from moot.api.schedule_view import changed, fired, next_fires, shown, times
+from moot.api.subscriptions import whereabouts
 from moot.api.wire import Endpoint, Reply, Request, refuse_deep
 from moot.core.calendars import instant_from, zone_from
 from moot.core.events import iso
@@ -14,6 +15,7 @@ from moot.core.slots import timing_of
 from moot.store import cursor
 from moot.store.standing import DeliveryFilter
 from moot.triggers.clockwork import Done
+from moot.triggers.listening import Whereabouts
 from moot.triggers.sight import Case
 
 Instant = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -60,7 +62,7 @@ async def make(request: Request) -> Reply:
     schedules = request.services.triggers.schedules
     case = await schedules.make(request.caller.tenant, await _body(request), request.caller.id)
     place = f"/v1/host/moot/schedules/{case.plan.spec.schedule_id}"
-    return Reply(shown(case), 201, {"Location": place})
+    return Reply(await _shown(case, whereabouts(request)), 201, {"Location": place})
 
 
 async def check(request: Request) -> Reply:
@@ -86,7 +88,8 @@ async def list_schedules(request: Request) -> Reply:
         and workflow in (None, plan.spec.workflow_id)
     ]
     page = found[:limit]
-    rows = [shown(await schedules.find(tenant, name)) for name in page]
+    where = whereabouts(request)
+    rows = [await _shown(await schedules.find(tenant, each), where) for each in page]
     more = {"nextCursor": cursor.bound(page[-1], *name)} if len(found) > limit else {}
     return Reply({"schedules": rows, **more})
 
@@ -94,7 +97,7 @@ async def list_schedules(request: Request) -> Reply:
 async def read(request: Request) -> Reply:
     case = await _case(request)
     counts = await request.services.store.delivery_counts(case.tenant, case.plan.subscription)
-    return Reply({**shown(case), "fires": counts})
+    return Reply({**await _shown(case, whereabouts(request)), "fires": counts})
 
 
 async def change(request: Request) -> Reply:
@@ -104,7 +107,7 @@ async def change(request: Request) -> Reply:
         await _body(request),
         request.caller.id,
     )
-    return Reply(shown(case))
+    return Reply(await _shown(case, whereabouts(request)))
 
 
 async def remove(request: Request) -> Reply:
@@ -121,14 +124,20 @@ async def pause(request: Request) -> Reply:
     paused = await request.services.triggers.schedules.pause(
         case.tenant, case.plan.spec.schedule_id, request.caller.id, asked.reason, until
     )
-    return Reply(shown(paused))
+    return Reply(await _shown(paused, whereabouts(request)))
 
 
 async def resume(request: Request) -> Reply:
     case = await request.services.triggers.schedules.resume(
         request.caller.tenant, request.params["schedule_id"], request.caller.id
     )
-    return Reply(shown(case))
+    return Reply(await _shown(case, whereabouts(request)))
+
+
+async def _shown(case: Case, where: Whereabouts) -> dict[str, Any]:
+    """With why it starts nothing, if that is its member's doing."""
+    why = await where.inert(case.plan.spec.roster_id, case.plan.spec.workflow_id)
+    return shown(case) if why is None else {**shown(case), "inert": why}
 
 
 async def _body(request: Request) -> bytes:
@@ -212,10 +221,8 @@ def _done(done: Done) -> dict[str, Any]:
 async def fires(request: Request) -> Reply:
     case = await _case(request)
     limit = request.integer("limit", 50, 1, 200)
-    state = request.query.get("state")
-    where = DeliveryFilter(
-        subscription=case.plan.subscription, states=(state,) if state is not None else ()
-    )
+    states = tuple(filter(None, request.query.get("state", "").split(",")))
+    where = DeliveryFilter(subscription=case.plan.subscription, states=states)
     found, following = await request.services.store.deliveries(
         case.tenant, where, request.query.get("cursor"), limit
     )
@@ -241,7 +248,12 @@ OF = {
     "rosterId": ({"type": "string"}, "only those of this member"),
     "workflowId": ({"type": "string"}, "only those of this workflow"),
 }
-STATE = {"state": ({"type": "string"}, "only delivered, waiting, skipped, missed or dead ones")}
+STATE = {
+    "state": (
+        {"type": "string"},
+        "only delivered, waiting, skipped, missed or dead ones; several with commas",
+    )
+}
 ENDPOINTS = (
     Endpoint(
         method="POST", path=HOST, call=make, body=ScheduleDraft, scope=WRITE, status=201,

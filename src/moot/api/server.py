@@ -36,6 +36,7 @@ from moot.core.starting import Limits
 from moot.engine.allowances import Allowances
 from moot.engine.flows import Flows
 from moot.engine.host import Host
+from moot.engine.hub import inbox_of
 from moot.engine.nodes import registry
 from moot.engine.nodes.mock_ai import Programs
 from moot.engine.peer_calls import Peer
@@ -85,7 +86,8 @@ async def build(
     host.activities.ledger.purse = Purse(
         store, clock, settings.tenant_tokens_per_day, settings.tenant_money_per_day or 0.0
     )
-    host.activities.ledger.purse.allowances = Allowances(store, clock, roster)
+    allowances = host.activities.ledger.purse.allowances = Allowances(store, clock, roster)
+    allowances.ring = lambda tenant: host.hub.ring(inbox_of(tenant))
     services = Services(settings, host, store, clock, instances, programs)
     services.tools, services.book = shelf, book
     await services.triggers.load()

@@ -1,13 +1,15 @@
 """``moot agent``: who there is."""
 
+from typing import Any
+
 import click
 
 from moot.cli import output
 from moot.cli.agent_set import change_agent
-from moot.cli.client import path_of, to_read, to_write
+from moot.cli.client import Api, path_of, to_read, to_write
 from moot.cli.member import COMMANDS
 from moot.cli.member_set import change_member
-from moot.cli.member_show import all_members, find_member, row_of, show_member
+from moot.cli.member_show import all_members, find_member, find_work, row_of, show_member
 from moot.cli.options import Options, talks
 
 
@@ -64,15 +66,23 @@ def remove(options: Options, name: str) -> None:
         click.echo(f"{short} is gone.")
 
 
+def _member(api: Api, name: str) -> dict[str, Any] | None:
+    """One that is on staff, or was and no agent is called so."""
+    if (member := find_member(api, name)) is not None:
+        return {**member, **(find_work(api, name) or {})}
+    agents = api.get("/v1/host/moot/agents")["agents"]
+    here = any(each["name"] == name.removeprefix("host:") for each in agents)
+    return None if here else find_work(api, name)
+
+
 @agent.command()
 @click.argument("name")
 @talks
 def show(options: Options, name: str) -> None:
     """A standing agent with its work, or else an agent with its prompt and its history."""
     api = to_read(options)
-    member = find_member(api, name)
-    if member is not None:
-        output.show_json(member) if options.json else show_member(api, member)
+    if (member := _member(api, name)) is not None:
+        output.show_json(member) if options.json else show_member(member)
         return
     found = api.get(path_of("v1", "host", "moot", "agents", name.removeprefix("host:")))
     if options.json:

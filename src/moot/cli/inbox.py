@@ -1,5 +1,6 @@
 """``moot inbox``: everything that waits for a person, and what comes while one looks."""
 
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -8,8 +9,10 @@ import click
 
 from moot.cli import output
 from moot.cli.client import Unreachable, to_read, to_write
+from moot.cli.item import ways as item_ways
 from moot.cli.options import Options, talks
 from moot.cli.questions import INBOX, MOST, WORDS
+from moot.cli.schedule_words import missed_ways
 from moot.cli.watching import PATIENCE, RETRY
 
 #: columns of a terminal on which who asks and what can be done is shown, too
@@ -44,9 +47,25 @@ def inbox(options: Options, watch: bool) -> None:
 
 def _told(notice: dict[str, Any]) -> str:
     """What nobody waits for, and what can be done about it."""
-    about, name = notice.get("workflowId") or notice.get("queue", ""), notice.get("scheduleId")
-    ways = f" · moot schedule run {name} --missed / skip {name} --missed" if name else ""
+    about = notice.get("workflowId") or notice.get("queue", "")
+    ways = "".join(f" · {word}" for word in _ways(notice))
     return f"{about}: {notice['text']}{ways}" if about else f"{notice['text']}{ways}"
+
+
+def _ways(notice: dict[str, Any]) -> Iterator[str]:
+    """The commands that show it or end it."""
+    if "scheduleId" in notice:
+        yield missed_ways(notice["scheduleId"])
+    elif "limit" in notice:
+        limit = re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", notice["limit"])
+        yield f"moot agent set {notice['rosterId'].removeprefix('host:')} {limit}=N"
+    elif notice.get("source") == "outbound":
+        yield from (
+            f"moot webhook {verb} {notice['id']}{'' if verb == 'resume' else ' --all'}"
+            for verb in notice["actions"]
+        )
+    elif "subscriptionId" in notice:
+        yield item_ways(notice)
 
 
 def _show(found: list[Numbered], heading: bool) -> None:
@@ -77,23 +96,34 @@ def _times(since: str, deadline: str | None) -> list[str | None]:
 
 
 def _watch(options: Options) -> None:
-    """A question that is asked again, as a conversation does turn by turn, is a new row."""
+    """A question that is asked again, as a conversation does turn by turn, is a new row; so is a
+    notice that says more than before."""
     seen: set[tuple[str, str]] = set()
-    for count, items in enumerate(_changes(options)):
+    headed = False
+    for count, page in enumerate(_changes(options)):
+        items, notices = page["items"], page.get("notices", [])
         fresh = [
             (number, item)
             for number, item in enumerate(items, 1)
             if (item["id"], item["question"]) not in seen
         ]
+        news = [notice for notice in notices if (notice["id"], notice["text"]) not in seen]
         seen = {(item["id"], item["question"]) for item in items}
+        seen |= {(notice["id"], notice["text"]) for notice in notices}
         if options.json:
             for number, item in fresh:
                 output.json_line({"number": number, **item})
-        elif fresh or not count:
-            _show(fresh, heading=not count)
+            for notice in news:
+                output.json_line(notice)
+            continue
+        if fresh or not (count or news):
+            _show(fresh, heading=not headed)
+            headed = True
+        for notice in news:
+            click.echo(output.line(_told(notice)))
 
 
-def _changes(options: Options) -> Iterator[list[dict[str, Any]]]:
+def _changes(options: Options) -> Iterator[dict[str, Any]]:
     """The whole inbox whenever it has changed, also over a restart of the server."""
     api = to_write(options)
     revision, lost_at = -1, None
@@ -110,4 +140,4 @@ def _changes(options: Options) -> Iterator[list[dict[str, Any]]]:
         lost_at = None
         if page["revision"] != revision:
             revision = page["revision"]
-            yield page["items"]
+            yield page

@@ -1,6 +1,6 @@
 """``moot agent hire``, ``pause``, ``run-now`` …: standing agents and their work."""
 
-import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,12 @@ import click
 from moot.cli import output
 from moot.cli.client import Api, path_of, to_read, to_write
 from moot.cli.inputs import gather
+from moot.cli.item import find_item
 from moot.cli.moments import instant
 from moot.cli.options import Options, talks
+from moot.cli.quantities import counted
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.waking import Waking
 
 ROSTER = "/v1/host/moot/roster"
 
@@ -36,14 +39,16 @@ def place_of(name: str, *more: str) -> str:
 @click.option("--portfolio", default="", metavar="FLOW,...", help="The workflows that are its own.")
 @click.option("--every", metavar="WORDS",
               help="When the first of them is started: 'weekday 08:30 Europe/Berlin'.")  # fmt: skip
-@click.option("--on", "queue", metavar="queue:NAME", help="The queue that wakes the last of them.")
+@click.option("--on", multiple=True, metavar="queue:NAME|webhook",
+              help="What wakes the last of them: a queue, a webhook; repeat it.")  # fmt: skip
+@click.option("--take-over", is_flag=True, help="Also a queue of another standing agent.")
 @talks
 def hire(options: Options, name: str, **given: Any) -> None:
     """Take on a standing agent: one with a name, its own workflows and what wakes it."""
     api = to_write(options)
     flows = [flow.strip() for flow in given["portfolio"].split(",") if flow.strip()]
-    if (given["every"] or given["queue"]) and not flows:
-        raise Trouble("say with --portfolio what --every and --on start.", Exit.USAGE)
+    waking = Waking(api, flows, given["every"], given["on"], given["take_over"])
+    waking.check(handle(name))
     ref = {"agentId": _agent(api, given["file"], given["agent"], name)}
     if given["channel"]:
         ref["channel"] = given["channel"]
@@ -53,12 +58,20 @@ def hire(options: Options, name: str, **given: Any) -> None:
         "agentRef": ref, "workflows": flows,
     }  # fmt: skip
     made = api.post(ROSTER, body | ({"label": given["role"]} if given["role"] else {}))
-    woken = [*_scheduled(api, made, flows, given["every"]), *_fed(api, made, flows, given["queue"])]
+    try:
+        woken = waking.begin(made["rosterId"])
+    except Trouble:
+        api.delete(place_of(name))
+        raise
     if options.json:
-        output.show_json({**made, "wakes": woken})
+        binding = {} if waking.binding is None else {"binding": waking.binding}
+        output.show_json({**made, "wakes": woken, **binding})
         return
     said = " · ".join([f"{made['persona']} ({made['rosterId']}) is on staff", *woken])
     click.echo(output.line(said))
+    if waking.binding is not None:
+        click.echo(waking.binding["signingSecret"])
+        output.complain("This secret signs what is sent there. Keep it; it is not shown again.")
 
 
 def _agent(api: Api, file: str | None, agent: str | None, name: str) -> str:
@@ -92,37 +105,6 @@ def read_agent(file: Path) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _scheduled(api: Api, made: dict[str, Any], flows: list[str], words: str | None) -> list[str]:
-    if words is None:
-        return []
-    body = {
-        "workflowId": flows[0], "rosterId": made["rosterId"], "kind": "words", "words": words,
-    }  # fmt: skip
-    found = _beside(api, "/v1/host/moot/schedules", body, "schedules")
-    return [f"next: {flows[0]} {found['nextFireAt']}"] if found.get("nextFireAt") else []
-
-
-def _fed(api: Api, made: dict[str, Any], flows: list[str], queue: str | None) -> list[str]:
-    if queue is None:
-        return []
-    name = queue.removeprefix("queue:")
-    body = {"workflowId": flows[-1], "rosterId": made["rosterId"]}
-    found = _beside(api, path_of("v1", "host", "moot", "queues", name), body, "queues", "PUT")
-    return [f"listens to queue:{name}"] if found else []
-
-
-def _beside(
-    api: Api, path: str, body: dict[str, Any], what: str, method: str = "POST"
-) -> dict[str, Any]:
-    """What wakes it. It is on staff already, so a refusal is told and leaves it there."""
-    try:
-        found: dict[str, Any] = api.ask(method, path, json.dumps(body).encode())
-    except Trouble as trouble:
-        output.complain(f"warning: {what}: {trouble} The member is on staff all the same.")
-        return {}
-    return found
-
-
 @click.command()
 @click.argument("name")
 @click.option("--reason", default="", help="Why, for everybody who looks at it.")
@@ -144,13 +126,33 @@ def pause(options: Options, name: str, reason: str, until: str | None, stop: boo
     if options.json:
         output.show_json(found)
         return
-    end = found["paused"].get("until")
-    when = f" until {output.moment(end).astimezone():%a %d %b %H:%M}" if end else ""
-    click.echo(output.line(f"{found['persona']} is paused{when}. Nothing is started for it."))
-    for run_id in found.get("running", ()):
-        click.echo(f"Running: {output.short(run_id)} continues (use --stop to cancel it).")
-    for run_id in found.get("stopped", ()):
-        click.echo(f"Cancelled: {output.short(run_id)}.")
+    click.echo(output.line(" ".join(_paused(found))))
+
+
+def _paused(found: dict[str, Any]) -> Iterator[str]:
+    """What a pause has come to, in sentences."""
+    end, inert = found["paused"].get("until"), found["inert"]
+    yield f"{found['persona']} is paused{f' until {until_words(end)}' if end else ''}."
+    verb = "is" if inert == 1 else "are"
+    yield f"{counted(inert, 'trigger')} {verb} inert." if inert else "Nothing is started for it."
+    if running := [output.short(run_id) for run_id in found.get("running", ())]:
+        goes_on, it = ("continues", "it") if len(running) == 1 else ("continue", "them")
+        yield f"Running: {', '.join(running)} {goes_on} (use --stop to cancel {it})."
+    if stopped := [output.short(run_id) for run_id in found.get("stopped", ())]:
+        yield f"Cancelled: {', '.join(stopped)}."
+
+
+def until_words(timestamp: str) -> str:
+    """``Mon 08:00``; with its date, where that is not the next of that name. Here, not UTC."""
+    from moot.clock import SystemClock
+
+    then = output.moment(timestamp).astimezone()
+    now = datetime.fromtimestamp(SystemClock().millis() / 1000, UTC).astimezone()
+    days = (then.date() - now.date()).days
+    if 0 <= days < 7:
+        return f"{then:%a %H:%M}"
+    year = "" if then.year == now.year else f" {then.year}"
+    return f"{then:%a} {then.day} {then:%b}{year} {then:%H:%M}"
 
 
 @click.command()
@@ -162,13 +164,14 @@ def resume(options: Options, name: str) -> None:
     if options.json:
         output.show_json(found)
     else:
-        click.echo(output.line(f"{found['persona']} is {found['status']}."))
+        status = found["status"].replace("-", " ")
+        click.echo(output.line(f"{found['persona']} is {status}."))
 
 
 @click.command("run-now")
 @click.argument("name")
 @click.argument("flow")
-@click.option("--item", help="Give it this work item; the item stays where it is.")
+@click.option("--item", help="Give it this work item, or @last; the item stays where it is.")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="K=V", help="An input.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be started, and by whom.")
 @talks
@@ -177,7 +180,10 @@ def run_now(
 ) -> None:
     """Start one of a standing agent's workflows, as its work."""
     body: dict[str, Any] = {"workflowId": flow, "inputs": gather(inputs), "dryRun": dry_run}
-    found = to_write(options).post(place_of(name, "run"), body | ({"item": item} if item else {}))
+    api = to_write(options)
+    if item is not None:
+        body["item"] = find_item(api, item)
+    found = api.post(place_of(name, "run"), body)
     if options.json:
         output.show_json(found)
     elif dry_run:

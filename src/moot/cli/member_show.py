@@ -1,16 +1,22 @@
-"""A standing agent on the screen: who it is, what it does, what it waits for, what is left."""
+"""A standing agent on the screen: who it is, what wakes it, how it went, what it asks, what is
+left."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from moot.cli import output
 from moot.cli.client import Api
-from moot.cli.member import ROSTER, place_of
+from moot.cli.member import ROSTER, place_of, until_words
+from moot.cli.quantities import counted, in_words
+from moot.cli.questions import is_decision
+from moot.cli.schedule_words import times_of, when
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
-#: runs that are looked through for the newest of each workflow
-LOOKED_AT = 200
+#: a day without a run, and with more and more of them
+BARS = "▁▂▃▄▅▆▇█"
 
 
 def find_member(api: Api, name: str) -> dict[str, Any] | None:
@@ -22,6 +28,17 @@ def find_member(api: Api, name: str) -> dict[str, Any] | None:
             return None
         raise
     return found
+
+
+def find_work(api: Api, name: str) -> dict[str, Any] | None:
+    """A member and its work, also of one that was let go; None for who never was one."""
+    try:
+        work: dict[str, Any] = api.get(place_of(name, "work"))
+    except Trouble as trouble:
+        if trouble.exit_code is Exit.NOT_FOUND or "no roster" in str(trouble):
+            return None
+        raise
+    return work
 
 
 def all_members(api: Api) -> list[dict[str, Any]]:
@@ -37,56 +54,115 @@ def all_members(api: Api) -> list[dict[str, Any]]:
 
 def row_of(member: dict[str, Any]) -> list[str]:
     many = len(member.get("workflows", []))
-    about = f"{member['status']} · {many} workflow{'' if many == 1 else 's'}"
+    about = f"{member['status'].replace('-', ' ')} · {counted(many, 'workflow')}"
     return [member["rosterId"], member["persona"], member.get("label", ""),
             member["agentRef"]["agentId"], about]  # fmt: skip
 
 
-def show_member(api: Api, found: dict[str, Any]) -> None:
-    role = f" · {found['label']}" if found.get("label") else ""
-    mark = "●" if found["status"] == "on-duty" else "⏸"
-    since = f"since {output.age(found['hiredAt'])}"
+def show_member(found: dict[str, Any]) -> None:
     named = click.style(output.line(found["persona"]), bold=True)
-    click.echo(f"{named}{output.line(role)} · {mark} {found['status']} ({since})")
-    if "paused" in found:
-        click.echo(output.line(f"  {_pause(found['paused'])}"))
+    role = [output.line(found["label"])] if found.get("label") else []
+    owner = [f"owner {_who(found, found['hiredBy'])}"] if "hiredBy" in found else []
+    model = [f"model {found['model']}"] if "model" in found else []
+    about = "".join(f"        {output.line(fact)}" for fact in (*owner, *model))
+    click.echo(" · ".join([named, *role, output.line(_status(found))]) + about)
     ref = found["agentRef"]
     version = ref.get("version") or ref.get("channel") or "as it is"
-    click.echo(output.line(f"  {found['rosterId']}, an instance of {ref['agentId']} ({version})"))
-    _show_portfolio(api, found)
+    instance = output.line(f"{found['rosterId']}, an instance of {ref['agentId']} ({version})")
+    click.echo(f"  {instance}")
+    rows = [row for each in found["portfolio"] for row in _rows(each)]
+    if rows:
+        output.table(("PORTFOLIO", "TRIGGER", "NEXT", "LAST", "14 D"), rows)
+    shown = sum(len(each["triggers"]) for each in found["portfolio"])
+    if found["triggers"] > shown:
+        click.echo(f"  and {counted(found['triggers'] - shown, 'trigger')} more")
     for bound in found.get("budget", []):
         said = f"{bound['limit']}: {bound['used']:g} of {bound['most']:g}"
         click.echo(f"  {said}" + ("" if bound["state"] == "ok" else f", {bound['state']}"))
-    _show_waiting(api, found)
+    for line in _waiting(found):
+        click.echo(line)
 
 
-def _pause(paused: dict[str, Any]) -> str:
-    words = [f"paused by {paused['by']}", paused.get("reason", "")]
-    if "until" in paused:
-        words.append(f"until {paused['until'][:16]}Z")
-    return ", ".join(word for word in words if word)
+def _status(found: dict[str, Any]) -> str:
+    """``● on duty (since 3 days)``, ``⏸ paused by you, quarter close, until Mon 08:00``"""
+    status = found["status"]
+    if status == "on-duty":
+        return f"● on duty (since {_age(found['since'])})"
+    if status == "paused":
+        pause = found["paused"]
+        words = [f"paused by {_who(found, pause['by'])}", pause.get("reason", "")]
+        if "until" in pause:
+            words.append(f"until {until_words(pause['until'])}")
+        return f"⏸ {', '.join(word for word in words if word)}"
+    by = f" by {_who(found, found['dismissed']['by'])}" if status == "dismissed" else ""
+    return f"○ {status}{by} ({_age(found['since'])} ago)"
 
 
-def _show_portfolio(api: Api, found: dict[str, Any]) -> None:
-    """Each workflow, the newest run of it, and how many there were lately."""
-    runs = api.get("/v1/host/moot/runs", member=found["rosterId"], limit=LOOKED_AT)["runs"]
-    rows = []
-    for flow in found.get("workflows", []):
-        mine = [run for run in runs if run["workflowId"] == flow and "parentRunId" not in run]
-        failed = sum(run["status"] == "failed" for run in mine)
-        many = f"{len(mine)} run{'' if len(mine) == 1 else 's'}"
-        last = f"{mine[0]['status']} {output.age(mine[0]['startedAt'])} ago" if mine else "never"
-        rows.append([flow, last, many + (f", {failed} failed" if failed else "")])
-    if rows:
-        output.table(("PORTFOLIO", "LAST", "RUNS"), rows)
+def _age(since: str) -> str:
+    """``3 days``, ``2 hours``, ``12 seconds``: one unit, counted down."""
+    passed = max(0, round(output.seconds_since(since)))
+    size = next((size for size in (86_400, 3600, 60) if passed >= size), 1)
+    return in_words(passed // size * size)
 
 
-def _show_waiting(api: Api, found: dict[str, Any]) -> None:
-    runs = api.get("/v1/host/moot/runs", member=found["rosterId"], status="waiting")["runs"]
-    mine = {run["runId"] for run in runs}
-    if not mine:
-        return
-    for number, item in enumerate(api.get("/v1/host/moot/inbox")["items"], start=1):
-        if item["runId"] in mine:
-            asked = output.line(str(item.get("question", "")))
-            click.echo(f"WAITING ON YOU  {output.short(item['runId'])}  {asked}  ({number})")
+def _who(found: dict[str, Any], name: str) -> str:
+    return "you" if name == found["you"] else name
+
+
+def _rows(flow: dict[str, Any]) -> Iterator[list[str]]:
+    """A workflow, a line for each of what wakes it."""
+    lately = _strip(flow)
+    for number, trigger in enumerate(flow["triggers"] or [None]):
+        woken = [_trigger(trigger), _next(trigger)] if trigger else ["", ""]
+        if number:
+            yield ["", *woken, "", ""]
+        else:
+            yield [flow["workflowId"], *woken, _last(flow.get("last")), lately]
+
+
+def _trigger(trigger: dict[str, Any]) -> str:
+    if trigger["source"] == "schedule":
+        return times_of(trigger) if "kind" in trigger else str(trigger["scheduleId"])
+    if trigger["source"] == "queue":
+        return f"queue:{trigger['queue']}"
+    return f"{trigger['source']}:{output.short(trigger['subscriptionId'])}"
+
+
+def _next(trigger: dict[str, Any]) -> str:
+    """When it starts something, or why it does not."""
+    if trigger.get("nextFireAt") is not None:
+        return when(trigger["nextFireAt"], trigger["timezone"])
+    if "inert" in trigger:
+        return "inert"
+    if trigger["state"] != "active":
+        return str(trigger["state"])
+    return "on arrival" if trigger["source"] != "schedule" else ""
+
+
+def _last(run: dict[str, Any] | None) -> str:
+    """``✓ 41 s``, ``⏸ waiting``"""
+    if run is None:
+        return "never"
+    status = run["status"]
+    mark = output.MARKS.get(status, ("·", ""))[0]
+    if "endedAt" in run:
+        return f"{mark} {output.span(output.between(run['startedAt'], run['endedAt']))}"
+    return f"{mark} {'waiting' if status.startswith('waiting') else status}"
+
+
+def _strip(flow: dict[str, Any]) -> str:
+    """A bar for each day; where something failed, how much of it."""
+    if flow["failed"] or not flow["runs"]:
+        failed = f", {flow['failed']} failed" if flow["failed"] else ""
+        return f"{counted(flow['runs'], 'run')}{failed}"
+    most = max(flow["days"])
+    steps = len(BARS) - 1
+    return "".join(BARS[day if most <= steps else -(-day * steps // most)] for day in flow["days"])
+
+
+def _waiting(found: dict[str, Any]) -> Iterator[str]:
+    """What it asks, each with the command that answers."""
+    for item in found["waiting"]:
+        about = f'{output.one_line(item["askedBy"])} "{output.brief(item["question"], 80)}"'
+        verb = f"approve {item['number']}" if is_decision(item) else f"answer {item['number']} TEXT"
+        yield f"WAITING ON YOU  {output.short(item['runId'])} {about}  {way(verb)}"

@@ -113,13 +113,14 @@ def _pretty(columns: Sequence[str], rows: list[list[str]], heading: bool) -> Non
     while sum(widths) + min(last, LEAST) > room and max(widths) > NARROW:
         widths[widths.index(max(widths))] -= 1
     rest = max(NARROW, room - sum(widths))
+    faint = "" if console.no_color else "dim"  # no colours: nothing but letters
     drawn = Table(
-        box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim", show_header=heading
+        box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style=faint, show_header=heading
     )
     for column, width in zip(columns, (*widths, rest), strict=True):
         drawn.add_column(column, overflow="ellipsis", no_wrap=True, max_width=width)
     for row in rows:
-        drawn.add_row(*(Text(value, style=_style(value)) for value in row))
+        drawn.add_row(*(Text(value, style="" if not faint else _style(value)) for value in row))
     console.print(drawn)
 
 
@@ -182,7 +183,11 @@ def clock(timestamp: str) -> str:
 
 def age(timestamp: str) -> str:
     """How long ago, in one unit."""
-    return span(-_seconds_to(timestamp))
+    return span(seconds_since(timestamp))
+
+
+def seconds_since(timestamp: str) -> float:
+    return -_seconds_to(timestamp)
 
 
 def left(timestamp: str) -> str:

@@ -8,6 +8,7 @@ import click
 from moot.cli import output
 from moot.cli.client import path_of, to_read, to_write
 from moot.cli.options import Options, talks
+from moot.cli.schedule_words import state_of
 
 QUEUES = "/v1/host/moot/queues"
 SUBSCRIPTIONS = "/v1/trigger-subscriptions"
@@ -28,7 +29,7 @@ def list_(options: Options) -> None:
         return
     output.table(
         ("QUEUE", "STATE", "WORKFLOW", "MEMBER", "ITEMS"),
-        ([r["name"], r["state"], r.get("workflowId"), r.get("rosterId"), counts(r["items"])]
+        ([r["name"], state_of(r), r.get("workflowId"), r.get("rosterId"), counts(r["items"])]
          for r in rows),
     )  # fmt: skip
 
@@ -42,10 +43,13 @@ def counts(items: dict[str, int]) -> str:
 @click.option("--flow", required=True, help="The workflow that takes from it.")
 @click.option("--member", metavar="NAME", help="The standing agent whose work it is.")
 @click.option("--tries", type=click.IntRange(1, 20), help="How often an item is tried [3].")
+@click.option("--take-over", is_flag=True, help="Also from another standing agent.")
 @talks
-def bind(options: Options, name: str, flow: str, member: str | None, tries: int | None) -> None:
+def bind(
+    options: Options, name: str, flow: str, member: str | None, tries: int | None, take_over: bool
+) -> None:
     """Let a workflow take from QUEUE, also what waits in it."""
-    body: dict[str, Any] = {"workflowId": flow}
+    body: dict[str, Any] = {"workflowId": flow, "takeOver": take_over}
     if member:
         body["rosterId"] = member if member.startswith("host:") else f"host:{member}"
     if tries:

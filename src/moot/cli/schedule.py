@@ -32,7 +32,7 @@ by_overlap = click.option(
     "--overlap", type=click.Choice(OVERLAPS), help="While an earlier run is going."
 )
 of_missed = click.option(
-    "--missed", is_flag=True, help="What was missed last, as the inbox shows it."
+    "--missed", is_flag=True, help="What was missed, or could not begin, last; see the inbox."
 )
 
 
@@ -40,7 +40,8 @@ of_missed = click.option(
 def schedule() -> None:
     """Schedules: have a workflow run at times to come.
 
-    One is named by its id, a unique beginning of it, or its workflow if that has only one.
+    One is named by its id, a unique beginning of it, its workflow if that has only one, or as
+    @last: the one that was made last.
     """
 
 
@@ -166,7 +167,7 @@ def show(options: Options, name: str) -> None:
     for text in facts(found):
         click.echo(output.line(text))
     for fire in fires:
-        if fire["state"] == "missed":
+        if fire["state"] in ("missed", "dead"):
             click.echo(output.line(missed_line(found, fire)))
     output.table(
         ("SLOT", "STATE", "WHY", "RUN"), fire_rows(found, fires), empty="No time has come yet."
@@ -282,7 +283,7 @@ def _path(found: dict[str, Any]) -> str:
 
 
 def _missed(api: Api, found: dict[str, Any]) -> str:
-    rows = api.get(f"{_path(found)}/fires", state="missed", limit=1)["fires"]
+    rows = api.get(f"{_path(found)}/fires", state="missed,dead", limit=1)["fires"]
     if not rows:
         raise Trouble("nothing was missed that waits for you.", Exit.NOT_FOUND)
     return str(rows[0]["fireId"])
@@ -304,6 +305,8 @@ def _one(api: Api, given: str) -> dict[str, Any]:
         found: dict[str, Any] = api.get(f"{SCHEDULES}{path_of(given)}")
         return found
     rows = _all(api)
+    if given == "@last" and rows:
+        return max(rows, key=lambda row: (row["createdAt"], row["scheduleId"]))
     meant = [row for row in rows if row["scheduleId"] == given]
     meant = meant or [row for row in rows if row["scheduleId"].startswith((given, f"sch_{given}"))]
     meant = meant or [row for row in rows if row["workflowId"] == given]

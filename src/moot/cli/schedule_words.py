@@ -48,13 +48,18 @@ def next_words(found: dict[str, Any]) -> str:
     return "next: " + ", ".join(when(at, found["timezone"]) for at in found["nextFires"])
 
 
+def state_of(row: dict[str, Any]) -> str:
+    """What is inert says so, whatever its own state."""
+    return f"inert: {row['inert']}" if "inert" in row else str(row["state"])
+
+
 def when_rows(rows: list[dict[str, Any]]) -> Iterator[list[Any]]:
     for row in rows:
         upcoming = row.get("nextFireAt")
         due = None if upcoming is None else when(upcoming, row["timezone"])
         last = row.get("lastRunId")
         yield [
-            row["scheduleId"], row["workflowId"], times_of(row), row["state"], due,
+            row["scheduleId"], row["workflowId"], times_of(row), state_of(row), due,
             None if last is None else output.short(last),
         ]  # fmt: skip
 
@@ -63,6 +68,8 @@ def facts(found: dict[str, Any]) -> Iterator[str]:
     member = f" · {found['rosterId']}" if "rosterId" in found else ""
     name, flow = found["scheduleId"], found["workflowId"]
     yield f"{name} {flow}{member} · {times_of(found)} · {found['state']}"
+    if "inert" in found:
+        yield f"inert: {found['inert']}"
     if "problem" in found:
         yield found["problem"]
         return
@@ -81,9 +88,16 @@ def facts(found: dict[str, Any]) -> Iterator[str]:
 def missed_line(found: dict[str, Any], fire: dict[str, Any]) -> str:
     """``1 missed fire at 08:30 · run now / skip``"""
     name, last = found["scheduleId"], fire.get("until", fire["slot"])
+    at = when(last, found["timezone"])
+    if fire["state"] == "dead":
+        return f"The run for {at} could not begin: {fire.get('reason')} · {missed_ways(name)}"
     fires = "1 missed fire" if fire["count"] == 1 else f"{fire['count']} missed fires, the last"
-    ways = f"moot schedule run {name} --missed / skip {name} --missed"
-    return f"{fires} at {when(last, found['timezone'])} · {ways}"
+    return f"{fires} at {at} · {missed_ways(name)}"
+
+
+def missed_ways(schedule_id: str) -> str:
+    """What can be done about what was missed."""
+    return f"moot schedule run {schedule_id} --missed / skip {schedule_id} --missed"
 
 
 def fire_rows(found: dict[str, Any], fires: list[dict[str, Any]]) -> Iterator[list[Any]]:
@@ -105,6 +119,8 @@ def done_lines(found: dict[str, Any], done: dict[str, Any]) -> Iterator[str]:
         what = "now" if fire["cause"] == "manual" else when(fire["slot"], found["timezone"])
         if "runId" in fire:
             yield f"{fire['runId']} is started for {what}"
+        elif fire["act"] == "start" and not done["dryRun"]:
+            yield f"{what} could not begin; see: moot schedule show {found['scheduleId']}"
         else:
             why = f" ({fire['reason']})" if "reason" in fire else ""
             yield f"{what} {ACTS[fire['act']]}{why}"

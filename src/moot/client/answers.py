@@ -225,7 +225,8 @@ class Item(Answer, frozen=True):
 
 
 class Notice(Answer, frozen=True):
-    """Something that no run waits for: times that were missed, a run that could not begin."""
+    """Something that no run waits for: times that were missed, a run that could not begin, a limit
+    of a standing agent that is reached or nearly so."""
 
     id: str
     kind: str
@@ -242,6 +243,8 @@ class Notice(Answer, frozen=True):
     subscription_id: str | None = None
     queue: str | None = None
     reason: str | None = None
+    #: of a standing agent: tokensPerDay and the like
+    limit: str | None = None
 
 
 class Inbox(Answer, frozen=True):

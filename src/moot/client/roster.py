@@ -32,6 +32,12 @@ def member(roster_id: str) -> Sent:
     return Sent(roster_id)
 
 
+@operation("GET /v1/host/moot/roster/{roster_id}/work", answers.MemberWork)
+def work(roster_id: str) -> Sent:
+    """What wakes it, how it went lately, what it asks; also of one that was let go."""
+    return Sent(roster_id)
+
+
 @operation("POST /v1/host/moot/roster", answers.Member, Again.ONCE)
 def hire(  # noqa: PLR0913 - each is a field of the entry
     persona: str, agent: str, *, roster_id: str | None = None, workflows: Sequence[str] = (),
@@ -90,6 +96,7 @@ class Roster(Of):
     entry = waits(entry)
     list = waits(members)
     get = waits(member)
+    work = waits(work)
     hire = waits(hire)
     change = waits(change)
     dismiss = waits(dismiss)
@@ -103,6 +110,7 @@ class AsyncRoster(AsyncOf):
     entry = awaits(entry)
     list = awaits(members)
     get = awaits(member)
+    work = awaits(work)
     hire = awaits(hire)
     change = awaits(change)
     dismiss = awaits(dismiss)

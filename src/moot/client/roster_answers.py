@@ -29,6 +29,8 @@ class Member(RosterEntry, frozen=True):
     #: on-duty, paused or disabled
     status: str = ""
     hired_at: str = ""
+    #: from when on it has been so
+    since: str = ""
     paused: dict[str, Any] | None = None
     #: each limit: how much there is and how much is used up
     budget: list[dict[str, Any]] = []
@@ -37,6 +39,40 @@ class Member(RosterEntry, frozen=True):
     #: of a pause: runs that go on, or that were cancelled
     running: list[str] = []
     stopped: list[str] = []
+    #: of a pause: how many triggers wake nobody now
+    inert: int = 0
+
+
+class Portfolio(Answer, frozen=True):
+    """One of its workflows."""
+
+    workflow_id: str
+    #: each with its ``source`` and ``state``, and ``nextFireAt`` or ``inert`` where there is one
+    triggers: list[dict[str, Any]] = []
+    #: the newest run: ``runId``, ``status``, ``startedAt`` and ``endedAt``
+    last: dict[str, Any] | None = None
+    #: runs begun on each of the last fourteen days (UTC), the oldest first
+    days: list[int] = []
+    runs: int = 0
+    failed: int = 0
+
+
+class MemberWork(RosterEntry, frozen=True):
+    #: on-duty, paused, disabled or dismissed
+    status: str = ""
+    hired_at: str = ""
+    since: str = ""
+    hired_by: str | None = None
+    paused: dict[str, Any] | None = None
+    dismissed: dict[str, Any] | None = None
+    #: the id of the key that asks
+    you: str = ""
+    model: str | None = None
+    portfolio: list[Portfolio] = []
+    #: how many there are, also those beyond the ones that are shown
+    triggers: int = 0
+    #: what its runs ask people, each with its number in the inbox
+    waiting: list[dict[str, Any]] = []
 
 
 class Members(Answer, frozen=True):

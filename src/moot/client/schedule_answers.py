@@ -37,6 +37,8 @@ class ScheduleView(ScheduleTimes, frozen=True, kw_only=True):
     state: str = ""
     #: why it cannot be decided any more
     problem: str | None = None
+    #: why it starts nothing, if that is its member's doing
+    inert: str | None = None
     going: list[str] = []
     waiting: int = 0
     left_out: list[str] = []

@@ -1,7 +1,8 @@
 """Subscriptions to what comes in: their states, when a delivery is tried again, what a run is told.
 
 Pure. One delivery that cannot be made, however often it is tried, ends its subscription until a
-person looks at it; so does, for the time being, a number of deliveries that fail side by side.
+person looks at it; so does, for the time being, a number of deliveries that fail side by side. One
+that is itself at fault, with inputs that do not fit, is given up alone.
 """
 
 import hashlib
@@ -19,6 +20,8 @@ Backoff = Literal["none", "fixed", "exponential"]
 Mode = Literal["required", "best-effort", "none"]
 
 STATES: tuple[State, ...] = ("active", "paused", "failed", "dead-lettered")
+#: what is written down of a subscription that has changed, and of each try of a delivery
+CHANGED, ATTEMPTED = "trigger.subscription.state.changed", "trigger.delivery.attempted"
 MOST_TRIES = 3
 #: so many deliveries of one subscription that fail side by side are a failure of its own
 FAILING = 10
@@ -162,7 +165,10 @@ def inputs_of(
         return {name: value for name, value in found.items() if value is not MISSING}
     content = event[event["source"]]
     body = content.get("body") if event["source"] == "webhook" else None
-    offered = {**(body if isinstance(body, dict) else {}), **content, "trigger": event}
+    fields = body if isinstance(body, dict) else {}
+    offered = {**fields, **content, "trigger": event}
+    if "body" in fields:  # who sends such a field means it, as in an item of a queue
+        offered["body"] = fields["body"]
     if event["source"] == "queue":
         offered["item"] = content
     return {name: offered[name] for name in declared if name in offered}

@@ -66,11 +66,31 @@ class TenantMembershipRequired(Forbidden):
 class SubscriptionNotActive(Conflict):
     code, passing = "subscription_not_active", True
 
-    def __init__(self, name: str, state: str) -> None:
+    def __init__(self, name: str, state: str, queue: str | None = None) -> None:
+        what = "The subscription" if queue is None else f"The queue {queue}"
         super().__init__(
-            f"The subscription is {state} and takes nothing; resume it first.",
+            f"{what} is {state} and takes nothing; resume it first.",
             subscriptionId=name,
             state=state,
+            **({} if queue is None else {"queue": queue}),
+        )
+
+
+class QueueIdle(Conflict):
+    code, passing = "queue_idle", True
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(f"Nobody takes from {queue}; bind a workflow to it.", queue=queue)
+
+
+class QueueTaken(Conflict):
+    code = "queue_taken"
+
+    def __init__(self, queue: str, roster_id: str) -> None:
+        super().__init__(
+            f"{queue} is {roster_id}'s; take it over to give it to somebody else.",
+            queue=queue,
+            rosterId=roster_id,
         )
 
 

@@ -1,14 +1,17 @@
 """What standing agents may use up in a day and in a month. Counted by the log, as their runs are:
 no restart forgets it, and nobody keeps a second account."""
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 
 from msgspec import Struct
 
 from moot.agents.roster import Roster, Seat
 from moot.clock import Clock
+from moot.core.errors import MootError
 from moot.core.model_errors import MemberBudgetUsedUp
-from moot.store.protocol import LogStore
+from moot.core.trigger_errors import Overtaken
+from moot.store.protocol import Batch, Delivery, LogStore
 
 DAY_MS = 86_400_000
 #: money is counted in these parts
@@ -17,6 +20,9 @@ PARTS = 1_000_000
 WARN_AT = 0.8
 _EPOCH = date(1970, 1, 1).toordinal()
 MOST_KNOWN = 4096
+#: source of a notice about a limit, and what it says
+BUDGET = "budget"
+WARNED, STOPPED = "warned", "stopped"
 
 
 class Bound(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -38,6 +44,10 @@ class Allowances:
         self._before: dict[tuple[str, str, int, int], tuple[int, int]] = {}
         #: (tenant, member, bound, day) of what was said
         self._warned: set[tuple[str, str, str, int]] = set()
+        #: (tenant, member, key) of notices that are on disk
+        self._noticed: set[tuple[str, str, str]] = set()
+        #: told of the tenant whose inbox has one more
+        self.ring: Callable[[str], None] = lambda _: None
 
     async def bounds(self, tenant: str, seat: Seat) -> list[Bound]:
         """Each limit it has, as it stands now."""
@@ -62,9 +72,12 @@ class Allowances:
         said = None
         for bound in await self.bounds(tenant, seat):
             if bound.used >= bound.most:
-                raise _used_up(member, bound)
+                refusal = _used_up(member, bound)
+                await self._notice(tenant, member, bound, STOPPED, refusal.message)
+                raise refusal
             if bound.share >= WARN_AT and self._first(tenant, member, bound):
                 said = f"{member} has used {bound.share:.0%} of its limit {_told(bound)}."
+                await self._notice(tenant, member, bound, WARNED, said)
         return said
 
     def _first(self, tenant: str, member: str, bound: Bound) -> bool:
@@ -76,6 +89,36 @@ class Allowances:
         self._warned.add(key)
         return True
 
+    async def _notice(self, tenant: str, member: str, bound: Bound, level: str, text: str) -> None:
+        """For people, once in a day or a month: on disk, so that no restart says it again."""
+        now = self._clock.millis()
+        row = Delivery(
+            tenant=tenant,
+            subscription=member,
+            key=notice_key(bound, level, now),
+            delivery_id=self._clock.new_id("ntc_"),
+            source=BUDGET,
+            state="notice",
+            received_at=now,
+            updated_at=now,
+            member=member,
+            subject=level,
+            reason=text,
+        )
+        place = (tenant, member, row.key)
+        if place in self._noticed:
+            return
+        if len(self._noticed) >= MOST_KNOWN:
+            self._noticed.clear()
+        try:
+            await self._store.commit(Batch(deliveries=[row], inboxes=[tenant]))
+        except Overtaken:
+            pass  # it is on disk
+        except MootError:
+            return  # the next call says it again
+        self._noticed.add(place)
+        self.ring(tenant)
+
     async def _earlier(self, tenant: str, member: str, first: int, today: int) -> tuple[int, int]:
         if first == today:
             return (0, 0)
@@ -85,6 +128,13 @@ class Allowances:
                 self._before.clear()
             self._before[key] = await self._store.spent_by(tenant, member, first, today - 1)
         return self._before[key]
+
+
+def notice_key(bound: Bound, level: str, now: int) -> str:
+    """Of a limit as high as this, in the day or month of ``now``: one notice of each level."""
+    month, today = days(now)
+    period = month if bound.name.endswith("Month") else today
+    return f"{bound.name}:{bound.most:.15g}:{period}:{level}"
 
 
 def days(now: int) -> tuple[int, int]:

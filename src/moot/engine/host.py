@@ -224,7 +224,7 @@ class Host:
             head.settle()
             self.hub.publish(run_id, turn.published[run_id])
             self.metrics.count(turn.published[run_id])
-        for tenant in turn.inboxes:
+        for tenant in {*turn.inboxes, *turn.batch.inboxes}:
             self.hub.ring(inbox_of(tenant))
         if self.outbox is not None and turn.batch.deliveries:
             self.outbox.look()

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from moot.core.errors import Conflict, NotProvided, RunNotFound, SequenceConflict
 from moot.core.rooms import around
-from moot.store import cursor
+from moot.store import counting, cursor
 from moot.store.integrity import altered, misplaced, unattested
 from moot.store.library import Library
 from moot.store.notes import Journal
@@ -29,6 +29,7 @@ from moot.store.protocol import (
     WorkRow,
 )
 from moot.store.shelf import Shelf
+from moot.store.tallies import Tally
 
 
 class Log(Struct):
@@ -81,6 +82,8 @@ class MemoryStore(Journal, Shelf, Library):
         for note in batch.notes:
             self._keep(note)
         self._keep_standing(batch)
+        for tenant in batch.inboxes:
+            self._revise(tenant)
 
     async def settled(self) -> None:
         """Nothing is ever on its way."""
@@ -108,7 +111,7 @@ class MemoryStore(Journal, Shelf, Library):
             self._work[run_id] = append.work
         if append.inbox is not UNSET and append.inbox != self._inbox.get(run_id, []):
             self._inbox[run_id] = append.inbox
-            self._revisions[append.tenant] = self._revisions.get(append.tenant, 0) + 1
+            self._revise(append.tenant)
         for message_id, sequence in append.messages:
             self._messages.setdefault((run_id, message_id), sequence)
         log, row = self._logs[run_id], self._rows.get(run_id)
@@ -118,6 +121,9 @@ class MemoryStore(Journal, Shelf, Library):
         if append.snapshot is not None:
             cached = Snapshot(append.first + len(append.events), append.snapshot)
             self._snapshots[run_id] = (append.fold_version, cached)
+
+    def _revise(self, tenant: str) -> None:
+        self._revisions[tenant] = self._revisions.get(tenant, 0) + 1
 
     def _index_effect(self, effect: EffectRow) -> None:
         place = (effect.tenant, effect.run_id, effect.invocation_id)
@@ -306,6 +312,15 @@ class MemoryStore(Journal, Shelf, Library):
         rows = [row for found in self._inbox.values() for row in found if row.tenant == tenant]
         rows.sort(key=lambda row: row.since)
         return rows[:limit], self._revisions.get(tenant, 0)
+
+    async def tally(self, tenant: str, member: str, since: int, most: int) -> list[Tally]:
+        return await counting.tally(self, tenant, member, since, most)
+
+    async def newest_runs(self, tenant: str, member: str, most: int) -> list[RunRow]:
+        return await counting.newest_runs(self, tenant, member, most)
+
+    async def asked_by(self, tenant: str, member: str, most: int) -> list[tuple[int, InboxRow]]:
+        return await counting.asked_by(self, tenant, member, most)
 
     # the whole
 

@@ -171,6 +171,7 @@ class Batch(Struct, kw_only=True):
     records: list[Record] = []
     ledgers: list[Ledger] = []
     deliveries: list[Delivery] = []
+    inboxes: list[str] = []  #: tenants whose inbox has other notices now: its revision grows
 
 
 #: source of a definition that came with a run: only that run uses it
@@ -249,9 +250,8 @@ class LogStore(Protocol):
         Raises SequenceConflict when an append does not continue its run's log (a new run
         continues at 0; a run id that exists under another tenant is a conflict too) or when the
         receipt's key is taken, Overtaken when what it was decided on has changed; other batches of
-        the same group are not harmed. Raises Unavailable
-        when too many batches wait, StorageFailed when the disk refuses. Who is cancelled while he
-        waits takes nothing back: the batch may be written later.
+        the same group are not harmed. Raises Unavailable when too many wait, StorageFailed when the
+        disk refuses. Who is cancelled while he waits takes nothing back: it may be written later.
         """
 
     async def settled(self) -> None:

@@ -8,6 +8,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from moot.store.tallies import TallyStore
+
 
 class Record(Struct, frozen=True, kw_only=True):
     """One version of something that is kept in all of them, such as an agent."""
@@ -51,17 +53,19 @@ class Ledger(Struct, frozen=True, kw_only=True):
     gone: bool = False
 
 
-class Attempt(Struct, frozen=True, kw_only=True):
-    """How one try went. ``event_id`` is that of the event which says so."""
+class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How one try went. ``event_id`` is that of the event which says so. ``unfit``: what was to be
+    handed over is at fault, and no further try could go otherwise."""
 
     event_id: str
     at: int
     outcome: str
     reason: str = ""
+    unfit: bool = False
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """Something to be handed over once: into a run, or out to a receiver.
+    """Something to be handed over once: into a run, out to a receiver, or to people as a notice.
 
     No subscription has two of one key. Revisions are as in a ledger; ``gone`` takes it away.
     """
@@ -90,7 +94,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
 class DeliveryFilter(Struct, frozen=True, kw_only=True):
     subscription: str | None = None
-    source: str | None = None
+    sources: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
     member: str | None = None
     run_id: str | None = None
@@ -117,6 +121,11 @@ class RecordKeeping(Protocol):
     async def records(self, tenant: str, kind: str) -> list[Record]:
         """The newest of every name that is not gone, by name."""
 
+    async def record_page(
+        self, tenant: str, kind: str, after: str, limit: int
+    ) -> tuple[list[Record], int]:
+        """Of those, so many whose names come after this one; and how many there are in all."""
+
     async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
         """Every version, the newest first."""
 
@@ -124,7 +133,7 @@ class RecordKeeping(Protocol):
         """Who has ever had a record of this kind, in alphabetical order."""
 
 
-class StandingStore(RecordKeeping, Protocol):
+class StandingStore(RecordKeeping, TallyStore, Protocol):
     """Beside these a ``Batch`` writes records, ledgers and deliveries. Raises Overtaken when a
     guard does not hold or a revision is not the next one; then nothing of the batch is written."""
 

@@ -23,8 +23,9 @@ from moot.core.trigger_errors import MemberOffDuty, NotInPortfolio, Overtaken
 from moot.engine.host import Host
 from moot.engine.hub import inbox_of
 from moot.store.protocol import Batch, Delivery, Ledger, Store
-from moot.triggers.fires import Rows, schedule_of, told, waiting
+from moot.triggers.fires import DEAD, Rows, schedule_of, told, waiting
 from moot.triggers.firing import Claim, Firing, Order
+from moot.triggers.news import News
 from moot.triggers.plans import KIND, MOST_GOING, SOURCE, Book, book_of, ledger_row
 from moot.triggers.rounds import Rounds
 from moot.triggers.sight import Case, Sight
@@ -36,8 +37,6 @@ PAGE = 64
 MOST_RACES = 20
 #: what waits for a run to end is looked at so often, whoever may have missed that end (ms)
 GLANCE = 60_000
-#: fires that are a matter for people
-ASKING = ("missed", "dead")
 #: a schedule that cannot be decided is left alone so long (ms)
 PUT_OFF = 60_000
 
@@ -59,6 +58,7 @@ class Clockwork:
     ) -> None:
         self._host, self._store, self._clock = host, store, clock
         self._firing, self.sight = firing, sight
+        self.news = News(store, lambda tenant: host.hub.ring(inbox_of(tenant)))
         self.rounds = Rounds("Schedules", clock, self.next_due, self._round)
         host.endings.append(self._ended)
         #: hints: what this host has begun and not seen end, and where something waits for an end
@@ -175,9 +175,7 @@ class Clockwork:
         if not letters and after.body == case.ledger.body and after.due_at == case.ledger.due_at:
             return
         batch = Batch(guards=case.guards, ledgers=[after], deliveries=letters)
-        await self._store.commit(batch)
-        if any(letter.state in ASKING for letter in letters):
-            self._host.hub.ring(inbox_of(case.tenant))
+        await self.news.commit(batch)
 
     async def _start(
         self, case: Case, rows: Rows, fire: Fire, writing: "_Writing", letters: list[Delivery]
@@ -202,6 +200,8 @@ class Clockwork:
             return writing.with_run(run)
 
         claim = Claim(guards=case.guards, deliveries=[row], others=letters, ledger_of=ledger_of)
+        if any(each.outcome == DEAD for each in row.attempts):
+            claim.inboxes = [case.tenant]  # people were told that it could not begin
         try:
             run = await self._firing.start(order, claim)
         except (Overtaken, MemberOffDuty, NotInPortfolio, Unavailable):

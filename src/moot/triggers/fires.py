@@ -16,6 +16,8 @@ from moot.triggers.plans import SOURCE, Plan, Tail
 
 #: skips that nobody asked for and no rule of the schedule's own explains
 MISSED = ("missed", "window")
+#: outcome of a try to begin a run that could not be begun
+DEAD = "dead-lettered"
 
 _fire = msgspec.json.Decoder(Fire).decode
 
@@ -83,7 +85,7 @@ class Rows:
     async def dead(self, fire: Fire, why: str) -> Delivery:
         """A run that could not be begun."""
         row, _ = await self.start(fire)
-        attempt = replace(row.attempts[-1], outcome="dead-lettered", reason=why)
+        attempt = replace(row.attempts[-1], outcome=DEAD, reason=why)
         return replace(row, state="dead", reason=why, attempts=[*row.attempts[:-1], attempt])
 
     async def _known(self, key: str) -> Delivery | None:

@@ -47,6 +47,8 @@ class Claim(Struct, kw_only=True):
     others: list[Delivery] = []
     #: a ledger that names the run
     ledger_of: Callable[[Run], Ledger] | None = None
+    #: tenants whose inbox has fewer notices with it
+    inboxes: list[str] = []
 
 
 class Firing:
@@ -108,6 +110,7 @@ class Firing:
 
 def write(claim: Claim, run: Run, batch: Batch) -> None:
     batch.guards += claim.guards
+    batch.inboxes += claim.inboxes
     batch.ledgers += claim.ledgers
     if claim.ledger_of is not None:
         batch.ledgers.append(claim.ledger_of(run))

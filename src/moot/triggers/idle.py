@@ -72,7 +72,7 @@ async def _names(store: Store, tenant: str, plan: Plan, book: Book, now: int) ->
     """What an expression may speak of; docs/schedules.md lists it."""
     local: datetime = moment_of(now).astimezone(zone_from(timing_of(plan.spec).zone))
     found, _ = await store.deliveries(
-        tenant, DeliveryFilter(source="queue", states=UNDONE), None, MOST_COUNTED
+        tenant, DeliveryFilter(sources=("queue",), states=UNDONE), None, MOST_COUNTED
     )
     last = await store.find_run(tenant, book.last_run) if book.last_run is not None else None
     return {

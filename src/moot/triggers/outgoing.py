@@ -16,6 +16,7 @@ from moot.net.outbound import CallFailed, NotAsked, Order, Outbound, TargetRefus
 from moot.store.protocol import Batch, Delivery, Ledger, Store
 from moot.store.standing import Attempt, Lane
 from moot.triggers.courier import SHUT, Gate
+from moot.triggers.news import News
 from moot.triggers.webhooks import KIND, SOURCE, Webhooks
 
 SECONDS = 5.0
@@ -39,7 +40,8 @@ class Outgoing:
         #: how receivers do, as it was last read or written here
         self._ledgers: dict[tuple[str, str], Ledger | None] = {}
         #: says that a receiver may be called that could not be before
-        self.news: Callable[[], None] = lambda: None
+        self.stir: Callable[[], None] = lambda: None
+        self.news = News(store)
 
     async def gate(self, lane: Lane, now: int) -> Gate:
         """A receiver that has just failed is called once at a time, also after its break: one
@@ -49,10 +51,7 @@ class Outgoing:
             return Gate()  # nobody is called; what is left is put away
         if hook.state == "paused":
             return SHUT
-        place = lane.tenant, lane.subscription
-        if place not in self._ledgers:
-            await self._ledger(*place)
-        circuit = _read(self._ledgers.get(place))
+        circuit = await self.known(lane.tenant, lane.subscription)
         if (until := circuit.waits(now)) is not None:
             return Gate(0, until)
         return Gate() if circuit.row == 0 else Gate(1)
@@ -65,7 +64,7 @@ class Outgoing:
             return
         if hook.state == "failed":
             why = delivery.reason or "The webhook has failed."
-            await self._store.commit(Batch(deliveries=[self._dead(delivery, why)]))
+            await self._commit(Batch(deliveries=[self._dead(delivery, why)]))
             return
         try:
             problem = await self._send(hook, delivery)
@@ -184,11 +183,17 @@ class Outgoing:
                 return
             try:
                 await self._hooks.change(tenant, webhook_id, "moot", "failed", state="failed")
-                self.news()
+                self.stir()
             except Overtaken:
                 continue
 
     # -- how a receiver does -----------------------------------------------------------------
+
+    async def known(self, tenant: str, webhook_id: str) -> Circuit:
+        """As it was last read or written here."""
+        if (tenant, webhook_id) not in self._ledgers:
+            await self._ledger(tenant, webhook_id)
+        return _read(self._ledgers.get((tenant, webhook_id)))
 
     async def circuit(self, tenant: str, webhook_id: str) -> Circuit:
         return _read(await self._ledger(tenant, webhook_id))
@@ -198,8 +203,13 @@ class Outgoing:
         self._ledgers[tenant, webhook_id] = found
         return found
 
-    async def _commit(self, batch: Batch) -> None:
-        await self._store.commit(batch)
+    async def _commit(self, batch: Batch, was: Delivery | None = None) -> None:
+        """With what people are told of it: letters that die, receivers that fail or are back."""
+        for ledger in batch.ledgers:
+            before = _read(self._ledgers.get((ledger.tenant, ledger.name)))
+            if before.failing != _read(ledger).failing:
+                batch.inboxes = [ledger.tenant]
+        await self.news.commit(batch, [] if was is None else [was])
         for ledger in batch.ledgers:
             self._ledgers[ledger.tenant, ledger.name] = ledger
 
@@ -225,7 +235,7 @@ class Outgoing:
         await self._close(tenant, webhook_id)
         if hook.state == "paused":
             hook = await self._hooks.change(tenant, webhook_id, by, "resumed", state="active")
-        self.news()
+        self.stir()
         return hook
 
     async def _close(self, tenant: str, webhook_id: str) -> None:
@@ -251,8 +261,8 @@ class Outgoing:
             raise SubscriptionNotActive(webhook_id, hook.state)
         now = self._clock.millis()
         fresh = _next(found, state="waiting", due_at=now, updated_at=now, attempts=[])
-        await self._store.commit(Batch(deliveries=[fresh]))
-        self.news()
+        await self._commit(Batch(deliveries=[fresh]), found)
+        self.stir()
         return fresh
 
     async def drop(self, tenant: str, webhook_id: str, delivery_id: str, by: str) -> Delivery:
@@ -261,7 +271,7 @@ class Outgoing:
         found = await self._dead_letter(tenant, webhook_id, delivery_id)
         now = self._clock.millis()
         dropped = _next(found, state="dropped", updated_at=now, reason=f"by {by}")
-        await self._store.commit(Batch(deliveries=[dropped]))
+        await self._commit(Batch(deliveries=[dropped]), found)
         return dropped
 
     async def _dead_letter(self, tenant: str, webhook_id: str, delivery_id: str) -> Delivery:

@@ -1,12 +1,15 @@
 """A schedule as it is on disk: a record with its spec, a ledger with what was decided, and the
-subscription that its deliveries belong to."""
+subscription that its deliveries belong to. Of the last only its name is kept; all it says is the
+schedule's."""
 
-from typing import Any
+from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from moot.agents.roster import Pause
+from moot.core.inbound import Subscription
 from moot.core.schedule import Fire, Schedule
 from moot.core.schedule import Ledger as Decided
 from moot.store.protocol import Guard, Ledger
@@ -14,7 +17,7 @@ from moot.store.standing import Record
 
 KIND = "schedule"
 SUBSCRIPTION = "subscription"
-SOURCE = "schedule"
+SOURCE: Final = "schedule"
 
 #: runs of a schedule that are remembered as not ended
 MOST_GOING = 100
@@ -51,15 +54,8 @@ class Book(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     observed: str | None = None
 
 
-class Subscribed(Struct):
-    """What a schedule needs to know of its subscription."""
-
-    state: str = "active"
-
-
 _plan = msgspec.json.Decoder(Plan).decode
 _book = msgspec.json.Decoder(Book).decode
-_subscribed = msgspec.json.Decoder(Subscribed).decode
 
 
 def plan_of(record: Record) -> Plan:
@@ -70,9 +66,17 @@ def book_of(ledger: Ledger) -> Book:
     return _book(ledger.body)
 
 
-def delivers(record: Record) -> bool:
-    """Whether a subscription is one that lets anything through."""
-    return _subscribed(record.body).state == "active"
+def as_planned(it: Subscription, plan: Plan, now: int) -> Subscription:
+    """The subscription of a schedule, as it is at a time. It has no state of its own."""
+    spec, pause = plan.spec, plan.pause
+    off = not spec.enabled or (pause is not None and pause.holds(now))
+    return replace(
+        it,
+        state="paused" if off else "active",
+        reason="operator-paused" if off else None,
+        workflow_id=spec.workflow_id,
+        roster_id=spec.roster_id,
+    )
 
 
 def guard_of(record: Record) -> Guard:
@@ -92,26 +96,18 @@ def plan_record(tenant: str, plan: Plan, by: str, now: int, gone: bool = False) 
     )
 
 
-def subscription_record(
-    tenant: str, plan: Plan, by: str, now: int, state: str = "active", gone: bool = False
-) -> Record:
-    """The subscription of source ``schedule`` that belongs to a schedule."""
-    body: dict[str, Any] = {
-        "subscriptionId": plan.subscription,
-        "source": SOURCE,
-        "state": state,
-        "dedupEnabled": True,
-        "workflowId": plan.spec.workflow_id,
-        "scheduleId": plan.spec.schedule_id,
-    }
-    if plan.spec.roster_id is not None:
-        body["rosterId"] = plan.spec.roster_id
+def subscription_record(tenant: str, plan: Plan, by: str, now: int, gone: bool = False) -> Record:
+    """That there is a subscription, and whose it is."""
+    made = Subscription(
+        subscription_id=plan.subscription, source=SOURCE, schedule_id=plan.spec.schedule_id,
+        owner=plan.owner, created_at=now,
+    )  # fmt: skip
     return Record(
         tenant=tenant,
         kind=SUBSCRIPTION,
         name=plan.subscription,
         version=plan.did,
-        body=msgspec.json.encode(body),
+        body=msgspec.json.encode(made),
         created_at=now,
         by=by,
         gone=gone,

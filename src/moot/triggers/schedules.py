@@ -1,6 +1,7 @@
 """Schedules as people make, change and end them, and what they ask of one by hand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -28,7 +29,6 @@ from moot.triggers.fires import fire_of
 from moot.triggers.idle import check_condition
 from moot.triggers.plans import (
     KIND,
-    SUBSCRIPTION,
     Book,
     Plan,
     guard_of,
@@ -143,6 +143,14 @@ class Schedules:
 
         return await self._step(tenant, schedule_id, by, step)
 
+    async def leave_behind(self, tenant: str, roster_id: str, why: str) -> None:
+        """Its member is gone: nothing of it falls due any more until somebody resumes it."""
+        for plan in await self.all(tenant):
+            lasts = plan.pause is not None and plan.pause.until is None
+            if plan.spec.roster_id == roster_id and not lasts:
+                with suppress(NotFound):  # removed meanwhile
+                    await self.pause(tenant, plan.spec.schedule_id, "moot", why, None)
+
     async def remove(self, tenant: str, schedule_id: str, by: str) -> None:
         """What it has started goes on; nothing of it waits any more, or for anybody."""
         for _ in range(MOST_RACES):
@@ -163,7 +171,7 @@ class Schedules:
                 ],
                 deliveries=[_let_go(row, now) for row in rows],
             )
-            if await self._committed(tenant, schedule_id, batch):
+            if await self._committed(tenant, schedule_id, batch, rows):
                 if tenant in self._counts:
                     self._counts[tenant] -= 1
                 return
@@ -181,28 +189,17 @@ class Schedules:
             now = case.seen.now
             if plan.spec != case.plan.spec:
                 await self.check(tenant, plan.spec)
-            records = [plan_record(tenant, plan, by, now)]
-            guards = [guard_of(case.record)]
-            if await self._moves(tenant, case.plan, plan, guards):
-                records.append(subscription_record(tenant, plan, by, now))
             book, before = replace(case.book, decided=kept), case.ledger.revision
-            ledger = ledger_row(tenant, schedule_id, book, before, now)
-            batch = Batch(guards=guards, records=records, ledgers=[ledger])
+            batch = Batch(
+                guards=[guard_of(case.record)],
+                records=[plan_record(tenant, plan, by, now)],
+                ledgers=[ledger_row(tenant, schedule_id, book, before, now)],
+            )
             if await self._committed(tenant, schedule_id, batch):
                 await self._settle(tenant, schedule_id)
                 self._clockwork.rounds.look()
                 return await self.find(tenant, schedule_id)
         raise Overtaken(schedule_id)
-
-    async def _moves(self, tenant: str, was: Plan, plan: Plan, guards: list[Guard]) -> bool:
-        """Whether the subscription says something else now: another workflow or member."""
-        before, after = was.spec, plan.spec
-        if (before.workflow_id, before.roster_id) == (after.workflow_id, after.roster_id):
-            return False
-        found = await self._store.record(tenant, SUBSCRIPTION, plan.subscription)
-        if found is not None:
-            guards.append(guard_of(found))
-        return found is not None
 
     async def _settle(self, tenant: str, schedule_id: str) -> None:
         """A spec that cannot be read any more has nothing due, and can be changed."""
@@ -211,9 +208,11 @@ class Schedules:
         except ScheduleRefused:
             return
 
-    async def _committed(self, tenant: str, schedule_id: str, batch: Batch) -> bool:
+    async def _committed(
+        self, tenant: str, schedule_id: str, batch: Batch, was: Iterable[Delivery] = ()
+    ) -> bool:
         try:
-            await self._store.commit(batch)
+            await self._clockwork.news.commit(batch, was)
         except Overtaken:
             return False
         finally:
@@ -265,7 +264,8 @@ class Schedules:
     async def run_missed(
         self, tenant: str, schedule_id: str, delivery_id: str, dry: bool
     ) -> list[Done]:
-        """The newest slot of a row of missed ones, which then are nobody's matter any more."""
+        """The newest slot of a row of missed ones, which then are nobody's matter any more; or that
+        of a run that could not begin, which is none either once it has begun."""
         case = await self.find(tenant, schedule_id)
         row = await self._row(case, delivery_id)
         fire = fire_of(row)
@@ -274,7 +274,7 @@ class Schedules:
         if not done:
             message = "That slot has had its run, or the schedule has other times now; run it now."
             raise ScheduleRefused("fire", message)
-        if not dry:
+        if not dry and row.state == "missed":
             await self.dismiss(tenant, schedule_id, delivery_id)
         return done
 
@@ -289,9 +289,8 @@ class Schedules:
             seen = _let_go(row, now)
             book = replace(case.book, tail=None)
             ledger = ledger_row(tenant, schedule_id, book, case.ledger.revision, case.ledger.due_at)
-            if await self._committed(
-                tenant, schedule_id, Batch(deliveries=[seen], ledgers=[ledger])
-            ):
+            batch = Batch(deliveries=[seen], ledgers=[ledger])
+            if await self._committed(tenant, schedule_id, batch, [row]):
                 return seen
         raise Overtaken(schedule_id)
 

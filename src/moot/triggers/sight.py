@@ -14,11 +14,9 @@ from moot.store.standing import Record
 from moot.triggers import idle
 from moot.triggers.plans import (
     KIND,
-    SUBSCRIPTION,
     Book,
     Plan,
     book_of,
-    delivers,
     guard_of,
     plan_of,
 )
@@ -26,7 +24,6 @@ from moot.triggers.plans import (
 MOST_KNOWN = 20_000
 
 OFF = Bar(0, None, "disabled")
-HELD = Bar(0, None, "paused")
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -48,9 +45,7 @@ class Sight:
 
     def __init__(self, store: Store, clock: Clock, roster: Roster) -> None:
         self._store, self._clock, self._roster = store, clock, roster
-        self._known: OrderedDict[tuple[str, str], tuple[Record, Plan, Record | None]] = (
-            OrderedDict()
-        )
+        self._known: OrderedDict[tuple[str, str], tuple[Record, Plan]] = OrderedDict()
 
     def forget(self, tenant: str, schedule_id: str) -> None:
         self._known.pop((tenant, schedule_id), None)
@@ -70,13 +65,13 @@ class Sight:
     ) -> Case | None:
         """None when there is no such schedule; then nothing is left of it."""
         ledger = ledger or await self._store.ledger(tenant, KIND, schedule_id)
-        found = await self._records(tenant, schedule_id)
+        found = await self._record(tenant, schedule_id)
         if found is None or ledger is None:
             return None
-        record, plan, subscription = found
+        record, plan = found
         at = self._clock.millis() if now is None else now
         kept, guards = book_of(ledger), [guard_of(record)]
-        bars = await self._bars(tenant, plan, subscription, guards)
+        bars = await self._bars(tenant, plan, guards)
         book = replace(kept, going=await self._going(tenant, kept))
         work = await idle.work(self._store, tenant, plan, book, at)
         seen = Seen(
@@ -96,39 +91,27 @@ class Sight:
             observed=work.observed,
         )
 
-    async def _records(
-        self, tenant: str, schedule_id: str
-    ) -> tuple[Record, Plan, Record | None] | None:
+    async def _record(self, tenant: str, schedule_id: str) -> tuple[Record, Plan] | None:
         known = self._known.get((tenant, schedule_id))
         if known is not None:
             return known
         record = await self._store.record(tenant, KIND, schedule_id)
         if record is None:
             return None
-        plan = plan_of(record)
-        subscription = await self._store.record(tenant, SUBSCRIPTION, plan.subscription)
-        self._known[tenant, schedule_id] = found = (record, plan, subscription)
+        self._known[tenant, schedule_id] = found = (record, plan_of(record))
         if len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
         return found
 
-    async def _bars(
-        self, tenant: str, plan: Plan, subscription: Record | None, guards: list[Guard]
-    ) -> list[Bar]:
-        """What holds a schedule up from outside."""
+    async def _bars(self, tenant: str, plan: Plan, guards: list[Guard]) -> list[Bar]:
+        """What holds a schedule up from outside: its member."""
         bars: list[Bar] = []
-        if subscription is None:
-            bars.append(OFF)
-        else:
-            guards.append(guard_of(subscription))
-            if not delivers(subscription):
-                bars.append(HELD)
         spec = plan.spec
         if spec.roster_id is None:
             return bars
         seat = await self._roster.find(tenant, spec.roster_id)
         if seat is None:
-            return [*bars, OFF]
+            return [OFF]
         guards.append(seat.guard)
         if not seat.entry.enabled or spec.workflow_id not in seat.entry.workflows:
             bars.append(OFF)

@@ -12,9 +12,11 @@ from moot.store.standing import DeliveryFilter
 from moot.triggers.clockwork import Clockwork
 from moot.triggers.courier import Carrier, Courier
 from moot.triggers.declared import Declared
-from moot.triggers.deliveries import SOURCES, Deliveries
+from moot.triggers.deliveries import Deliveries
 from moot.triggers.firing import Firing
 from moot.triggers.holding import Holding
+from moot.triggers.items import SOURCES, Items
+from moot.triggers.listening import Listening
 from moot.triggers.outgoing import Outgoing
 from moot.triggers.queues import Queues
 from moot.triggers.rounds import Rounds
@@ -34,7 +36,7 @@ class Triggers:
         self.webhooks = Webhooks(store, clock, net)
         self.outgoing = Outgoing(store, clock, self.webhooks, net)
         self.courier.carriers[SOURCE] = Carrier(self.outgoing.carry, self.outgoing.gate, "out")
-        self.webhooks.look, self.outgoing.news = self.courier.look, self.courier.news
+        self.webhooks.look, self.outgoing.stir = self.courier.look, self.courier.news
         host.outbox = self.webhooks
         self.clockwork = Clockwork(host, store, clock, self.firing, Sight(store, clock, roster))
         self.schedules = Schedules(store, clock, host.flows, roster, self.clockwork)
@@ -46,9 +48,12 @@ class Triggers:
             store, clock, self.firing, host.flows, roster, self.subscriptions
         )
         self.deliveries.look = self.courier.news
+        self.deliveries.news = self.outgoing.news = self.clockwork.news
         inward = Carrier(self.deliveries.carry, Holding(self.subscriptions, roster).gate, "in")
         self.courier.carriers |= dict.fromkeys(SOURCES, inward)
-        self.queues = Queues(clock, host.flows, self.subscriptions, self.deliveries)
+        self.items = Items(host, self.subscriptions)
+        self.queues = Queues(clock, host.flows, roster, self.subscriptions, self.deliveries)
+        self.listening = Listening(store, clock, roster, self.subscriptions, self.schedules)
         self._tasks = host.tasks
         roster.told.append(self._member_changed)
         #: what goes round, and what must be let go of
@@ -72,6 +77,8 @@ class Triggers:
     async def _member_news(self, tenant: str, roster_id: str) -> None:
         if await self.roster.find(tenant, roster_id) is None:
             await self.subscriptions.leave_behind(tenant, roster_id)
+            why = await self.roster.away(tenant, roster_id)
+            await self.schedules.leave_behind(tenant, roster_id, why or "")
         await self.deliveries.wake(tenant, DeliveryFilter(member=roster_id))
 
     def start(self) -> None:

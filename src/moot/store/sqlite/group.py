@@ -46,6 +46,7 @@ class Group:
         self._unsealed: dict[tuple[str, str], None] = {}
         self._sealed: dict[tuple[str, str], dict[str, bytes | None]] = {}
         self._notes: list[Note] = []
+        self._inboxes: dict[str, None] = {}
 
     def add(self, batch: Batch) -> Conflict | None:
         """Takes all of the batch, or says why none of it."""
@@ -67,6 +68,7 @@ class Group:
         if batch.sealed or batch.unseal:
             self._seal(batch)
         self._notes += batch.notes
+        self._inboxes |= dict.fromkeys(batch.inboxes)
         return None
 
     def _conflict(self, batch: Batch) -> str | None:
@@ -174,6 +176,8 @@ class Group:
                 columns = list(astuple(row))
                 columns[6] = _encode(row.actions).decode()
                 db.execute(sql.ADD_INBOX, (n, *columns))
+            db.execute(sql.BUMP_INBOX, (tenant,))
+        for tenant in self._inboxes:
             db.execute(sql.BUMP_INBOX, (tenant,))
 
     def _write_work(self, db: apsw.Connection) -> None:

@@ -184,23 +184,14 @@ def work(db: apsw.Connection, until: int, limit: int) -> list[WorkRow]:
     return [WorkRow(*row) for row in _all(db, WORK, until, limit)]
 
 
+def inbox_row(columns: tuple[Any, ...]) -> InboxRow:
+    fields = dict(zip(InboxRow.__struct_fields__, columns, strict=True))
+    return InboxRow(**(fields | {"actions": msgspec.json.decode(fields["actions"])}))
+
+
 def inbox(db: apsw.Connection, tenant: str, limit: int) -> tuple[list[InboxRow], int]:
     with db:  # one moment for both
-        found = [
-            InboxRow(
-                tenant=row[0],
-                item_id=row[1],
-                run_id=row[2],
-                node_id=row[3],
-                kind=row[4],
-                question=row[5],
-                actions=msgspec.json.decode(row[6]),
-                asked_by=row[7],
-                since=row[8],
-                deadline=row[9],
-            )
-            for row in db.execute(INBOX, (tenant, limit))
-        ]
+        found = [inbox_row(row) for row in db.execute(INBOX, (tenant, limit))]
         revision = db.execute(INBOX_REVISION, (tenant,)).get
     return found, revision or 0
 

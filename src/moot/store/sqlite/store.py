@@ -39,6 +39,7 @@ from moot.store.sqlite import (
     records,
     searching,
     statements,
+    tallies,
     upkeep,
 )
 from moot.store.sqlite.files import check_driver, open_to_read, open_to_write
@@ -52,6 +53,7 @@ from moot.store.sqlite.transaction import transaction
 from moot.store.sqlite.verify import verify, verify_log
 from moot.store.sqlite.writer import Writer
 from moot.store.standing import DeliveryFilter, Lane
+from moot.store.tallies import Tally
 
 T = TypeVar("T")
 
@@ -165,6 +167,15 @@ class SqliteStore:
     async def inbox(self, tenant: str, limit: int) -> tuple[list[InboxRow], int]:
         return await self._readers.run(queries.inbox, tenant, limit)
 
+    async def tally(self, tenant: str, member: str, since: int, most: int) -> list[Tally]:
+        return await self._readers.run(tallies.tally, tenant, member, since, most)
+
+    async def newest_runs(self, tenant: str, member: str, most: int) -> list[RunRow]:
+        return await self._readers.run(tallies.newest_runs, tenant, member, most)
+
+    async def asked_by(self, tenant: str, member: str, most: int) -> list[tuple[int, InboxRow]]:
+        return await self._readers.run(tallies.asked_by, tenant, member, most)
+
     async def work(self, until: int, limit: int) -> list[WorkRow]:
         return await self._readers.run(queries.work, until, limit)
 
@@ -210,6 +221,11 @@ class SqliteStore:
 
     async def records(self, tenant: str, kind: str) -> list[Record]:
         return await self._readers.run(records.all_newest, tenant, kind)
+
+    async def record_page(
+        self, tenant: str, kind: str, after: str, limit: int
+    ) -> tuple[list[Record], int]:
+        return await self._readers.run(records.page, tenant, kind, after, limit)
 
     async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
         return await self._readers.run(records.history, tenant, kind, name)

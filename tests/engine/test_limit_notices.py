@@ -1,0 +1,62 @@
+"""Limits of standing agents that are reached: said to people once, whoever says it."""
+
+import pytest
+
+from moot.agents.roster import AgentRef, Budget, Entry, Hired, Owner, Roster, nobody
+from moot.core.model_errors import MemberBudgetUsedUp
+from moot.engine.allowances import Allowances
+from moot.store.memory import MemoryStore
+from moot.store.standing import DeliveryFilter
+from moot.testing.clock import VirtualClock
+
+TENANT, SALLY = "acme", "host:sally"
+DAY = 86_400.0
+
+
+class Spent(MemoryStore):
+    tokens = 0
+
+    async def spent_by(self, tenant: str, member: str, first: int, last: int) -> tuple[int, int]:
+        return self.tokens, 0
+
+
+async def test_a_limit_is_a_notice_once_a_day_over_restarts_and_for_each_height() -> None:
+    store, clock, rung = Spent(), VirtualClock(), list[str]()
+    roster = Roster(store, clock)
+    entry = Entry(roster_id=SALLY, persona="Sally", agent_ref=AgentRef(agent_id="host:ada"),
+                  owner=Owner(tenant_id=TENANT))  # fmt: skip
+
+    async def limited(tokens: int) -> None:
+        budget = Budget(tokens_per_day=tokens)
+        hired = Hired(entry=entry, did="hired", hired_at=1, budget=budget)
+        seat = await roster.find(TENANT, SALLY)
+        await roster.put(TENANT, hired, "me", seat.guard if seat else nobody(TENANT, SALLY))
+
+    async def said() -> list[str]:
+        rows, _ = await store.deliveries(TENANT, DeliveryFilter(states=("notice",)), None, 10)
+        return [row.subject for row in rows]
+
+    def started() -> Allowances:
+        found = Allowances(store, clock, roster)
+        found.ring = rung.append
+        return found
+
+    await limited(100)
+    store.tokens = 79
+    assert await started().check(TENANT, SALLY) is None and await said() == []
+    store.tokens = 80
+    for _ in range(2):  # also after a restart
+        assert "80%" in str(await started().check(TENANT, SALLY))
+    assert await said() == ["warned"] and (await store.inbox(TENANT, 1))[1] == 1
+    store.tokens = 100
+    for host in (started(), started()):
+        for _ in range(2):
+            with pytest.raises(MemberBudgetUsedUp):
+                await host.check(TENANT, SALLY)
+    assert await said() == ["stopped", "warned"] and (await store.inbox(TENANT, 1))[1] == 2
+    await limited(110)
+    await started().check(TENANT, SALLY)
+    clock.forward(DAY)
+    await started().check(TENANT, SALLY)
+    assert await said() == ["warned", "warned", "stopped", "warned"]
+    assert set(rung) == {TENANT}
