@@ -27,7 +27,7 @@ def _notice(hook: Webhook, circuit: Circuit, waiting: int, dead: int) -> dict[st
     parts = [
         *(["was given up; register it again"] if hook.state == "failed" else []),
         *([f"fails: {circuit.error}"] if failing else []),
-        *([f"{waiting} events wait"] if failing and waiting else []),
+        *([f"{waiting} wait" if waiting > 1 else "1 waits"] if failing and waiting else []),
         *([f"{dead} dead letters" if dead > 1 else "1 dead letter"] if dead else []),
     ]
     since = circuit.failures[-1] if circuit.failures else hook.created_at

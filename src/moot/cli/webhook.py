@@ -149,7 +149,8 @@ def _doing(found: dict[str, Any]) -> Iterator[str]:
         at_once = way(f"webhook resume {name}")
         yield f"left alone until {found['leftAloneUntil']}; to call it at once: {at_once}"
     if found["waiting"]:
-        yield f"{found['waiting']} events wait for it"
+        waiting = found["waiting"]
+        yield "1 event waits for it" if waiting == 1 else f"{waiting} events wait for it"
 
 
 def _turned(options: Options, name: str, verb: str, what: str) -> None:
