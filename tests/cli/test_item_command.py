@@ -66,12 +66,15 @@ def test_an_item_that_waits_says_for_what(moot: Cli) -> None:
     waits = moot("item", "push", "cli-idle", "--body", "x")
     assert waits.code == 0 and "queue bind cli-idle --flow FLOW" in waits.err
     moot("queue", "bind", "cli-idle", "--flow", "hello")
-    moot("queue", "pause", "cli-idle")
+    moot("queue", "pause", "cli-idle", "--reason", "quarter close")
+    assert "paused: quarter close" in moot("queue", "list").out
     waits = moot("item", "push", "cli-idle", "--body", "x")
-    assert "The queue cli-idle is paused" in waits.err and "queue resume cli-idle" in waits.err
+    assert "The queue cli-idle is paused (quarter close)" in waits.err
+    assert "queue resume cli-idle" in waits.err
     refused = moot("item", "redeliver", waits.out.split()[0])
     assert refused.code == 1 and "queue resume cli-idle" in refused.err
     moot("queue", "resume", "cli-idle")
+    assert "quarter close" not in moot("queue", "list").out
     done = moot("item", "push", "cli-idle", "--body", "x").out.split()
     refused = moot("item", "redeliver", done[0])
     assert refused.code == 1 and f"run-now MEMBER FLOW --item {done[0]}" in refused.err

@@ -117,9 +117,10 @@ async def shut(triggers: Any, tenant: str, name: str) -> rules.Circuit:
     """Waits until nobody is called and the receiver is left alone."""
     async with asyncio.timeout(20):
         while True:
-            circuit: rules.Circuit = await triggers.outgoing.circuit(tenant, name)
-            if circuit.failing and not triggers.courier._on_the_way:
-                return circuit
+            if not triggers.courier._on_the_way:
+                circuit: rules.Circuit = await triggers.outgoing.circuit(tenant, name)
+                if circuit.failing:
+                    return circuit
             await asyncio.sleep(0.005)
 
 

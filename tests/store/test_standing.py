@@ -230,3 +230,15 @@ async def compare(
         "acme", everything, None, 9
     )
     assert await memory.records("acme", "member") == await sqlite.records("acme", "member")
+
+
+async def test_what_waits_is_given_oldest_first_and_of_one_subscription(store: Store) -> None:
+    rows = [
+        delivery("late", received_at=9), delivery("early", received_at=3), delivery("then"),
+        delivery("done", received_at=1, state="delivered"),
+        delivery("theirs", received_at=1, subscription="sub2"),
+        delivery("foreign", received_at=1, tenant="other"),
+    ]  # fmt: skip
+    await store.commit(Batch(deliveries=rows))
+    found = await store.waiting_deliveries("acme", "sub1", 2)
+    assert [each.key for each in found] == ["early", "then"]

@@ -56,8 +56,9 @@ def _source(api: Api, source: str) -> None:
 
 
 def _own(api: Api, source: str, state: str) -> list[str]:
-    found = api.get(SUBSCRIPTIONS, params={"source": source}).json()["subscriptions"]
-    return [each["subscriptionId"] for each in found if each["state"] == state]
+    found = api.get(SUBSCRIPTIONS).json()["subscriptions"]
+    wanted = (source, state)
+    return [each["subscriptionId"] for each in found if (each["source"], each["state"]) == wanted]
 
 
 def _changes(api: Api, name: str) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import pytest
 from .api import Api
 from .asking import refused
 from .test_items_of_members import SUBSCRIPTIONS, TRIAGE, signed
-from .test_roster import ROSTER, hired
+from .test_queues import unserved
 
 DELIVERIES = "/v1/host/moot/deliveries"
 
@@ -89,15 +89,12 @@ def test_deliveries_of_others_are_not_there(desk: Api, api: Api) -> None:
 
 def test_a_webhook_that_stands_still_is_said_with_the_way_on(desk: Api) -> None:
     """What may pass is tried again; when that was often enough, a person must help."""
-    sally = f"{ROSTER}/{hired(desk, workflows=['triage'])['rosterId']}"
-    path, binding = listening(
-        desk, rosterId=sally.rpartition("/")[2], retryPolicy={"maxAttempts": 1, "backoff": "none"}
-    )
-    desk.call("PATCH", sally, json={"workflows": []})
+    desk.register(unserved("triage"))
+    path, binding = listening(desk, retryPolicy={"maxAttempts": 1, "backoff": "none"})
     sent = signed(desk, binding, b'{"subject": "x"}', "msg_0123456789abcdef")
     assert sent.json()["outcome"] == "dead-lettered"
     [stopped] = [each for each in notices(desk) if each["kind"] == "stopped"]
     assert stopped["actions"] == ["resume"] and stopped["subscriptionId"] in path
-    desk.call("PATCH", sally, json={"workflows": ["triage"]})
+    desk.register(TRIAGE)
     desk.call("PATCH", path, json={"state": "active"})
     assert [each["kind"] for each in notices(desk)] == ["dead-letter"]

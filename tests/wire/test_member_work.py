@@ -107,7 +107,7 @@ def test_a_fire_is_attributed_and_its_delivery_is_the_cause(api: Api) -> None:
     assert log[1]["payload"]["triggerSubscriptionId"] == fired["triggerSubscriptionId"]
     verified(api, fired["runId"])
     plain = api.post("/v1/host/sample/roster/fire", {"triggerSource": "schedule"}).json()
-    assert "triggerSubscriptionId" not in plain
+    assert of(api, plain["runId"], "roster.run.initiated")[0]["triggerSource"] == "schedule"
     alias = api.get("/v1/host/sample/roster").json()
     assert fired["rosterId"] in [each["rosterId"] for each in alias["roster"]]
 

@@ -10,7 +10,6 @@ from real_server import ServerProcess, server_environment
 from .api import Api, definition
 from .asking import refused
 from .published import Published
-from .test_roster import ROSTER, hired
 
 QUEUES = "/v1/host/moot/queues"
 CANARY = "canary-3f9a-in-an-item"
@@ -109,22 +108,17 @@ def test_an_item_that_can_never_fit_is_given_up_alone_and_at_once(desk: Api) -> 
     assert desk.post(again).json()["state"] == "delivered"
 
 
-def clerk(desk: Api) -> str:
-    """A standing agent, for a while the one whose work this is."""
-    return str(hired(desk, workflows=["takes"])["rosterId"])
-
-
-def portfolio(desk: Api, member: str, *workflows: str) -> None:
-    body = {"workflows": list(workflows)}
-    assert desk.call("PATCH", f"{ROSTER}/{member}", json=body).status_code == 200
+def unserved(name: str) -> dict[str, Any]:
+    """One that cannot begin, for now: it counts on an agent who is not here."""
+    asks = {"agent": "nobody-of-this-name", "prompt": "Are you there?"}
+    return definition(name, [{"id": "a", "typeId": "moot.agent", "config": asks}])
 
 
 def test_an_item_that_cannot_become_a_run_is_a_dead_letter_and_ends_the_subscription(
     desk: Api,
 ) -> None:
-    sally = clerk(desk)
-    queue = bound(desk, "quotes", rosterId=sally, retryPolicy=NEVER)
-    portfolio(desk, sally)
+    desk.register(unserved("quoting"))
+    queue = bound(desk, "quotes", "quoting", retryPolicy=NEVER)
     path = f"/v1/trigger-subscriptions/{queue['subscriptionId']}"
     item = pushed(desk, "quotes", body=CANARY)
     assert item["status"] == "dead" and "runId" not in item
@@ -145,7 +139,7 @@ def test_an_item_that_cannot_become_a_run_is_a_dead_letter_and_ends_the_subscrip
     assert notice["kind"] == "dead-letter" and notice["queue"] == "quotes"
     second = pushed(desk, "quotes")
     assert second["status"] == "waiting" and "quotes is dead-lettered" in second["reason"]
-    portfolio(desk, sally, "takes")
+    desk.register(taking("quoting"))
     again = f"{QUEUES}/quotes/items/{item['itemId']}:redeliver"
     refused(desk.post(again), 409, "subscription_not_active")
     resumed = desk.call("PATCH", path, json={"state": "active"}).json()
@@ -164,13 +158,12 @@ def test_a_dropped_item_is_forgotten_and_was_there(desk: Api) -> None:
     assert desk.get(path).json()["state"] == "dropped"
 
 
-def test_retries_back_off_and_end_well_once_the_work_is_hers(desk: Api) -> None:
-    sally = clerk(desk)
-    bound(desk, "early", rosterId=sally, retryPolicy={"maxAttempts": 20, "backoff": "fixed"})
-    portfolio(desk, sally)
+def test_retries_back_off_and_end_well_once_somebody_is_there(desk: Api) -> None:
+    desk.register(unserved("early"))
+    bound(desk, "early", "early", retryPolicy={"maxAttempts": 20, "backoff": "fixed"})
     item = pushed(desk, "early")
     assert item["status"] == "retrying"
-    portfolio(desk, sally, "takes")
+    desk.register(taking("early"))
     desk.until(delivered(desk, "early", item["itemId"]))
     tries = desk.get(f"{QUEUES}/early/items/{item['itemId']}").json()["attempts"]
     assert [each["outcome"] for each in tries][-1] == "delivered"

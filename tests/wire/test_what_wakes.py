@@ -70,7 +70,7 @@ def test_a_pause_that_ends_by_itself_ends_on_both_views(desk: Api) -> None:
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(until)) + f"{until % 1:.3f}"[1:] + "Z"
     desk.post(f"{schedule}/pause", {"until": stamp})
     deadline = time.monotonic() + PATIENCE
-    while desk.get(schedule).json()["state"] != "active":  # it ends between two looks
+    while desk.get(schedule).json()["state"] != "active":
         assert time.monotonic() < deadline
         time.sleep(0.02)
     assert states(desk, schedule, subscription)[:2] == ("active", "active")
@@ -156,6 +156,33 @@ def test_what_is_listened_to_is_read_page_by_page_and_of_one_source(desk: Api) -
     [hook] = hooks["subscriptions"]
     assert hooks["bound"][hook["subscriptionId"]]["rosterId"] == sally["rosterId"]
     refused(desk.get(SUBSCRIPTIONS, params={"source": "email"}), 400, "validation_error")
+
+
+def test_who_let_somebody_go_can_be_read_for_ever(desk: Api) -> None:
+    sally = hired(desk)
+    path = f"{ROSTER}/{sally['rosterId']}"
+    _, subscription = woken(desk, sally)
+    [left] = desk.delete(path).json()["left"]
+    assert subscription.endswith(left["subscriptionId"]) and left["state"] == "paused"
+    refused(desk.get(path), 404, "not_found")
+    told = desk.get(f"{path}/history").json()["history"]
+    assert [each["did"] for each in told] == ["dismissed", "hired"] and told[0]["by"]
+    refused(desk.get(f"{ROSTER}/host:nobody/history"), 404, "not_found")
+
+
+def test_a_pause_with_an_end_says_which_times_it_costs(desk: Api) -> None:
+    sally = hired(desk)
+    schedule, _ = woken(desk, sally)
+    first, second, third, *_ = desk.get(schedule).json()["nextFires"]
+    body = {"until": third}
+    costs = desk.post(f"{schedule}/pause", body).json()["costs"]
+    assert costs["count"] == 2 and [each["at"] for each in costs["fires"]] == [first, second]
+    assert {each["timezone"] for each in costs["fires"]} == {"Europe/Berlin"}
+    desk.post(f"{schedule}/resume", {})
+    found = desk.post(f"{ROSTER}/{sally['rosterId']}/pause", body).json()
+    assert found["costs"] == costs
+    assert "costs" not in desk.post(f"{schedule}/pause", {}).json()
+    refused(desk.post(f"{schedule}/pause", {"until": "2020-01-01T00:00"}), 400, "validation_error")
 
 
 # -- the page of a member ------------------------------------------------------------------------

@@ -159,7 +159,8 @@ class _Notebook:
     def __init__(self, tenant: str, run_id: str) -> None:
         self.tenant, self.run_id, self.node_id, self.attempt = tenant, run_id, "claim", 1
         self.earlier = self.inherited = 0
-        self.charged: str | None = None
+        self.charged: tuple[str, ...] = ()
+        self.payer: str | None = None
 
     async def warn(self, message: str) -> None:
         """Nobody listens."""

@@ -7,8 +7,10 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from moot.agents.roster import Hired, Pause, Seat
+from moot.api import pause_costs
 from moot.api.roster_views import seat_of, shown, with_budget
 from moot.api.wire import Reply, Request
+from moot.core.calendars import LAST_INSTANT
 from moot.core.commands import CancelRun
 from moot.core.errors import BadRequest, MootError
 from moot.core.handles import BY_HAND
@@ -48,10 +50,12 @@ async def pause(request: Request) -> Reply:
         raise BadRequest("until has passed; name a time to come.", field="until")
     paused = Pause(since=now, by=request.caller.id, reason=asked.reason, until=until)
     hired = replace(seat.hired, pause=paused, did="paused")
+    costs = await pause_costs.of_member(request, seat.entry.roster_id, until)
     await put(request, seat, hired)
     triggers = request.services.triggers.listening.of_member
     inert = len(await triggers(request.caller.tenant, seat.entry.roster_id))
     running, said = await _under_way(request, seat), {**shown(request, hired), "inert": inert}
+    said |= costs
     if asked.stop:
         stopped = [run_id for run_id in running if await _stopped(request, run_id, asked.reason)]
         return Reply({**said, "stopped": stopped})
@@ -143,8 +147,11 @@ async def put(request: Request, seat: Seat, hired: Hired, gone: bool = False) ->
 def _instant(text: str) -> int:
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise BadRequest(f"'{text[:64]}' is no ISO time.", field="until") from None
     if found.tzinfo is None:
         raise BadRequest("until needs a time zone, such as Z or +01:00.", field="until")
-    return round(found.timestamp() * 1000)
+    at = round(found.timestamp() * 1000)
+    if not 0 <= at < LAST_INSTANT:
+        raise BadRequest(f"'{text[:64]}' is outside of this host's calendar.", field="until")
+    return at

@@ -19,14 +19,15 @@ MOST_NOTICES = 100
 async def of(request: Request) -> dict[str, Any]:
     """The newest first. Where one comes or goes, the inbox has another revision."""
     found = [row for state in NOTICES for row in await _in(request, state)]
-    found = await stopped.still_there(request, found)
+    ways = await request.services.triggers.subscriptions.inbound(request.caller.tenant)
+    found = stopped.still_there(found, ways)
     found += await _limits(request, await _in(request, "notice"))
     found.sort(key=lambda row: row.updated_at, reverse=True)
     shown = [_notice(row) for row in found]
     for notice in shown:
         if notice.get("source") == "queue":
             await _name_queue(request, notice)
-    shown += await stopped.notices(request)
+    shown += await stopped.notices(request, ways)
     shown += await webhook_notices.notices(request)
     return {"notices": shown} if shown else {}
 

@@ -172,7 +172,7 @@ ENDPOINTS = (
         errors=(404,),
     ),
     Endpoint(
-        method="PUT", path=ONE, call=bind, body=Bind, scope=MANAGE,
+        method="PUT", path=ONE, call=bind, body=Bind, scope=MANAGE, beside="runs:create",
         summary="Let a workflow take from a queue", errors=(404, 409),
     ),
     Endpoint(

@@ -13,16 +13,14 @@ from moot.triggers.subscriptions import KIND, Seen
 STOPPED = ("failed", "dead-lettered")
 
 
-async def still_there(request: Request, rows: list[Delivery]) -> list[Delivery]:
+def still_there(rows: list[Delivery], ways: list[Seen]) -> list[Delivery]:
     """Without what came by a way that is no more: nothing can be done about it."""
-    found = await request.services.triggers.subscriptions.inbound(request.caller.tenant)
-    names = {seen.it.subscription_id for seen in found}
+    names = {seen.it.subscription_id for seen in ways}
     return [row for row in rows if row.source not in SOURCES or row.subscription in names]
 
 
-async def notices(request: Request) -> list[dict[str, Any]]:
-    found = await request.services.triggers.subscriptions.inbound(request.caller.tenant)
-    return [await _notice(request, seen) for seen in found if seen.it.state in STOPPED]
+async def notices(request: Request, ways: list[Seen]) -> list[dict[str, Any]]:
+    return [await _notice(request, seen) for seen in ways if seen.it.state in STOPPED]
 
 
 async def _notice(request: Request, seen: Seen) -> dict[str, Any]:

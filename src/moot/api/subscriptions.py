@@ -12,6 +12,7 @@ from moot.core.events import iso
 from moot.core.inbound import ATTEMPTED, Mode, RetryPolicy, Subscription
 from moot.store.standing import Attempt, Delivery, DeliveryFilter
 from moot.triggers.deliveries import REDELIVERED
+from moot.triggers.fires import fire_of
 from moot.triggers.items import SOURCES
 from moot.triggers.listening import Page, Whereabouts
 from moot.triggers.subscriptions import Seen, Wanted
@@ -47,9 +48,10 @@ class Register(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
 
 class Change(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """``rosterId`` hands it to a standing agent; null takes it back. ``inputMapping`` takes the
-    place of the one before; an empty one fills inputs by their names."""
+    place of the one before; an empty one fills inputs by their names. ``note``: why it pauses."""
 
     state: Literal["active", "paused"] | UnsetType = UNSET
+    note: Annotated[str, Meta(max_length=500)] = ""
     roster_id: RosterId | UnsetType | None = UNSET
     input_mapping: Mapping | UnsetType = UNSET
 
@@ -179,14 +181,14 @@ async def change(request: Request) -> Reply:
     asked = await request.read(Change)
     triggers, by = request.services.triggers, request.caller.id
     seen = await _seen(request)
-    if asked == Change():
+    if asked == Change(note=asked.note):
         raise BadRequest("Send state, rosterId or inputMapping.")
     if asked.input_mapping is not UNSET:
         seen = await triggers.subscriptions.map_inputs(seen, asked.input_mapping, by)
     if asked.roster_id is not UNSET:
         seen = await triggers.listening.hand_to(seen, asked.roster_id, by)
     if asked.state == "paused":
-        seen = await triggers.listening.pause(seen, by)
+        seen = await triggers.listening.pause(seen, by, asked.note)
     elif asked.state == "active":
         seen = await triggers.listening.resume(seen, by)
         await notices.changed(request)
@@ -229,6 +231,7 @@ def bound(it: Subscription) -> dict[str, Any]:
         "queue": it.queue,
         "scheduleId": it.schedule_id,
         "inputMapping": it.input_mapping,
+        "note": it.note,
         "verification": {"mode": it.verification} if it.source == "webhook" else None,
     }
     return {name: value for name, value in said.items() if value}
@@ -290,8 +293,8 @@ def letter(it: Subscription, row: Delivery) -> dict[str, Any]:
         "expiresAt": iso((row.updated_at + RETENTION_MS) * 1000),
         "deliveryId": row.delivery_id,
     }
-    alone = unverified or row.attempts[last].unfit or it.source == "schedule"
-    if not alone:  # what could not be helped by another try ends no subscription, nor does a slot
+    by_hand = it.source == "schedule" and fire_of(row).cause in ("manual", "backfill")
+    if not (unverified or by_hand or row.attempts[last].unfit):  # these end nothing but themselves
         said["stateChange"] = {
             "subscriptionId": row.subscription, "source": it.source, "fromState": "active",
             "toState": "dead-lettered", "reason": "retry-exhausted",
@@ -311,7 +314,8 @@ ENDPOINTS = (
         },
     ),
     Endpoint(
-        method="POST", path=ROOT, call=register, body=Register, scope=MANAGE, status=201,
+        method="POST", path=ROOT, call=register, body=Register, scope=MANAGE, beside="runs:create",
+        status=201,
         summary="Let a webhook start runs; the answer has the secret, this once",
         errors=(404, 501),
     ),
@@ -320,7 +324,8 @@ ENDPOINTS = (
         summary="A subscription, its newest deliveries, the history of its state",
     ),
     Endpoint(
-        method="PATCH", path=ONE, call=change, body=Change, scope=MANAGE, errors=(404, 409),
+        method="PATCH", path=ONE, call=change, body=Change, scope=MANAGE, beside="runs:create",
+        errors=(404, 409),
         summary="Pause or resume it, hand it to a standing agent, map its inputs",
     ),
     Endpoint(

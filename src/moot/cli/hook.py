@@ -92,10 +92,11 @@ def show(options: Options, name: str) -> None:
 
 @hook.command()
 @click.argument("name", metavar="HOOK")
+@click.option("--reason", default="", help="Why, for everybody who looks at it.")
 @talks
-def pause(options: Options, name: str) -> None:
+def pause(options: Options, name: str, reason: str) -> None:
     """Let it start nothing; who sends is refused."""
-    _change(options, name, {"state": "paused"}, "is paused")
+    _change(options, name, {"state": "paused", "note": reason}, "is paused")
 
 
 @hook.command()

@@ -11,9 +11,11 @@ from moot.cli import output
 from moot.cli.client import Api, path_of, to_read, to_write
 from moot.cli.inputs import gather
 from moot.cli.item import find_item
+from moot.cli.leaving import left_lines
 from moot.cli.moments import instant
 from moot.cli.options import Options, talks
 from moot.cli.quantities import counted
+from moot.cli.schedule_words import cost_words
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.waking import Waking
 
@@ -69,6 +71,8 @@ def hire(options: Options, name: str, **given: Any) -> None:
         return
     said = " · ".join([f"{made['persona']} ({made['rosterId']}) is on staff", *woken])
     click.echo(output.line(said))
+    for text in left_lines(made["left"], again=True):
+        click.echo(output.line(text))
     if waking.binding is not None:
         click.echo(waking.binding["signingSecret"])
         output.complain("This secret signs what is sent there. Keep it; it is not shown again.")
@@ -133,6 +137,8 @@ def _paused(found: dict[str, Any]) -> Iterator[str]:
     """What a pause has come to, in sentences."""
     end, inert = found["paused"].get("until"), found["inert"]
     yield f"{found['persona']} is paused{f' until {until_words(end)}' if end else ''}."
+    if found.get("costs", {}).get("count"):
+        yield cost_words(found["costs"]).strip()
     verb = "is" if inert == 1 else "are"
     yield f"{counted(inert, 'trigger')} {verb} inert." if inert else "Nothing is started for it."
     if running := [output.short(run_id) for run_id in found.get("running", ())]:
@@ -218,11 +224,13 @@ def runs(options: Options, name: str, limit: int) -> None:
 @talks
 def dismiss(options: Options, name: str) -> None:
     """Let a standing agent go. What it did stays its own; what woke it wakes nobody."""
-    to_write(options).delete(place_of(name))
+    found = to_write(options).delete(place_of(name))
     if options.json:
-        output.show_json({"rosterId": handle(name), "dismissed": True})
-    else:
-        click.echo(output.line(f"{handle(name)} is let go. Its runs stay its own."))
+        output.show_json({**found, "dismissed": True})
+        return
+    click.echo(output.line(f"{handle(name)} is let go. Its runs stay its own."))
+    for text in left_lines(found["left"], again=False):
+        click.echo(output.line(text))
 
 
 COMMANDS = (hire, pause, resume, run_now, runs, dismiss)

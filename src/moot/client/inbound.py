@@ -175,9 +175,10 @@ def change(
     state: str | None = None,
     roster_id: str | None = None,
     input_mapping: Mapping[str, str] | None = None,
+    note: str | None = None,
 ) -> Sent:
     """Pause or resume it, hand it to a standing agent, say where its inputs stand."""
-    body = given(state=state, rosterId=roster_id, inputMapping=input_mapping)
+    body = given(state=state, rosterId=roster_id, inputMapping=input_mapping, note=note)
     return Sent(subscription_id, body=body)
 
 

@@ -11,6 +11,8 @@ class Queue(Answer, frozen=True):
     roster_id: str | None = None
     #: why it wakes nobody, if that is its member's doing
     inert: str | None = None
+    #: why it is paused
+    note: str = ""
     #: state of an item -> how many there are
     items: dict[str, int] = {}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from moot.client import roster_answers as answers
 from moot.client.bound import AsyncOf, Of, awaits, waits
-from moot.client.call import Again, Sent, given, operation, silent
+from moot.client.call import Again, Sent, given, operation
 
 
 @operation("GET /v1/agents/roster", answers.RosterEntries)
@@ -61,9 +61,15 @@ def change(roster_id: str, fields: Mapping[str, Any]) -> Sent:
     return Sent(roster_id, body=dict(fields))
 
 
-@silent("DELETE /v1/host/moot/roster/{roster_id}")
+@operation("DELETE /v1/host/moot/roster/{roster_id}", answers.LetGo)
 def dismiss(roster_id: str) -> Sent:
-    """Let it go; what it did stays its own."""
+    """Let it go; what it did stays its own, what woke it rests."""
+    return Sent(roster_id)
+
+
+@operation("GET /v1/host/moot/roster/{roster_id}/history", answers.MemberHistory)
+def history(roster_id: str) -> Sent:
+    """Who did what with it; also with one that was let go."""
     return Sent(roster_id)
 
 
@@ -100,6 +106,7 @@ class Roster(Of):
     hire = waits(hire)
     change = waits(change)
     dismiss = waits(dismiss)
+    history = waits(history)
     pause = waits(pause)
     resume = waits(resume)
     run = waits(run)
@@ -114,6 +121,7 @@ class AsyncRoster(AsyncOf):
     hire = awaits(hire)
     change = awaits(change)
     dismiss = awaits(dismiss)
+    history = awaits(history)
     pause = awaits(pause)
     resume = awaits(resume)
     run = awaits(run)

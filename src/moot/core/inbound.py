@@ -64,6 +64,8 @@ class Subscription(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     earlier_until: int = 0
     #: why it came into this state, where the protocol has a word for it
     reason: str | None = None
+    #: what whoever paused it has said
+    note: str = ""
 
     def secrets(self, now: int) -> list[str]:
         """Those that sign, the newest first."""

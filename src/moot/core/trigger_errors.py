@@ -23,6 +23,19 @@ class MemberOffDuty(Conflict):
         )
 
 
+class MemberGone(MemberOffDuty):
+    """Nobody of that name is here, or not any more: off duty until somebody is."""
+
+    def __init__(self, roster_id: str) -> None:
+        Conflict.__init__(
+            self,
+            f"There is no member {roster_id} (any more), so nothing starts; hand this to somebody"
+            " else, or to nobody.",
+            rosterId=roster_id,
+            reason="dismissed",
+        )
+
+
 class NotInPortfolio(Conflict):
     code = "workflow_not_in_portfolio"
 
@@ -66,10 +79,11 @@ class TenantMembershipRequired(Forbidden):
 class SubscriptionNotActive(Conflict):
     code, passing = "subscription_not_active", True
 
-    def __init__(self, name: str, state: str, queue: str | None = None) -> None:
+    def __init__(self, name: str, state: str, queue: str | None = None, note: str = "") -> None:
         what = "The subscription" if queue is None else f"The queue {queue}"
+        why = f" ({note})" if note else ""
         super().__init__(
-            f"{what} is {state} and takes nothing; resume it first.",
+            f"{what} is {state}{why} and takes nothing; resume it first.",
             subscriptionId=name,
             state=state,
             **({} if queue is None else {"queue": queue}),

@@ -134,6 +134,16 @@ class Shelf:
     def _order(self, delivery: Delivery) -> cursor.Position:
         return delivery.received_at, self._numbers[_place(delivery)]
 
+    async def waiting_deliveries(
+        self, tenant: str, subscription: str, limit: int
+    ) -> list[Delivery]:
+        found = [
+            each
+            for each in sorted(self._deliveries.values(), key=self._order)
+            if (each.tenant, each.subscription, each.state) == (tenant, subscription, "waiting")
+        ]
+        return found[:limit]
+
     async def delivery_counts(self, tenant: str, subscription: str) -> dict[str, int]:
         counts: dict[str, int] = {}
         for each in self._deliveries.values():

@@ -154,6 +154,11 @@ class StandingStore(RecordKeeping, TallyStore, Protocol):
     ) -> tuple[list[Delivery], str | None]:
         """Newest first, and the cursor of the next page. Raises BadRequest on a bad cursor."""
 
+    async def waiting_deliveries(
+        self, tenant: str, subscription: str, limit: int
+    ) -> list[Delivery]:
+        """Those in the state ``waiting``, oldest first."""
+
     async def delivery_counts(self, tenant: str, subscription: str) -> dict[str, int]:
         """How many there are in each state."""
 

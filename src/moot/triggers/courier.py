@@ -25,8 +25,9 @@ log = logging.getLogger("moot.triggers")
 WIDTH = 8
 SHARE = 16
 MOST = 128
-#: after what nobody foresaw a lane rests for so long (ms)
+#: after what nobody foresaw a lane rests for so long (ms), and after a race for so long
 REST = 1000
+MOMENT = 50
 #: a lane that is shut is looked at again after so long (ms) even if nobody says that it is open
 GLANCE = 60_000
 NEVER = 2**62
@@ -46,6 +47,10 @@ class Gate(Struct, frozen=True):
 SHUT = Gate(0)
 #: of a lane, at a moment (ms)
 Look = Callable[[Lane, int], Awaitable[Gate]]
+
+
+async def always(lane: Lane, now: int) -> Gate:
+    return Gate()
 
 
 class Carrier(Struct, frozen=True):
@@ -162,22 +167,22 @@ class Courier:
     async def _carry(self, direction: str, carry: Carry, delivery: Delivery) -> None:
         try:
             await carry(delivery)
-        except Overtaken:
-            pass  # somebody else has carried it, or dropped it
+        except Overtaken:  # somebody else has carried it, or dropped it
+            self._rest(delivery, MOMENT)
         except MootError as refusal:
             log.warning("Delivery %s waits: %s", delivery.delivery_id, refusal)
-            self._rest(delivery)
+            self._rest(delivery, REST)
         except Exception:
             log.exception("Delivery %s could not be carried", delivery.delivery_id)
-            self._rest(delivery)
+            self._rest(delivery, REST)
         finally:
             del self._on_the_way[delivery.delivery_id]
             self._count.subtract(_places(direction, delivery))
             self._count += Counter()  # keeps what is not nothing
             self.rounds.look()
 
-    def _rest(self, delivery: Delivery) -> None:
-        self._rests[delivery.tenant, delivery.subscription] = self._clock.millis() + REST
+    def _rest(self, delivery: Delivery, millis: int) -> None:
+        self._rests[delivery.tenant, delivery.subscription] = self._clock.millis() + millis
 
 
 def _places(direction: str, delivery: Delivery) -> list[tuple[str, ...]]:

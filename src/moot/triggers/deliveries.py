@@ -20,6 +20,7 @@ from moot.core.retries import lot_of
 from moot.core.starting import check_inputs
 from moot.core.trigger_errors import (
     MemberOffDuty,
+    NotInPortfolio,
     Overtaken,
     QueueFull,
     QueueIdle,
@@ -165,7 +166,7 @@ class Deliveries:
             return await self._start(seen, row)
         except (Overtaken, Unavailable):
             raise
-        except MemberOffDuty as refusal:
+        except (MemberOffDuty, NotInPortfolio) as refusal:
             return await self._await_member(seen, row, refusal)
         except MootError as refusal:
             return await self._failed(seen, row, refusal)
@@ -203,16 +204,22 @@ class Deliveries:
         run = await self._firing.start(order, Claim(guards=[seen.guard], deliveries=[after]))
         return replace(after, run_id=run.run_id)
 
-    async def _await_member(self, seen: Seen, row: Delivery, refusal: MemberOffDuty) -> Delivery:
-        """It is kept until the member is back, its own or one that the workflow names; that it is
-        away is made sure of."""
-        seat = await self._roster.find(row.tenant, str(refusal.details["rosterId"]))
-        if seat is None or seat.hired.off_duty(self._clock.millis()) is None:
-            raise Overtaken(row.delivery_id)
-        own = seat.entry.roster_id == seen.it.roster_id
-        until = seat.hired.pause.until if seat.hired.pause is not None else None
-        due = None if own else min(self._clock.millis() + RECHECK, until or FAR)
-        return await self._park(row, refusal, seen.guard, seat.guard, due=due)
+    async def _await_member(
+        self, seen: Seen, row: Delivery, refusal: MemberOffDuty | NotInPortfolio
+    ) -> Delivery:
+        """It is kept until the member may do it, its own or one that the workflow names; that this
+        one may not is made sure of."""
+        name, until, now = str(refusal.details["rosterId"]), None, self._clock.millis()
+        seat = await self._roster.find(row.tenant, name)
+        guard = await self._roster.guard(row.tenant, name) if seat is None else seat.guard
+        if seat is not None:
+            pause = seat.hired.pause
+            until = pause.until if pause is not None and pause.holds(now) else None
+            own = name != seen.it.roster_id or seen.it.workflow_id in seat.entry.workflows
+            if own and seat.hired.off_duty(now) is None:
+                raise Overtaken(row.delivery_id)
+        due = None if name == seen.it.roster_id else min(now + RECHECK, until or FAR)
+        return await self._park(row, refusal, seen.guard, guard, due=due)
 
     async def _park(
         self, row: Delivery, why: MootError, *guards: Guard, due: int | None = None
@@ -356,7 +363,7 @@ def _inactive(seen: Seen) -> Conflict | None:
     if it.queue is not None and it.workflow_id is None:
         return QueueIdle(it.queue)
     if it.state != "active":
-        return SubscriptionNotActive(it.subscription_id, it.state, it.queue)
+        return SubscriptionNotActive(it.subscription_id, it.state, it.queue, it.note)
     return None
 
 

@@ -1,4 +1,4 @@
-"""When what came in may be tried: its subscription takes something, and its member is on duty."""
+"""When what came in may be tried: its subscription takes something, and its member may do it."""
 
 from moot.agents.roster import Roster
 from moot.store.standing import Lane
@@ -20,7 +20,9 @@ class Holding:
         if seen.it.roster_id is None:
             return Gate()
         seat = await self._roster.find(lane.tenant, seen.it.roster_id)
-        if seat is None or seat.hired.off_duty(now) is None:
+        if seat is None or seen.it.workflow_id not in seat.entry.workflows:
+            return SHUT
+        if seat.hired.off_duty(now) is None:
             return Gate()
         pause = seat.hired.pause
         return Gate(0, pause.until if pause is not None and seat.entry.enabled else None)

@@ -54,7 +54,7 @@ class Items:
             return None
         log = await self._host.store.read(row.tenant, row.run_id, -1, 1)
         told: dict[str, Any] = decode(log[0]).payload.get("trigger", {}) if log else {}
-        content = told.get(row.source)
+        content = _content(told, row)
         if content is None:
             return None
         if not content and (await self._host.view(row.tenant, row.run_id)).flow.sensitive:
@@ -94,3 +94,12 @@ class Items:
             return seen.it
         source: Any = row.source
         return Subscription(subscription_id=row.subscription, source=source)
+
+
+def _content(told: dict[str, Any], row: Delivery) -> dict[str, Any] | None:
+    """What a run was told of it: alone, or among the items that a schedule took."""
+    if row.source in told:
+        content: dict[str, Any] = told[row.source]
+        return content
+    taken = told.get("schedule", {}).get("items", [])
+    return next((each.get("item") for each in taken if each["itemId"] == row.delivery_id), None)

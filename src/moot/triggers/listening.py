@@ -135,11 +135,11 @@ class Listening:
 
     # -- by people ---------------------------------------------------------------------------
 
-    async def pause(self, seen: Seen, by: str) -> Seen:
+    async def pause(self, seen: Seen, by: str, note: str = "") -> Seen:
         if seen.it.source != SOURCE:
-            return await self._subscriptions.pause(seen, by)
+            return await self._subscriptions.pause(seen, by, note)
         if seen.it.state == "active":
-            await self._schedules.pause(seen.tenant, str(seen.it.schedule_id), by, "", None)
+            await self._schedules.pause(seen.tenant, str(seen.it.schedule_id), by, note, None)
         return await self.must_find(seen.tenant, seen.it.subscription_id)
 
     async def resume(self, seen: Seen, by: str) -> Seen:

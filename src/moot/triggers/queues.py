@@ -79,10 +79,14 @@ class Queues:
         raise Overtaken(queue)
 
     async def _bound(self, seen: Seen, consumer: Consumer, by: str) -> Seen:
+        guards = await self._subscriptions.check_member(
+            seen.tenant, consumer.roster_id, consumer.workflow_id
+        )
         return await self._subscriptions.change(
             seen,
             by,
             "bound",
+            guards,
             workflow_id=consumer.workflow_id,
             roster_id=consumer.roster_id,
             retry_policy=consumer.retry_policy,
@@ -90,6 +94,7 @@ class Queues:
             owner=by,
             state="active",
             reason=None,
+            note="",
         )
 
     async def _refuse_theft(self, seen: Seen, roster_id: str | None) -> None:

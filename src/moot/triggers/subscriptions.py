@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from moot.core.inbound import (
 from moot.core.inbound_signatures import PREFIX
 from moot.core.retries import OVERLAP
 from moot.core.trigger_errors import (
+    MemberGone,
     NotInPortfolio,
     Overtaken,
     QueueIdle,
@@ -85,10 +87,10 @@ class Subscriptions:
         return [seen_of(record) for record in await self._store.records(tenant, KIND)]
 
     async def inbound(self, tenant: str) -> list[Seen]:
-        """Those of queues and webhooks, by id, as they are known here. However many schedules there
-        are, only the first look reads them."""
+        """Those of queues and webhooks, by id. However many schedules there are, only the first
+        look reads them."""
         names = sorted(await self._names(tenant))
-        return [seen for name in names if (seen := await self.recalled(tenant, name)) is not None]
+        return [seen for name in names if (seen := await self.find(tenant, name)) is not None]
 
     async def _names(self, tenant: str) -> set[str]:
         if tenant not in self._own:
@@ -202,28 +204,43 @@ class Subscriptions:
 
     # -- changed -----------------------------------------------------------------------------
 
-    async def change(self, seen: Seen, by: str, did: str, **changes: Any) -> Seen:
+    async def change(
+        self, seen: Seen, by: str, did: str, guards: Sequence[Guard] = (), **changes: Any
+    ) -> Seen:
         """The next version. Raises Overtaken when another came between."""
-        return await self._put(seen, replace(seen.it, **changes), by, did)
+        return await self._put(seen, replace(seen.it, **changes), by, did, guards=guards)
 
-    async def pause(self, seen: Seen, by: str) -> Seen:
-        return await self.turned(seen, "paused", "operator-paused", by)
+    async def pause(self, seen: Seen, by: str, note: str = "") -> Seen:
+        if (seen.it.state, seen.it.note) == ("paused", note):
+            return seen
+        return await self.change(
+            seen, by, "paused", state="paused", reason="operator-paused", note=note
+        )
 
     async def resume(self, seen: Seen, by: str) -> Seen:
-        """Also after it had failed. Raises QueueIdle for a queue that nobody takes from."""
+        """Also after it had failed. Raises QueueIdle for a queue that nobody takes from, and
+        MemberGone."""
         if seen.it.workflow_id is None:
             raise QueueIdle(str(seen.it.queue))
-        return await self.turned(seen, "active", None, by)
+        guards = []
+        if seen.it.roster_id is not None:
+            seat = await self._roster.find(seen.tenant, seen.it.roster_id)
+            if seat is None:
+                raise MemberGone(seen.it.roster_id)
+            guards = [seat.guard]
+        return await self.turned(seen, "active", None, by, guards)
 
-    async def turned(self, seen: Seen, state: State, reason: str | None, by: str) -> Seen:
+    async def turned(
+        self, seen: Seen, state: State, reason: str | None, by: str, guards: Sequence[Guard] = ()
+    ) -> Seen:
         if seen.it.state == state:
             return seen
-        return await self.change(seen, by, state, state=state, reason=reason)
+        return await self.change(seen, by, state, guards, state=state, reason=reason, note="")
 
     async def hand_to(self, seen: Seen, roster_id: str | None, by: str) -> Seen:
         """To a standing agent, whose workflow it must be. Raises NotFound, NotInPortfolio."""
-        await self.check_member(seen.tenant, roster_id, seen.it.workflow_id)
-        return await self.change(seen, by, "handed", roster_id=roster_id)
+        guards = await self.check_member(seen.tenant, roster_id, seen.it.workflow_id)
+        return await self.change(seen, by, "handed", guards, roster_id=roster_id)
 
     async def map_inputs(self, seen: Seen, mapping: dict[str, str], by: str) -> Seen:
         if seen.it.source == "schedule":
@@ -232,18 +249,14 @@ class Subscriptions:
 
     async def check_member(
         self, tenant: str, roster_id: str | None, workflow_id: str | None
-    ) -> None:
+    ) -> list[Guard]:
+        """It is so while the guards hold."""
         if roster_id is None:
-            return
+            return []
         seat = await self._roster.must_find(tenant, roster_id)
         if workflow_id is not None and workflow_id not in seat.entry.workflows:
             raise NotInPortfolio(roster_id, workflow_id)
-
-    async def leave_behind(self, tenant: str, roster_id: str) -> None:
-        """Its member is gone: what it listened to is kept, and starts nothing."""
-        for seen in await self.all(tenant):
-            if seen.it.roster_id == roster_id:
-                await self.turned(seen, "paused", "source-removed", "moot")
+        return [seat.guard]
 
     async def rotate(self, seen: Seen, by: str) -> Subscription:
         """Another secret; the one before stays good for a day."""
@@ -270,11 +283,12 @@ class Subscriptions:
         self._owners.pop(seen.it.subscription_id, None)
 
     async def _put(
-        self, seen: Seen, it: Subscription, by: str, did: str, gone: bool = False
-    ) -> Seen:
+        self, seen: Seen, it: Subscription, by: str, did: str, gone: bool = False,
+        guards: Sequence[Guard] = (),
+    ) -> Seen:  # fmt: skip
         record = self.record(seen.tenant, it, by, did, gone)
         self.forget(seen)
-        await self._store.commit(Batch(guards=[seen.guard], records=[record]))
+        await self._store.commit(Batch(guards=[seen.guard, *guards], records=[record]))
         newest = await self._store.record(seen.tenant, KIND, it.subscription_id)
         ours = newest is not None and newest.body == record.body
         #: 0: somebody has changed it since, and what relies on this version is overtaken

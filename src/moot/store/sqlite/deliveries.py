@@ -49,6 +49,10 @@ LISTS = {
     "newest": f"""SELECT d.id, {COLUMNS} FROM deliveries AS d INDEXED BY deliveries_newest
                   WHERE true {_REST}""",
 }
+WAITING = f"""
+SELECT {COLUMNS} FROM deliveries INDEXED BY deliveries_state
+WHERE tenant = ? AND state = 'waiting' AND subscription = ? ORDER BY received_at, id LIMIT ?
+"""
 COUNTS = """
 SELECT state, count(*) FROM deliveries INDEXED BY deliveries_within
 WHERE tenant = ? AND subscription = ? GROUP BY state
@@ -112,6 +116,11 @@ def listed(
     page = found[:limit]
     more = len(found) > limit > 0
     return [_delivery(row[1:]) for row in page], _cursor(page[-1]) if more else None
+
+
+def waiting(db: apsw.Connection, tenant: str, subscription: str, limit: int) -> list[Delivery]:
+    found = db.execute(WAITING, (tenant, subscription, limit)).fetchall()
+    return [_delivery(row) for row in found]
 
 
 def counts(db: apsw.Connection, tenant: str, subscription: str) -> dict[str, int]:

@@ -297,6 +297,11 @@ class SqliteStore:
     async def delivery_counts(self, tenant: str, subscription: str) -> dict[str, int]:
         return await self._readers.run(deliveries.counts, tenant, subscription)
 
+    async def waiting_deliveries(
+        self, tenant: str, subscription: str, limit: int
+    ) -> list[Delivery]:
+        return await self._readers.run(deliveries.waiting, tenant, subscription, limit)
+
     async def lanes(self) -> list[Lane]:
         return await self._readers.run(deliveries.lanes)
 
