@@ -19,6 +19,9 @@ def test_what_is_left_behind_is_told_and_taken_over(moot: Cli, tmp_path: Path) -
     ]  # fmt: skip
     assert f"schedule resume {schedule[0]} --member NAME" in left[0]
     assert "queue bind lea-mail --flow hello --member NAME" in left[1]
+    pushed = moot("item", "push", "lea-mail", "--subject", "quote")
+    assert pushed.code == 0 and pushed.err.startswith("It waits: The queue lea-mail is paused")
+    assert "queue bind lea-mail --flow hello --member NAME" in pushed.err
     refused = moot("schedule", "resume", schedule[0])
     assert refused.code == 1 and "no member host:lea" in refused.err
     again = moot(*hire[:7]).lines()

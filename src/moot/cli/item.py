@@ -98,17 +98,27 @@ def _why(api: Api, queue: str, found: dict[str, Any]) -> str:
     if found["status"] == "dead":
         again = way(f"item redeliver {name}")
         return f"It could not be delivered: {said} See: {way(f'item show {name}')}, then {again}"
-    helps = _help(api.get(f"{QUEUES}{path_of(queue)}"))
+    helps = _help(api, api.get(f"{QUEUES}{path_of(queue)}"))
     return f"It waits: {said}" + (f" See: {way(helps)}" if helps else "")
 
 
-def _help(queue: dict[str, Any]) -> str | None:
+def _help(api: Api, queue: dict[str, Any]) -> str | None:
     """The command after which items of this queue become runs."""
     if "workflowId" not in queue:
         return f"queue bind {queue['name']} --flow FLOW"
+    if "inert" in queue and _gone(api, queue["rosterId"]):
+        return f"queue bind {queue['name']} --flow {queue['workflowId']} --member NAME"
     if queue["state"] != "active":
         return f"queue resume {queue['name']}"
     return f"agent resume {queue['rosterId'].removeprefix('host:')}" if "inert" in queue else None
+
+
+def _gone(api: Api, roster_id: str) -> bool:
+    try:
+        api.get(f"/v1/host/moot/roster{path_of(roster_id)}")
+    except Trouble as trouble:
+        return trouble.exit_code is Exit.NOT_FOUND
+    return False
 
 
 @item.command()
