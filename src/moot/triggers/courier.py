@@ -86,6 +86,21 @@ class Courier:
         self._rests.clear()
         self.rounds.look()
 
+    @property
+    def busy(self) -> bool:
+        return bool(self._on_the_way)
+
+    async def next_due(self) -> int | None:
+        """When (ms) the first of all can be tried; that may be long past."""
+        now, dues = self._clock.millis(), []
+        for lane in await self._store.lanes():
+            if (carrier := self.carriers.get(lane.source)) is None:
+                continue
+            gate = await carrier.gate(lane, now)
+            opens = 0 if gate.width else gate.until
+            dues += [] if opens is None else [max(lane.due_at, opens)]
+        return min(dues, default=None)
+
     async def aclose(self) -> None:
         await self.rounds.aclose()
         await self._tasks.aclose()
