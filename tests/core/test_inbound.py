@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from moot.core import inbound
 from moot.core.inbound import (
     FAILING,
-    LONGEST_WAIT,
     STATES,
     Arrival,
     Backoff,
@@ -24,6 +23,7 @@ from moot.core.inbound import (
     trigger_event,
 )
 from moot.core.inbound_signatures import PREFIX, TOLERANCE, judge, standard_signature
+from moot.core.retries import LONGEST_WAIT
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.core import webhooks
-from moot.core.webhooks import Circuit, Webhook, failed, next_try, succeeded
+from moot.core.retries import LONGEST_WAIT
+from moot.core.webhooks import Circuit, Webhook, closed, failed, next_try
 
 
 def hook(**more: object) -> Webhook:
@@ -30,6 +31,7 @@ def test_who_wants_what() -> None:
     assert hook(events=("*",)).wants("anything.at.all", [])
     assert not hook(tags=("a",)).wants("run.completed", ["b"])
     assert hook(tags=("a", "b")).wants("run.completed", ["b"])
+    assert hook(state="paused").wants("run.completed", [])
     assert not hook(state="failed").wants("run.completed", [])
 
 
@@ -47,36 +49,48 @@ def test_four_failures_in_a_row_open_the_circuit_and_one_success_closes_it() -> 
     for at in range(3):
         circuit = failed(circuit, at)
         assert circuit.waits(at) is None
-    circuit = failed(circuit, 3)
-    assert circuit.waits(4) == 3 + webhooks.OPEN_FOR
-    half = 3 + webhooks.OPEN_FOR
-    assert circuit.waits(half) is None
-    assert failed(circuit, half).waits(half) == half + webhooks.OPEN_FOR
-    assert succeeded(circuit).waits(4) is None
+    circuit = failed(circuit, 3, "Nobody is there.")
+    assert circuit.waits(4) == 3 + webhooks.FIRST_BREAK and circuit.failing
+    assert circuit.error == "Nobody is there."
+    half = 3 + webhooks.FIRST_BREAK
+    assert circuit.waits(half) is None and circuit.failing
+    assert failed(circuit, half).waits(half) == half + 2 * webhooks.FIRST_BREAK
+    assert closed(circuit).waits(4) is None and not closed(circuit).failing
+
+
+def test_breaks_grow_to_an_hour_and_no_further() -> None:
+    circuit, now, breaks = Circuit(), 0, []
+    for _ in range(20):
+        circuit = failed(circuit, now)
+        until = circuit.waits(now) or now
+        breaks.append(until - now)
+        now = until
+    assert breaks[:6] == [0, 0, 0, 30_000, 60_000, 120_000]
+    assert breaks == sorted(breaks) and breaks[-1] == webhooks.LONGEST_BREAK == webhooks.HOUR
+
+
+def test_those_that_were_on_their_way_count_and_make_the_break_no_longer() -> None:
+    circuit = Circuit()
+    for _ in range(8):
+        circuit = failed(circuit, 0)
+    assert circuit.open_until == webhooks.FIRST_BREAK
+    assert len(circuit.failures) == 8
 
 
 def test_a_hundred_failures_in_a_week_are_the_end_and_older_ones_do_not_count() -> None:
     circuit = Circuit()
     for at in range(99):
-        circuit = succeeded(failed(circuit, at))
+        circuit = closed(failed(circuit, at))
     assert not circuit.ended
     assert not failed(circuit, webhooks.WINDOW + 50).ended
     assert failed(circuit, 100).ended
 
 
-@given(st.integers(1, 20), st.integers(0, 999), st.integers(0, 5))
-def test_tries_are_spread_bounded_and_wait_for_the_circuit(
-    tries: int, lot: int, failures: int
-) -> None:
-    circuit, now = Circuit(), 1_000_000
-    for _ in range(failures):
-        circuit = failed(circuit, now)
-    due = next_try(tries, now, circuit, lot)
+@given(st.integers(1, 20), st.integers(0, 999))
+def test_tries_are_spread_and_bounded(tries: int, lot: int) -> None:
+    now = 1_000_000
+    due = next_try(tries, now, lot)
     if tries >= webhooks.MOST_TRIES:
         assert due is None
         return
-    assert due is not None and due > now
-    if failures < webhooks.FAILURES_OPEN:
-        assert due - now <= webhooks.LONGEST_WAIT * 1.2
-    else:
-        assert due >= now + webhooks.OPEN_FOR
+    assert due is not None and now < due <= now + LONGEST_WAIT * 1.2

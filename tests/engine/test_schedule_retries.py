@@ -36,7 +36,12 @@ def refusing(host: Timepiece, times: int) -> None:
 async def tried(host: Timepiece) -> list[Delivery]:
     """What is due to be tried again is carried, as the courier does."""
     host.clock.forward(3)
-    found = await host.store.due_deliveries(host.clock.millis(), 100)
+    now = host.clock.millis()
+    found = [
+        row
+        for lane in await host.store.lanes()
+        for row in await host.store.due_deliveries(lane.tenant, lane.subscription, now, 100)
+    ]
     for row in found:
         await host.clockwork.again(row)
     return found

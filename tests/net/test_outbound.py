@@ -48,11 +48,26 @@ async def shop(tls: ssl.SSLContext | None = None) -> AsyncIterator[Shop]:
         server.close()
 
 
-def to(*places: str) -> Callable[[str, int], Any]:
-    async def resolve(name: str, port: int) -> list[str]:
+def to(*places: str) -> Callable[..., Any]:
+    async def resolve(name: str, port: int, whose: str) -> list[str]:
         return list(places)
 
     return resolve
+
+
+async def test_what_one_server_asks_to_be_kept_is_told_to_no_other_call() -> None:
+    """Whoever answers may ask for a cookie; the next call is somebody else's."""
+    async with shop() as there:
+        there.answer = (
+            b"HTTP/1.1 200 OK\r\nset-cookie: a=1\r\nset-cookie: b=2; path=/; domain=127.0.0.1\r\n"
+            b"content-length: 2\r\n\r\nhi"
+        )
+        outbound = Outbound(private=True, resolve=to("127.0.0.1"))
+        for name in (NAME, NAME, "other.example.com", "127.0.0.1"):
+            await outbound.send(Order(method="GET", url=f"http://{name}:{there.port}/"))
+        await outbound.aclose()
+    assert len(there.asked) == 4
+    assert not [asked for asked in there.asked if "cookie" in asked.lower()]
 
 
 async def test_the_call_goes_to_the_address_under_the_name() -> None:
@@ -73,7 +88,7 @@ async def test_the_name_is_looked_up_once_and_judged_at_every_call() -> None:
     answers = [["127.0.0.1"], ["224.0.0.1"]]
     looked: list[str] = []
 
-    async def resolve(name: str, port: int) -> list[str]:
+    async def resolve(name: str, port: int, whose: str) -> list[str]:
         looked.append(name)
         return answers[len(looked) - 1]
 

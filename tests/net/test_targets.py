@@ -13,7 +13,7 @@ from moot.net.targets import TargetRefused, is_public, target
 from tricky_addresses import NAMES, PUBLIC, TRICKY
 
 
-async def resolve(name: str, port: int) -> list[str]:
+async def resolve(name: str, port: int, whose: str) -> list[str]:
     return NAMES.get(name, [PUBLIC])
 
 

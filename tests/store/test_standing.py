@@ -164,14 +164,17 @@ async def test_deliveries_are_listed_newest_first_page_by_page(store: Store) -> 
     assert (await store.deliveries("other", DeliveryFilter(), None, 9))[0] == []
     with pytest.raises(BadRequest):
         await store.deliveries("acme", DeliveryFilter(), "nonsense", 9)
+    for tenant, where in (("other", DeliveryFilter()), ("acme", DeliveryFilter(states=("dead",)))):
+        with pytest.raises(BadRequest):
+            await store.deliveries(tenant, where, more, 9)
 
 
 async def test_what_is_owed_is_found_and_what_is_old_is_forgotten(store: Store) -> None:
     owed = [delivery("a", due_at=30), delivery("b", due_at=10, tenant="other")]
     await store.commit(Batch(deliveries=[*owed, delivery("c", updated_at=3)]))
-    assert await store.next_delivery() == 10
-    assert [each.key for each in await store.due_deliveries(30, 9)] == ["b", "a"]
-    assert [each.key for each in await store.due_deliveries(29, 9)] == ["b"]
+    assert [each.key for each in await store.due_deliveries("acme", "sub1", 30, 9)] == ["a"]
+    assert await store.due_deliveries("acme", "sub1", 29, 9) == []
+    assert [each.key for each in await store.due_deliveries("other", "sub1", 29, 9)] == ["b"]
     assert await store.forget_deliveries(4) == 1
     assert await store.forget_deliveries(2**60) == 0
 

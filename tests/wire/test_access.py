@@ -62,7 +62,7 @@ def things(api: Api) -> dict[str, str]:
     council = {"question": "Tea?", "participants": ["ada", "bo"]}
     thread = api.post("/v1/host/moot/councils", council).json()["threadId"]
     speech = api.post(f"/v1/host/moot/threads/{thread}/speech", {"speakerId": "host:ada"}).json()
-    hook = api.post("/v1/webhooks", {"url": "https://a.example/", "events": ["x"]}).json()
+    hook = api.post("/v1/webhooks", {"url": "https://a.example/", "events": ["*"]}).json()
     listens = {"source": "webhook", "workflowId": "access-things"}
     subscription = api.post("/v1/trigger-subscriptions", listens).json()["subscription"]
     item = api.post("/v1/host/moot/queues/inbound-work/items", {"body": "x"}).json()

@@ -6,10 +6,11 @@ import msgspec
 
 from moot.api.subscriptions import INGEST
 from moot.api.wire import Endpoint, Reply, Request
+from moot.core.hops import HEADER, MOST_HOPS, hops_of
 from moot.core.inbound import Arrival, dedup_key, seen_headers
 from moot.core.inbound_signatures import Judged, judge
 from moot.core.nesting import too_deep
-from moot.core.trigger_errors import SignatureInvalid, SubscriptionNotActive
+from moot.core.trigger_errors import LoopRefused, SignatureInvalid, SubscriptionNotActive
 from moot.triggers.subscriptions import Seen
 
 #: bytes that somebody without a key may send
@@ -33,6 +34,8 @@ async def ingest(request: Request) -> Reply:
     if seen.it.verification == "required" and not judged.verified:
         await services.triggers.deliveries.refuse(seen, judged.problem)
         raise SignatureInvalid(f"{judged.problem} Sign it with the subscription's secret.")
+    if (hops := hops_of(headers.get(HEADER.lower()))) > MOST_HOPS:
+        raise LoopRefused(hops)
     content = {
         "method": request.method,
         "headers": seen_headers(headers.items()),
@@ -40,7 +43,7 @@ async def ingest(request: Request) -> Reply:
     }
     verified = judged.verified and seen.it.verification != "none"
     key = dedup_key(name, _event_id(seen, judged) or services.clock.new_id("event:"))
-    arrival = Arrival(content=content, verified=verified)
+    arrival = Arrival(content=content, verified=verified, hops=hops)
     handed = await services.triggers.deliveries.take(seen, arrival, key)
     row = handed.delivery
     told: dict[str, Any] = {"outcome": OUTCOMES[row.state] if handed.fresh else "duplicate"}

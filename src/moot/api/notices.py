@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from moot.api import stopped
+from moot.api import stopped, webhook_notices
 from moot.api.wire import Request
 from moot.core.events import iso
 from moot.engine.allowances import BUDGET, STOPPED, WARN_AT, WARNED, Allowances, notice_key
@@ -28,6 +28,7 @@ async def of(request: Request) -> dict[str, Any]:
         if notice.get("source") == "queue":
             await _name_queue(request, notice)
     shown += await stopped.notices(request, ways)
+    shown += await webhook_notices.notices(request)
     return {"notices": shown} if shown else {}
 
 
@@ -39,11 +40,12 @@ async def changed(request: Request) -> None:
 
 
 async def _in(request: Request, state: str) -> list[Delivery]:
-    where = DeliveryFilter(states=(state,))
+    """Only of the sources that are told of one by one: others could hide them."""
+    where = DeliveryFilter(states=(state,), sources=tuple(NOTICES.get(state, ())))
     rows, _ = await request.services.store.deliveries(
         request.caller.tenant, where, None, MOST_NOTICES
     )
-    return [row for row in rows if state == "notice" or row.source in NOTICES[state]]
+    return rows
 
 
 async def _limits(request: Request, rows: list[Delivery]) -> list[Delivery]:
@@ -127,22 +129,17 @@ def _undelivered(row: Delivery) -> dict[str, Any]:
         "source": row.source,
         "subscriptionId": row.subscription,
         "reason": row.reason,
-        "actions": WAYS[row.source],
+        "actions": ["redeliver", "drop"],
         "since": iso(row.updated_at * 1000),
         **member,
     }
 
-
-#: source of what could not be delivered -> what can be done with it
-WAYS = {
-    "queue": ["redeliver", "drop"], "webhook": ["redeliver", "drop"], "outbound": ["redeliver"],
-}  # fmt: skip
 
 #: state of a delivery -> source -> what a person is told
 NOTICES: dict[str, dict[str, Callable[[Delivery], dict[str, Any]]]] = {
     "missed": {"schedule": _missed},
     "dead": {
         "schedule": _unbegun,
-        **dict.fromkeys(("queue", "webhook", "outbound"), _undelivered),
+        **dict.fromkeys(("queue", "webhook"), _undelivered),
     },
 }

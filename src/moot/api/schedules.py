@@ -14,6 +14,7 @@ from moot.core.events import iso
 from moot.core.firing import opened
 from moot.core.schedule import Overlap, ScheduleDraft, Seen
 from moot.core.slots import timing_of
+from moot.store import cursor
 from moot.store.standing import DeliveryFilter
 from moot.triggers.clockwork import Done
 from moot.triggers.fires import fire_of
@@ -83,8 +84,9 @@ async def check(request: Request) -> Reply:
 async def list_schedules(request: Request) -> Reply:
     tenant, schedules = request.caller.tenant, request.services.triggers.schedules
     limit = request.integer("limit", 100, 1, 200)
-    after = request.query.get("cursor", "")
     member, workflow = request.query.get("rosterId"), request.query.get("workflowId")
+    name = tenant, "schedules", member, workflow
+    after = cursor.unbound(request.query.get("cursor"), *name) or ""
     found = [
         plan.spec.schedule_id
         for plan in await schedules.all(tenant)
@@ -96,11 +98,11 @@ async def list_schedules(request: Request) -> Reply:
     where = whereabouts(request)
     asking = await _asking(request)
     rows = []
-    for name in page:
-        case = await schedules.find(tenant, name)
+    for each in page:
+        case = await schedules.find(tenant, each)
         missed = asking.get(case.plan.subscription, 0)
         rows.append(await _shown(case, where) | ({"missed": missed} if missed else {}))
-    more = {"nextCursor": page[-1]} if len(found) > limit else {}
+    more = {"nextCursor": cursor.bound(page[-1], *name)} if len(found) > limit else {}
     return Reply({"schedules": rows, **more})
 
 
@@ -250,10 +252,10 @@ async def fires(request: Request) -> Reply:
     limit = request.integer("limit", 50, 1, 200)
     states = tuple(filter(None, request.query.get("state", "").split(",")))
     where = DeliveryFilter(subscription=case.plan.subscription, states=states)
-    found, cursor = await request.services.store.deliveries(
+    found, following = await request.services.store.deliveries(
         case.tenant, where, request.query.get("cursor"), limit
     )
-    more = {"nextCursor": cursor} if cursor is not None else {}
+    more = {"nextCursor": following} if following is not None else {}
     return Reply({"fires": [fired(row) for row in found], **more})
 
 

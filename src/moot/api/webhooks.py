@@ -6,9 +6,10 @@ from msgspec import Meta, Struct
 
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.errors import BadRequest
+from moot.core.event_names import check_types
 from moot.core.events import iso
 from moot.core.trigger_errors import TenantMembershipRequired
-from moot.core.webhooks import Webhook
+from moot.core.webhooks import Circuit, Webhook
 from moot.store.standing import Delivery, DeliveryFilter
 
 Url = Annotated[str, Meta(min_length=1, max_length=2048)]
@@ -27,6 +28,7 @@ class Register(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
 
 async def register(request: Request) -> Reply:
     asked = await request.read(Register)
+    check_types(asked.events)
     keep_to_tenant(request, asked.tenant_id)
     hook = await request.services.triggers.webhooks.register(
         request.caller.tenant,
@@ -59,19 +61,51 @@ async def remove(request: Request) -> Reply:
 
 async def list_webhooks(request: Request) -> Reply:
     found = request.services.triggers.webhooks.all(request.caller.tenant)
-    return Reply({"webhooks": [shown(hook) for hook in found], "total": len(found)})
+    told = [await _doing(request, hook) for hook in found]
+    return Reply({"webhooks": told, "total": len(found)})
 
 
 async def read(request: Request) -> Reply:
-    tenant, webhook_id = request.caller.tenant, request.params["webhook_id"]
     triggers = request.services.triggers
-    hook = triggers.webhooks.must_find(tenant, webhook_id)
-    circuit = await triggers.outgoing.circuit(tenant, webhook_id)
-    counts = await request.services.store.delivery_counts(tenant, webhook_id)
-    waits = circuit.waits(request.services.clock.millis())
-    more = {"leftAloneUntil": iso(waits * 1000)} if waits is not None else {}
-    failing = {"failuresInARow": circuit.row, "deliveries": counts}
-    return Reply({**shown(hook), **failing, **more})
+    hook = triggers.webhooks.must_find(request.caller.tenant, request.params["webhook_id"])
+    return Reply(await _doing(request, hook))
+
+
+async def pause(request: Request) -> Reply:
+    hook = await request.services.triggers.outgoing.pause(
+        request.caller.tenant, request.params["webhook_id"], request.caller.id
+    )
+    return Reply(await _doing(request, hook))
+
+
+async def resume(request: Request) -> Reply:
+    hook = await request.services.triggers.outgoing.resume(
+        request.caller.tenant, request.params["webhook_id"], request.caller.id
+    )
+    return Reply(await _doing(request, hook))
+
+
+async def _doing(request: Request, hook: Webhook) -> dict[str, Any]:
+    """A webhook, how its receiver does, and how much waits for it."""
+    tenant, services = request.caller.tenant, request.services
+    circuit = await services.triggers.outgoing.circuit(tenant, hook.webhook_id)
+    counts = await services.store.delivery_counts(tenant, hook.webhook_id)
+    return {
+        **shown(hook),
+        **_failing(circuit, services.clock.millis()),
+        "deliveries": counts,
+        "waiting": counts.get("waiting", 0) + counts.get("retrying", 0),
+        "deadLetters": counts.get("dead", 0),
+    }
+
+
+def _failing(circuit: Circuit, now: int) -> dict[str, Any]:
+    said: dict[str, Any] = {"failuresInARow": circuit.row}
+    if circuit.error:
+        said |= {"lastError": circuit.error, "lastErrorAt": iso(circuit.failures[-1] * 1000)}
+    if (until := circuit.waits(now)) is not None:
+        said["leftAloneUntil"] = iso(until * 1000)
+    return said
 
 
 async def dead_letters(request: Request) -> Reply:
@@ -93,8 +127,15 @@ async def redeliver(request: Request) -> Reply:
     triggers = request.services.triggers
     triggers.webhooks.must_find(tenant, webhook_id)
     found = await triggers.outgoing.again(tenant, webhook_id, request.params["delivery_id"])
-    triggers.courier.look()
     return Reply(letter(found), 202)
+
+
+async def drop(request: Request) -> Reply:
+    tenant, webhook_id = request.caller.tenant, request.params["webhook_id"]
+    triggers = request.services.triggers
+    triggers.webhooks.must_find(tenant, webhook_id)
+    name = request.params["delivery_id"]
+    return Reply(letter(await triggers.outgoing.drop(tenant, webhook_id, name, request.caller.id)))
 
 
 def shown(hook: Webhook) -> dict[str, Any]:
@@ -174,6 +215,14 @@ ENDPOINTS = (
         summary="A webhook, and how its receiver does", errors=(404,),
     ),
     Endpoint(
+        method="POST", path=f"{HOST}/{{webhook_id}}/pause", call=pause, scope=MANAGE,
+        summary="Call it no more, and keep what happens for it", errors=(404, 409),
+    ),
+    Endpoint(
+        method="POST", path=f"{HOST}/{{webhook_id}}/resume", call=resume, scope=MANAGE,
+        summary="Call it again at once, also after failures", errors=(404, 409),
+    ),
+    Endpoint(
         method="GET", path=f"{HOST}/{{webhook_id}}/dead-letters", call=dead_letters, scope=MANAGE,
         query=PAGE, summary="What could not be delivered, newest first", errors=(404,),
     ),
@@ -181,5 +230,9 @@ ENDPOINTS = (
         method="POST", path=f"{HOST}/{{webhook_id}}/dead-letters/{{delivery_id}}:redeliver",
         call=redeliver, scope=MANAGE, status=202, summary="Try a dead letter once more",
         errors=(404, 409),
+    ),
+    Endpoint(
+        method="POST", path=f"{HOST}/{{webhook_id}}/dead-letters/{{delivery_id}}:drop",
+        call=drop, scope=MANAGE, summary="Take a dead letter off the list", errors=(404, 409),
     ),
 )  # fmt: skip

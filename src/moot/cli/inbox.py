@@ -60,7 +60,10 @@ def _ways(notice: dict[str, Any]) -> Iterator[str]:
         limit = re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", notice["limit"])
         yield f"moot agent set {notice['rosterId'].removeprefix('host:')} {limit}=N"
     elif notice.get("source") == "outbound":
-        yield f"moot webhook redeliver {notice['subscriptionId']} {notice['id']}"
+        yield from (
+            f"moot webhook {verb} {notice['id']}{'' if verb == 'resume' else ' --all'}"
+            for verb in notice["actions"]
+        )
     elif "subscriptionId" in notice:
         yield item_ways(notice)
 

@@ -47,5 +47,6 @@ def to_stderr(as_json: bool = False, level: int = logging.INFO) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines(as_json))
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    for chatty in ("uvicorn", "uvicorn.error", "asyncio"):
+    # the HTTP client names every address it calls, with whatever secret stands in it
+    for chatty in ("uvicorn", "uvicorn.error", "asyncio", "httpx2", "httpcore2"):
         logging.getLogger(chatty).setLevel(logging.WARNING)

@@ -14,7 +14,13 @@ class WebhookView(Answer, frozen=True):
     secret_fingerprint: str = ""
     created_at: str = ""
     failures_in_a_row: int = 0
+    #: how a call failed last, if none has succeeded since
+    last_error: str | None = None
+    last_error_at: str | None = None
     left_alone_until: str | None = None
+    #: events that it has yet to be told of
+    waiting: int = 0
+    dead_letters: int = 0
     #: state of a delivery -> how many there are
     deliveries: dict[str, int] = {}
 

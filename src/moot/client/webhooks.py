@@ -31,6 +31,18 @@ def rotate(webhook_id: str) -> Sent:
     return Sent(webhook_id, body={})
 
 
+@operation("POST /v1/host/moot/webhooks/{webhook_id}/pause", answers.WebhookView)
+def pause(webhook_id: str) -> Sent:
+    """Call it no more, and keep what happens for it."""
+    return Sent(webhook_id, body={})
+
+
+@operation("POST /v1/host/moot/webhooks/{webhook_id}/resume", answers.WebhookView)
+def resume(webhook_id: str) -> Sent:
+    """Call it again at once, also where it was left alone after failures."""
+    return Sent(webhook_id, body={})
+
+
 @silent("DELETE /v1/webhooks/{webhook_id}")
 def remove(webhook_id: str) -> Sent:
     """Be told nothing more."""
@@ -52,6 +64,14 @@ def redeliver(webhook_id: str, delivery_id: str) -> Sent:
     return Sent(webhook_id, delivery_id, body={})
 
 
+@operation(
+    "POST /v1/host/moot/webhooks/{webhook_id}/dead-letters/{delivery_id}:drop", answers.DeadLetter
+)
+def drop(webhook_id: str, delivery_id: str) -> Sent:
+    """Take a dead letter off the list."""
+    return Sent(webhook_id, delivery_id, body={})
+
+
 class Webhooks(Of):
     list = waits(webhooks)
     get = waits(webhook)
@@ -60,6 +80,9 @@ class Webhooks(Of):
     remove = waits(remove)
     dead_letters = waits(dead_letters)
     redeliver = waits(redeliver)
+    drop = waits(drop)
+    pause = waits(pause)
+    resume = waits(resume)
 
 
 class AsyncWebhooks(AsyncOf):
@@ -70,3 +93,6 @@ class AsyncWebhooks(AsyncOf):
     remove = awaits(remove)
     dead_letters = awaits(dead_letters)
     redeliver = awaits(redeliver)
+    drop = awaits(drop)
+    pause = awaits(pause)
+    resume = awaits(resume)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from moot.core.events import iso
+from moot.core.retries import good_secrets, wait_after
 
 State = Literal["active", "paused", "failed", "dead-lettered"]
 Source = Literal["webhook", "queue", "schedule"]
@@ -22,12 +23,8 @@ STATES: tuple[State, ...] = ("active", "paused", "failed", "dead-lettered")
 #: what is written down of a subscription that has changed, and of each try of a delivery
 CHANGED, ATTEMPTED = "trigger.subscription.state.changed", "trigger.delivery.attempted"
 MOST_TRIES = 3
-FIRST_WAIT = 1000
-LONGEST_WAIT = 30_000
 #: so many deliveries of one subscription that fail side by side are a failure of its own
 FAILING = 10
-#: after a change of the secret both are good, for so long (ms)
-OVERLAP = 24 * 3_600_000
 #: headers of a request that a run may see; none of them carries a right
 HEADERS = frozenset({
     "content-type", "user-agent", "webhook-id", "webhook-timestamp", "x-event-type", "x-event-key",
@@ -72,8 +69,7 @@ class Subscription(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 
     def secrets(self, now: int) -> list[str]:
         """Those that sign, the newest first."""
-        old = [self.earlier] if self.earlier is not None and now < self.earlier_until else []
-        return [*([self.secret] if self.secret is not None else []), *old]
+        return good_secrets(self.secret, self.earlier, self.earlier_until, now)
 
     def shown(self) -> dict[str, Any]:
         """As the protocol shows it."""
@@ -97,8 +93,7 @@ def next_try(policy: RetryPolicy, tries: int, now: int, lot: int) -> int | None:
         return None
     if policy.backoff == "none":
         return now
-    wait = FIRST_WAIT if policy.backoff == "fixed" else min(FIRST_WAIT << (tries - 1), LONGEST_WAIT)
-    return now + wait + wait * lot // 5000
+    return now + wait_after(tries, lot, growing=policy.backoff == "exponential")
 
 
 def after_failure(state: State, exhausted: bool, failing: int) -> tuple[State, str | None]:
@@ -134,6 +129,8 @@ class Arrival(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
 
     content: dict[str, Any]
     verified: bool | None = None
+    #: see ``moot.core.hops``
+    hops: int = 0
 
 
 def trigger_event(

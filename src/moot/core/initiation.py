@@ -57,6 +57,8 @@ class Initiation(Struct, frozen=True, kw_only=True):
     member: Member | None = None
     delivered: Delivered | None = None
     trigger: dict[str, Any] | None = None
+    #: see ``moot.core.hops``
+    hops: int = 0
 
 
 def beginning(run_id: str, workflow_id: str, begun: Initiation) -> list[NewEvent]:

@@ -98,6 +98,8 @@ def start(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
         return [NewEvent("run.started", payload, cause=cause, sealed=sealed or None)]
     if begun.trigger is not None:
         payload["trigger"] = begun.trigger
+    if begun.hops:
+        payload["hops"] = begun.hops
     cause = begun.delivered.delivery_id if begun.delivered is not None else cause
     started = NewEvent("run.started", payload, cause=cause, sealed=sealed or None)
     return [started, *beginning(run.run_id, flow.definition.id, begun)]

@@ -108,6 +108,17 @@ class QueueTaken(Conflict):
         )
 
 
+class LoopRefused(Conflict):
+    code = "loop_detected"
+
+    def __init__(self, hops: int) -> None:
+        super().__init__(
+            f"What began this has come back {hops} times; tell the webhook of other events,"
+            " or of runs with a tag.",
+            hops=hops,
+        )
+
+
 class SignatureInvalid(Unauthenticated):
     code = "signature_invalid"
 

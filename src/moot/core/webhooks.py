@@ -11,19 +11,20 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from moot.core.retries import good_secrets, wait_after
+
 HOUR = 3_600_000
-#: tries of one delivery, and the waits between them (ms): doubled each time, with an end
-MOST_TRIES = 8
-FIRST_WAIT = 1000
-LONGEST_WAIT = 30_000
-#: failures in a row that open the circuit, for so long
+#: tries of one delivery
+MOST_TRIES = 12
+#: failures in a row after which the receiver is left alone, at first for so long (ms), then twice
+#: as long each time that it fails again, with an end
 FAILURES_OPEN = 4
-OPEN_FOR = HOUR
+FIRST_BREAK = 30_000
+LONGEST_BREAK = HOUR
 #: so many failures within so long end the registration
 FAILURES_END = 100
 WINDOW = 7 * 24 * HOUR
-#: after a change of the secret both are signed with, for so long
-OVERLAP = 24 * HOUR
+LONGEST_ERROR = 500
 
 State = Literal["active", "paused", "failed"]
 
@@ -47,14 +48,14 @@ class Webhook(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
         return hashlib.sha256(self.secret.encode()).hexdigest()[:8]
 
     def wants(self, type_: str, tags: list[str]) -> bool:
-        if self.state != "active" or not (type_ in self.events or "*" in self.events):
+        """Also while it is paused: what happens then is told later."""
+        if self.state == "failed" or not (type_ in self.events or "*" in self.events):
             return False
         return not self.tags or bool(set(self.tags) & set(tags))
 
     def secrets(self, now: int) -> list[str]:
         """What to sign with: the newest first."""
-        old = [self.earlier] if self.earlier is not None and now < self.earlier_until else []
-        return [self.secret, *old]
+        return good_secrets(self.secret, self.earlier, self.earlier_until, now)
 
 
 def signature(secret: str, seconds: int, body: bytes) -> str:
@@ -87,38 +88,47 @@ class Circuit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     open_until: int = 0
     #: when (ms) it failed within the window, oldest first
     failures: tuple[int, ...] = ()
+    #: how it failed last
+    error: str = ""
 
     def waits(self, now: int) -> int | None:
         """Until when it is left alone."""
         return self.open_until if now < self.open_until else None
 
     @property
+    def failing(self) -> bool:
+        """Left alone, or tried with one call at a time until one succeeds."""
+        return self.row >= FAILURES_OPEN
+
+    @property
     def ended(self) -> bool:
         return len(self.failures) >= FAILURES_END
 
 
-def failed(circuit: Circuit, now: int) -> Circuit:
+def failed(circuit: Circuit, now: int, error: str = "") -> Circuit:
+    """One that was on its way when the others failed counts, but makes the break no longer."""
     recent = (*(at for at in circuit.failures if now - at < WINDOW), now)[-FAILURES_END:]
-    row = circuit.row + 1
+    late = circuit.waits(now) is not None
+    row = circuit.row if late else circuit.row + 1
+    opens = row >= FAILURES_OPEN and not late
     return Circuit(
         row=row,
-        open_until=now + OPEN_FOR if row >= FAILURES_OPEN else circuit.open_until,
+        open_until=now + break_after(row) if opens else circuit.open_until,
         failures=recent,
+        error=error[:LONGEST_ERROR],
     )
 
 
-def succeeded(circuit: Circuit) -> Circuit:
-    return replace(circuit, row=0, open_until=0)
+def break_after(row: int) -> int:
+    """For how long (ms) a receiver is left alone after so many failures in a row."""
+    return min(FIRST_BREAK << min(row - FAILURES_OPEN, 10), LONGEST_BREAK)
 
 
-def next_try(tries: int, now: int, circuit: Circuit, lot: int) -> int | None:
-    """When to try once more after so many tries; None when it was often enough. ``lot`` (0..999)
-    spreads those that failed together."""
-    if tries >= MOST_TRIES:
-        return None
-    wait = min(FIRST_WAIT << (tries - 1), LONGEST_WAIT)
-    return max(now + wait + wait * lot // 5000, circuit.waits(now) or 0)
+def closed(circuit: Circuit) -> Circuit:
+    """It has answered as it should, or somebody says that it will."""
+    return replace(circuit, row=0, open_until=0, error="")
 
 
-def lot_of(delivery_id: str) -> int:
-    return int.from_bytes(hashlib.blake2b(delivery_id.encode(), digest_size=4).digest()) % 1000
+def next_try(tries: int, now: int, lot: int) -> int | None:
+    """When to try once more after so many tries; None when it was often enough."""
+    return None if tries >= MOST_TRIES else now + wait_after(tries, lot)

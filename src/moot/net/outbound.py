@@ -8,29 +8,21 @@ is kept open, and what comes back is bounded in size and time.
 import asyncio
 import importlib
 import ipaddress
-import socket
 from collections.abc import Awaitable, Callable, Mapping
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 from msgspec import Struct
 
+from moot.net.lookups import CallFailed, Lookups, NotAsked
 from moot.net.targets import Target, TargetRefused, checked, target
 
-#: name, port -> its addresses
-Resolve = Callable[[str, int], Awaitable[list[str]]]
+#: name, port, whose call it is -> the name's addresses
+Resolve = Callable[[str, int, str], Awaitable[list[str]]]
 
 #: addresses of one name that are tried when nobody answers at the first
 MOST_TRIES = 3
 CONNECT_S = 10.0
-
-
-class CallFailed(Exception):
-    """Nobody answered as they should; the message says what happened."""
-
-    def __init__(self, message: str, sent: bool) -> None:
-        super().__init__(message)
-        #: the other side may have acted on the request
-        self.sent = sent
 
 
 class Fetched(Struct, frozen=True):
@@ -49,15 +41,8 @@ class Order(Struct, frozen=True, kw_only=True):
     body: bytes | None = None
     seconds: float = 30.0
     most_bytes: int = 262_144
-
-
-async def look_up(name: str, port: int) -> list[str]:
-    loop = asyncio.get_running_loop()
-    try:
-        found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise CallFailed(f"'{name}' cannot be looked up: {error.strerror}.", sent=False) from None
-    return list(dict.fromkeys(str(row[4][0]) for row in found))
+    #: the tenant it is for; names are looked up out of its share
+    whose: str = ""
 
 
 class Outbound:
@@ -65,34 +50,36 @@ class Outbound:
     that are trusted."""
 
     def __init__(
-        self, private: bool = False, resolve: Resolve = look_up, verify: Any = True
+        self, private: bool = False, resolve: Resolve | None = None, verify: Any = True
     ) -> None:
         self.private = private
-        self._resolve, self._verify = resolve, verify
+        self._resolve, self._verify = resolve or Lookups().find, verify
         self._client: Any = None
 
     def judged(self, url: str) -> Target:
         """Raises TargetRefused for what can be refused without a look-up."""
         return target(url, self.private)
 
-    async def addresses(self, found: Target) -> list[str]:
+    async def addresses(self, found: Target, whose: str = "") -> list[str]:
         """All of them may be called. Raises TargetRefused, or CallFailed when there are none."""
         try:
             return checked([str(ipaddress.ip_address(found.host))], found, self.private)
         except ValueError:
-            named = await self._resolve(found.host, found.port)
+            named = await self._resolve(found.host, found.port, whose)
         return checked(named, found, self.private)
 
     async def send(self, order: Order) -> Fetched:
         """Raises TargetRefused before anything is sent, CallFailed when it went wrong."""
+        sent = False
         try:
             async with asyncio.timeout(order.seconds):
                 found = self.judged(order.url)
-                places = await self.addresses(found)
+                places = await self.addresses(found, order.whose)
+                sent = True
                 return await self._sent(order, found, places)
         except TimeoutError:
             said = f"No answer within {order.seconds:g} seconds."
-            raise CallFailed(said, sent=True) from None
+            raise CallFailed(said, sent) from None
 
     async def _sent(self, order: Order, found: Target, places: list[str]) -> Fetched:
         http = await asyncio.to_thread(importlib.import_module, "httpx2")
@@ -126,7 +113,8 @@ class Outbound:
         return Fetched(answer.status_code, headers, body)
 
     def _opened(self, http: Any) -> Any:
-        """No connection is kept: the next call may be for another name at the same address."""
+        """No connection and no cookie is kept: the next call may be another tenant's, and for
+        another name at the same address."""
         if self._client is None:
             self._client = http.AsyncClient(
                 verify=self._verify,
@@ -134,6 +122,7 @@ class Outbound:
                 follow_redirects=False,
                 timeout=http.Timeout(None, connect=CONNECT_S),
                 limits=http.Limits(max_keepalive_connections=0),
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             )
         return self._client
 
@@ -155,4 +144,4 @@ async def _read(answer: Any, most: int) -> bytes:
     return body
 
 
-__all__ = ["CallFailed", "Fetched", "Order", "Outbound", "TargetRefused", "look_up"]
+__all__ = ["CallFailed", "Fetched", "NotAsked", "Order", "Outbound", "TargetRefused"]

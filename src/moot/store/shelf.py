@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from moot.core.trigger_errors import Overtaken
 from moot.store import cursor
 from moot.store.protocol import Batch
-from moot.store.standing import Delivery, DeliveryFilter, Ledger, Record
+from moot.store.standing import Delivery, DeliveryFilter, Lane, Ledger, Record
 
 
 class Shelf:
@@ -119,7 +119,8 @@ class Shelf:
     async def deliveries(
         self, tenant: str, where: DeliveryFilter, before: str | None, limit: int
     ) -> tuple[list[Delivery], str | None]:
-        position = cursor.decode(before)
+        name = tenant, repr(where)
+        position = cursor.decode(cursor.unbound(before, *name))
         found = [
             each
             for each in sorted(self._deliveries.values(), key=self._order, reverse=True)
@@ -127,7 +128,8 @@ class Shelf:
         ]
         page = found[:limit]
         more = len(found) > limit > 0
-        return page, cursor.encode(self._order(page[-1])) if more else None
+        following = cursor.encode(self._order(page[-1])) if more else None
+        return page, cursor.bound(following, *name)
 
     def _order(self, delivery: Delivery) -> cursor.Position:
         return delivery.received_at, self._numbers[_place(delivery)]
@@ -149,17 +151,31 @@ class Shelf:
                 counts[each.state] = counts.get(each.state, 0) + 1
         return counts
 
-    async def due_deliveries(self, until: int, limit: int) -> list[Delivery]:
+    async def lanes(self) -> list[Lane]:
+        first: dict[tuple[str, str], Lane] = {}
+        for each in self._deliveries.values():
+            place = each.tenant, each.subscription
+            if each.due_at is None or (place in first and first[place].due_at <= each.due_at):
+                continue
+            first[place] = Lane(
+                tenant=each.tenant,
+                subscription=each.subscription,
+                source=each.source,
+                due_at=each.due_at,
+            )
+        return [first[place] for place in sorted(first)]
+
+    async def due_deliveries(
+        self, tenant: str, subscription: str, until: int, limit: int
+    ) -> list[Delivery]:
         due = [
             (each.due_at, self._numbers[_place(each)], each)
             for each in self._deliveries.values()
-            if each.due_at is not None and each.due_at <= until
+            if (each.tenant, each.subscription) == (tenant, subscription)
+            and each.due_at is not None
+            and each.due_at <= until
         ]
         return [each for _, _, each in sorted(due, key=lambda found: found[:2])[:limit]]
-
-    async def next_delivery(self) -> int | None:
-        dues = (each.due_at for each in self._deliveries.values())
-        return min((due for due in dues if due is not None), default=None)
 
     async def forget_deliveries(self, before: int) -> int:
         old = [

@@ -101,6 +101,16 @@ class DeliveryFilter(Struct, frozen=True, kw_only=True):
     prefix: str | None = None
 
 
+class Lane(Struct, frozen=True, kw_only=True):
+    """What is owed to one subscription, or one receiver, stands in line there."""
+
+    tenant: str
+    subscription: str
+    source: str
+    #: when (ms) the first of it falls due
+    due_at: int
+
+
 class RecordKeeping(Protocol):
     async def put_record(self, record: Record) -> None:
         """One more version; the newest of a name counts."""
@@ -152,11 +162,14 @@ class StandingStore(RecordKeeping, TallyStore, Protocol):
     async def delivery_counts(self, tenant: str, subscription: str) -> dict[str, int]:
         """How many there are in each state."""
 
-    async def due_deliveries(self, until: int, limit: int) -> list[Delivery]:
-        """Of every tenant, those due at or before ``until``, the longest due first."""
+    async def lanes(self) -> list[Lane]:
+        """Of every tenant, those with something that is owed, now or later, by tenant and
+        subscription."""
 
-    async def next_delivery(self) -> int | None:
-        """When the first of all deliveries falls due."""
+    async def due_deliveries(
+        self, tenant: str, subscription: str, until: int, limit: int
+    ) -> list[Delivery]:
+        """Of one lane, those due at or before ``until``, the longest due first."""
 
     async def forget_deliveries(self, before: int) -> int:
         """Drops those that are owed nothing and last changed before then; says how many."""

@@ -218,8 +218,12 @@ class Hosting:
         triggers = self.services.triggers
         target = self.clock.millis() + round(seconds * 1000)
         while time.monotonic() < until:
-            if self._idle():
-                dues = (timers.next, await triggers.clockwork.next_due())
+            if self._idle() and not triggers.courier.busy:
+                dues = (
+                    timers.next,
+                    await triggers.clockwork.next_due(),
+                    await triggers.courier.next_due(),
+                )
                 due = min((each for each in dues if each is not None), default=None)
                 if due is None or due > target:
                     self.clock.until(target)

@@ -16,6 +16,7 @@ from moot.clock import Clock
 from moot.core.errors import BadRequest, Conflict, MootError, NotFound, Unavailable
 from moot.core.inbound import Arrival, after_failure, next_try
 from moot.core.initiation import Delivered
+from moot.core.retries import lot_of
 from moot.core.starting import check_inputs
 from moot.core.trigger_errors import (
     MemberOffDuty,
@@ -25,7 +26,6 @@ from moot.core.trigger_errors import (
     QueueIdle,
     SubscriptionNotActive,
 )
-from moot.core.webhooks import lot_of
 from moot.engine.flows import Flows
 from moot.store.protocol import Batch, Delivery, Guard, Store
 from moot.store.standing import Attempt, DeliveryFilter
@@ -38,8 +38,9 @@ from moot.triggers.subscriptions import MOST_RACES, Seen, Subscriptions
 #: items of one queue that may wait, and refused requests of one subscription that are remembered
 MOST_WAITING = 10_000
 MOST_UNVERIFIED = 200
-#: what waits for somebody to come back is looked at so often even if nobody says so (ms)
+#: what waits for somebody whom only the workflow names is looked at so often (ms)
 RECHECK = 600_000
+FAR = 2**62
 PAGE = 200
 #: states of what is to become a run yet
 UNDONE = ("waiting", "retrying")
@@ -172,9 +173,10 @@ class Deliveries:
 
     async def _start(self, seen: Seen, row: Delivery) -> Delivery:
         it, tries = seen.it, tries_of(row) + 1
+        arrival = arrival_of(row.body)
         workflow_id = it.workflow_id or ""
         flow = await self._flows.newest(row.tenant, workflow_id)
-        given = given_of(it, row, arrival_of(row.body), flow)
+        given = given_of(it, row, arrival, flow)
         try:
             check_inputs(flow, given.inputs)
         except BadRequest as refusal:
@@ -191,6 +193,7 @@ class Deliveries:
             roster_id=it.roster_id,
             inputs=given.inputs,
             trigger=given.trigger,
+            hops=arrival.hops,
             delivered=Delivered(
                 delivery_id=row.delivery_id,
                 subscription=it.subscription_id,
@@ -206,26 +209,27 @@ class Deliveries:
     ) -> Delivery:
         """It is kept until the member may do it, its own or one that the workflow names; that this
         one may not is made sure of."""
-        name, until = str(refusal.details["rosterId"]), None
+        name, until, now = str(refusal.details["rosterId"]), None, self._clock.millis()
         seat = await self._roster.find(row.tenant, name)
         guard = await self._roster.guard(row.tenant, name) if seat is None else seat.guard
         if seat is not None:
-            now, pause = self._clock.millis(), seat.hired.pause
+            pause = seat.hired.pause
             until = pause.until if pause is not None and pause.holds(now) else None
             own = name != seen.it.roster_id or seen.it.workflow_id in seat.entry.workflows
             if own and seat.hired.off_duty(now) is None:
                 raise Overtaken(row.delivery_id)
-        return await self._park(row, refusal, seen.guard, guard, until=until)
+        due = None if name == seen.it.roster_id else min(now + RECHECK, until or FAR)
+        return await self._park(row, refusal, seen.guard, guard, due=due)
 
     async def _park(
-        self, row: Delivery, why: MootError, *guards: Guard, until: int | None = None
+        self, row: Delivery, why: MootError, *guards: Guard, due: int | None = None
     ) -> Delivery:
+        """Without ``due`` its lane is shut for as long as it must wait."""
         if row.revision == 0 and row.source == "webhook":
             raise why
         if row.revision == 0 and not await self._waiting.free(row.tenant, row.subscription):
             raise QueueFull(MOST_WAITING)
-        later = self._clock.millis() + RECHECK
-        due = later if until is None else min(later, until)
+        due = self._clock.millis() if due is None else due
         after = self._next(row, state="waiting", due_at=due, reason=why.message[:500])
         await self._store.commit(Batch(guards=list(guards), deliveries=[after]))
         return after
@@ -337,6 +341,8 @@ class Deliveries:
         self.look()
 
     async def _woken(self, row: Delivery) -> None:
+        if row.due_at is not None and row.due_at <= self._clock.millis():
+            return
         try:
             await self._write(self._next(row, due_at=self._clock.millis()))
         except Overtaken:

@@ -36,6 +36,7 @@ class Order(Struct, frozen=True, kw_only=True):
     delivered: Delivered | None = None
     #: what came in; the run keeps it as data, and nothing in it is believed
     trigger: dict[str, Any] | None = None
+    hops: int = 0
 
 
 class Claim(Struct, kw_only=True):
@@ -81,6 +82,7 @@ class Firing:
                 member=_whose(order, flow, drawn),
                 delivered=order.delivered,
                 trigger=order.trigger,
+                hops=order.hops,
             ),
         )
 

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from moot.agents.roster import Pause
 from moot.core.inbound import RetryPolicy, after_failure, next_try
+from moot.core.retries import lot_of
 from moot.core.schedule import Bar
-from moot.core.webhooks import lot_of
 from moot.store.protocol import Delivery, Store
 from moot.triggers.plans import KIND, Plan, plan_of
 from moot.triggers.sight import Case

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from moot.clock import Clock
 from moot.core.errors import MootError
+from moot.engine.tasks import Tasks
 
 log = logging.getLogger("moot.triggers")
 
@@ -27,21 +28,18 @@ class Rounds:
     def __init__(self, name: str, clock: Clock, next_due: Next, tend: Tend) -> None:
         self._name, self._clock, self._next, self._tend = name, clock, next_due, tend
         self._told = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
 
     def start(self) -> None:
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._go_round(), name=self._name)
+        if not len(self._tasks):
+            self._tasks.start(self._go_round())
 
     def look(self) -> None:
         """Something may fall due sooner than was thought."""
         self._told.set()
 
     async def aclose(self) -> None:
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
+        await self._tasks.aclose()
 
     async def _go_round(self) -> None:
         while True:

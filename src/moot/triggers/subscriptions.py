@@ -14,7 +14,6 @@ from moot.clock import Clock
 from moot.core.errors import BadRequest, Conflict
 from moot.core.inbound import (
     CHANGED,
-    OVERLAP,
     Mode,
     RetryPolicy,
     State,
@@ -22,6 +21,7 @@ from moot.core.inbound import (
     queue_subscription,
 )
 from moot.core.inbound_signatures import PREFIX
+from moot.core.retries import OVERLAP
 from moot.core.trigger_errors import (
     MemberGone,
     NotInPortfolio,

@@ -10,10 +10,11 @@ from moot.net.outbound import Outbound
 from moot.store.protocol import Store
 from moot.store.standing import DeliveryFilter
 from moot.triggers.clockwork import Clockwork
-from moot.triggers.courier import Courier
+from moot.triggers.courier import Carrier, Courier, always
 from moot.triggers.declared import Declared
 from moot.triggers.deliveries import Deliveries
 from moot.triggers.firing import Firing
+from moot.triggers.holding import Holding
 from moot.triggers.items import SOURCES, Items
 from moot.triggers.leaving import Leaving
 from moot.triggers.listening import Listening
@@ -38,13 +39,13 @@ class Triggers:
         self.courier = Courier(store, clock)
         self.webhooks = Webhooks(store, clock, net)
         self.outgoing = Outgoing(store, clock, self.webhooks, net)
-        self.courier.carriers[SOURCE] = self.outgoing.carry
-        self.webhooks.look = self.courier.look
+        self.courier.carriers[SOURCE] = Carrier(self.outgoing.carry, self.outgoing.gate, "out")
+        self.webhooks.look, self.outgoing.stir = self.courier.look, self.courier.news
         host.outbox = self.webhooks
         sight = Sight(store, clock, roster, host.flows)
         self.clockwork = Clockwork(host, store, clock, self.firing, sight)
         self.clockwork.look_at_retries = self.courier.look
-        self.courier.carriers[SCHEDULE] = self.clockwork.again
+        self.courier.carriers[SCHEDULE] = Carrier(self.clockwork.again, always, "in")
         self.sources.add(SCHEDULE)
         self.schedules = Schedules(store, clock, host.flows, roster, self.clockwork)
         self.declared = Declared(store, clock, host.flows, self.schedules)
@@ -52,9 +53,10 @@ class Triggers:
         self.deliveries = Deliveries(
             store, clock, self.firing, host.flows, roster, self.subscriptions
         )
-        self.deliveries.look = self.courier.look
+        self.deliveries.look = self.courier.news
         self.deliveries.news = self.outgoing.news = self.clockwork.news
-        self.courier.carriers |= dict.fromkeys(SOURCES, self.deliveries.carry)
+        inward = Carrier(self.deliveries.carry, Holding(self.subscriptions, roster).gate, "in")
+        self.courier.carriers |= dict.fromkeys(SOURCES, inward)
         self.sources.update(SOURCES)
         self.items = Items(host, self.subscriptions)
         self.queues = Queues(clock, host.flows, roster, self.subscriptions, self.deliveries)
@@ -90,6 +92,7 @@ class Triggers:
 
     def look(self) -> None:
         """The clock was set forward."""
+        self.courier.news()
         for each in self.rounds:
             each.look()
 

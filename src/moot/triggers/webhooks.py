@@ -1,16 +1,21 @@
 """Who is told of which events: registrations, kept as records and known in memory."""
 
+import asyncio
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.clock import Clock
 from moot.core.errors import BadRequest
+from moot.core.retries import OVERLAP
 from moot.core.run import Run
-from moot.core.trigger_errors import SubscriptionNotFound, WebhookUrlRejected
-from moot.core.webhooks import OVERLAP, Webhook
+from moot.core.trigger_errors import Overtaken, SubscriptionNotFound, WebhookUrlRejected
+from moot.core.webhooks import Webhook
 from moot.engine.hub import Published
 from moot.net.outbound import CallFailed, Outbound, TargetRefused
 from moot.store.protocol import Batch, Delivery, Guard, Store
@@ -23,28 +28,41 @@ MOST_HOOKS = 100
 _decode = msgspec.json.Decoder(Webhook).decode
 
 
+class Kept(Struct, frozen=True):
+    """A registration and the version of its record that it was read from."""
+
+    hook: Webhook
+    revision: int
+
+
 class Webhooks:
     """Every change is on disk before it counts. They are asked at each commit, so all of them
     are at hand."""
 
     def __init__(self, store: Store, clock: Clock, net: Outbound) -> None:
         self._store, self._clock, self._net = store, clock, net
-        self._known: dict[str, dict[str, Webhook]] = {}
+        self._known: dict[str, dict[str, Kept]] = {}
+        self._registering: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self.look: Callable[[], None] = lambda: None
 
     async def load(self) -> None:
         for tenant in await self._store.record_tenants(KIND):
             found = await self._store.records(tenant, KIND)
-            self._known[tenant] = {record.name: _decode(record.body) for record in found}
+            self._known[tenant] = {record.name: _kept(record) for record in found}
 
     def all(self, tenant: str) -> list[Webhook]:
-        return sorted(self._known.get(tenant, {}).values(), key=lambda hook: hook.created_at)
+        hooks = (kept.hook for kept in self._known.get(tenant, {}).values())
+        return sorted(hooks, key=lambda hook: hook.created_at)
 
     def find(self, tenant: str, webhook_id: str) -> Webhook | None:
-        return self._known.get(tenant, {}).get(webhook_id)
+        found = self._known.get(tenant, {}).get(webhook_id)
+        return None if found is None else found.hook
 
     def must_find(self, tenant: str, webhook_id: str) -> Webhook:
-        found = self.find(tenant, webhook_id)
+        return self._must_find(tenant, webhook_id).hook
+
+    def _must_find(self, tenant: str, webhook_id: str) -> Kept:
+        found = self._known.get(tenant, {}).get(webhook_id)
         if found is None:
             raise SubscriptionNotFound(webhook_id)
         return found
@@ -53,9 +71,15 @@ class Webhooks:
         self, tenant: str, url: str, events: tuple[str, ...], tags: tuple[str, ...], by: str
     ) -> Webhook:
         """Raises WebhookUrlRejected for an address that may not be called."""
-        await self._judge(url)
-        if len(self._known.get(tenant, {})) >= MOST_HOOKS:
-            raise BadRequest(f"There are {MOST_HOOKS} webhooks; remove one first.")
+        await self._judge(tenant, url)
+        async with self._registering[tenant]:
+            if len(self._known.get(tenant, {})) >= MOST_HOOKS:
+                raise BadRequest(f"There are {MOST_HOOKS} webhooks; remove one first.")
+            return await self._made(tenant, url, events, tags, by)
+
+    async def _made(
+        self, tenant: str, url: str, events: tuple[str, ...], tags: tuple[str, ...], by: str
+    ) -> Webhook:
         hook = Webhook(
             webhook_id=self._clock.new_id("wh_"),
             url=url,
@@ -64,59 +88,73 @@ class Webhooks:
             secret=_secret(self._clock),
             created_at=self._clock.millis(),
         )
-        await self.put(tenant, hook, by, "registered")
+        await self._put(tenant, Kept(hook, 0), by, "registered")
         return hook
 
-    async def _judge(self, url: str) -> None:
+    async def _judge(self, tenant: str, url: str) -> None:
         """As at each delivery: a name that leads inside is refused before anybody relies on it.
         One that leads nowhere today may lead somewhere tomorrow."""
         try:
-            await self._net.addresses(self._net.judged(url))
+            await self._net.addresses(self._net.judged(url), tenant)
         except TargetRefused as refusal:
             raise WebhookUrlRejected(str(refusal)) from None
         except CallFailed:
             return
 
     async def rotate(self, tenant: str, webhook_id: str, by: str) -> Webhook:
-        """The secret before stays good for a day."""
+        """The secret before stays good for a day. Raises Overtaken when it was changed meanwhile,
+        so that no secret is told that does not count."""
         hook = self.must_find(tenant, webhook_id)
-        fresh = replace(
-            hook,
+        return await self.change(
+            tenant,
+            webhook_id,
+            by,
+            "rotated",
             secret=_secret(self._clock),
             earlier=hook.secret,
             earlier_until=self._clock.millis() + OVERLAP,
         )
-        await self.put(tenant, fresh, by, "rotated")
-        return fresh
+
+    async def change(
+        self, tenant: str, webhook_id: str, by: str, did: str, **changes: Any
+    ) -> Webhook:
+        """Decided on what is known at this moment. Raises Overtaken when that is no longer so."""
+        kept = self._must_find(tenant, webhook_id)
+        fresh = Kept(replace(kept.hook, **changes), kept.revision)
+        await self._put(tenant, fresh, by, did)
+        return fresh.hook
 
     async def remove(self, tenant: str, webhook_id: str, by: str) -> None:
-        hook = self.must_find(tenant, webhook_id)
-        await self.put(tenant, hook, by, "removed", gone=True)
+        await self._put(tenant, self._must_find(tenant, webhook_id), by, "removed", gone=True)
 
-    async def put(self, tenant: str, hook: Webhook, by: str, did: str, gone: bool = False) -> None:
+    async def _put(self, tenant: str, kept: Kept, by: str, did: str, gone: bool = False) -> None:
+        """In the place of the version that it was made from, and of no other."""
+        hook, name = kept.hook, kept.hook.webhook_id
         record = Record(
             tenant=tenant,
             kind=KIND,
-            name=hook.webhook_id,
+            name=name,
             version=did,
             body=msgspec.json.encode(hook),
             created_at=self._clock.millis(),
             by=by,
             gone=gone,
         )
-        await self._store.commit(
-            Batch(guards=[await self._guard(tenant, hook.webhook_id)], records=[record])
-        )
-        known = self._known.setdefault(tenant, {})
-        if gone:
-            known.pop(hook.webhook_id, None)
-        else:
-            known[hook.webhook_id] = hook
+        guard = Guard(tenant=tenant, kind=KIND, name=name, revision=kept.revision)
+        try:
+            await self._store.commit(Batch(guards=[guard], records=[record]))
+        except Overtaken:
+            await self._read_again(tenant, name)
+            raise
+        await self._read_again(tenant, name)
 
-    async def _guard(self, tenant: str, webhook_id: str) -> Guard:
-        found = await self._store.record(tenant, KIND, webhook_id)
-        revision = found.revision if found is not None else 0
-        return Guard(tenant=tenant, kind=KIND, name=webhook_id, revision=revision)
+    async def _read_again(self, tenant: str, name: str) -> None:
+        record = await self._store.record(tenant, KIND, name)
+        known = self._known.setdefault(tenant, {})
+        if record is None:
+            known.pop(name, None)
+        elif name not in known or known[name].revision < record.revision:
+            known[name] = _kept(record)
 
     def letters(self, run: Run, published: list[Published]) -> list[Delivery]:
         """What is to be told of a commit, written with it. History that a replay or a branch says
@@ -141,9 +179,13 @@ class Webhooks:
             )
             for event in published
             if event.sequence >= first
-            for hook in hooks.values()
+            for hook in (kept.hook for kept in hooks.values())
             if hook.wants(event.type, run.tags)
         ]
+
+
+def _kept(record: Record) -> Kept:
+    return Kept(_decode(record.body), record.revision)
 
 
 def _secret(clock: Clock) -> str:

@@ -6,7 +6,7 @@ import apsw
 import msgspec
 
 from moot.store import cursor
-from moot.store.standing import Attempt, Delivery, DeliveryFilter, Ledger
+from moot.store.standing import Attempt, Delivery, DeliveryFilter, Lane, Ledger
 
 _attempts = msgspec.json.Decoder(list[Attempt])
 
@@ -57,8 +57,24 @@ COUNTS = """
 SELECT state, count(*) FROM deliveries INDEXED BY deliveries_within
 WHERE tenant = ? AND subscription = ? GROUP BY state
 """
-DUE = f"SELECT {COLUMNS} FROM deliveries WHERE due_at <= ? ORDER BY due_at, id LIMIT ?"
-NEXT = "SELECT min(due_at) FROM deliveries WHERE due_at IS NOT NULL"
+#: one step into the index for each lane, however much stands in it
+LANES = """
+WITH RECURSIVE lane (id) AS (
+  SELECT (SELECT id FROM deliveries INDEXED BY deliveries_lane WHERE due_at IS NOT NULL
+          ORDER BY tenant, subscription, due_at LIMIT 1)
+  UNION ALL
+  SELECT (SELECT n.id FROM deliveries AS n INDEXED BY deliveries_lane
+          WHERE n.due_at IS NOT NULL AND (n.tenant, n.subscription) > (d.tenant, d.subscription)
+          ORDER BY n.tenant, n.subscription, n.due_at LIMIT 1)
+  FROM lane CROSS JOIN deliveries AS d ON d.id = lane.id
+)
+SELECT d.tenant, d.subscription, d.source, d.due_at
+FROM lane CROSS JOIN deliveries AS d ON d.id = lane.id
+"""
+DUE = f"""
+SELECT {COLUMNS} FROM deliveries INDEXED BY deliveries_lane
+WHERE tenant = ? AND subscription = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?
+"""
 FORGET = """
 DELETE FROM deliveries WHERE id IN (
   SELECT id FROM deliveries WHERE due_at IS NULL AND updated_at < ? ORDER BY updated_at LIMIT 1000
@@ -112,13 +128,16 @@ def counts(db: apsw.Connection, tenant: str, subscription: str) -> dict[str, int
     return dict(found)
 
 
-def due(db: apsw.Connection, until: int, limit: int) -> list[Delivery]:
-    return [_delivery(row) for row in db.execute(DUE, (until, limit)).fetchall()]
+def lanes(db: apsw.Connection) -> list[Lane]:
+    found: list[tuple[Any, ...]] = db.execute(LANES).fetchall()
+    return [Lane(**dict(zip(Lane.__struct_fields__, row, strict=True))) for row in found]
 
 
-def next_due(db: apsw.Connection) -> int | None:
-    found: int | None = db.execute(NEXT).get
-    return found
+def due(
+    db: apsw.Connection, tenant: str, subscription: str, until: int, limit: int
+) -> list[Delivery]:
+    found = db.execute(DUE, (tenant, subscription, until, limit)).fetchall()
+    return [_delivery(row) for row in found]
 
 
 def _index(where: DeliveryFilter) -> str:

@@ -52,7 +52,7 @@ from moot.store.sqlite.standing import put_record
 from moot.store.sqlite.transaction import transaction
 from moot.store.sqlite.verify import verify, verify_log
 from moot.store.sqlite.writer import Writer
-from moot.store.standing import DeliveryFilter
+from moot.store.standing import DeliveryFilter, Lane
 from moot.store.tallies import Tally
 
 T = TypeVar("T")
@@ -289,8 +289,10 @@ class SqliteStore:
     async def deliveries(
         self, tenant: str, where: DeliveryFilter, before: str | None, limit: int
     ) -> tuple[list[Delivery], str | None]:
-        position = cursor.decode(before)
-        return await self._readers.run(deliveries.listed, tenant, where, position, limit)
+        name = tenant, repr(where)
+        position = cursor.decode(cursor.unbound(before, *name))
+        page, more = await self._readers.run(deliveries.listed, tenant, where, position, limit)
+        return page, cursor.bound(more, *name)
 
     async def delivery_counts(self, tenant: str, subscription: str) -> dict[str, int]:
         return await self._readers.run(deliveries.counts, tenant, subscription)
@@ -300,11 +302,13 @@ class SqliteStore:
     ) -> list[Delivery]:
         return await self._readers.run(deliveries.waiting, tenant, subscription, limit)
 
-    async def due_deliveries(self, until: int, limit: int) -> list[Delivery]:
-        return await self._readers.run(deliveries.due, until, limit)
+    async def lanes(self) -> list[Lane]:
+        return await self._readers.run(deliveries.lanes)
 
-    async def next_delivery(self) -> int | None:
-        return await self._readers.run(deliveries.next_due)
+    async def due_deliveries(
+        self, tenant: str, subscription: str, until: int, limit: int
+    ) -> list[Delivery]:
+        return await self._readers.run(deliveries.due, tenant, subscription, until, limit)
 
     async def forget_deliveries(self, before: int) -> int:
         return await self._forget(deliveries.FORGET, before)

@@ -1,0 +1,113 @@
+"""A world of receivers for what goes out: each answers as a test wants, and nobody is on a wire."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from hosting import TENANT, Place
+
+from moot.agents.deployments import Deployments
+from moot.agents.instances import Instances
+from moot.agents.registry import Agents
+from moot.agents.roster import Roster
+from moot.core.webhooks import Webhook
+from moot.engine.pins import Pins
+from moot.net.outbound import Fetched, Order, Outbound
+from moot.net.targets import Target
+from moot.store.protocol import Append, Batch, Delivery
+from moot.store.standing import DeliveryFilter
+from moot.triggers import webhooks
+from moot.triggers.triggers import Triggers
+
+Answer = Callable[[Order], Any]
+
+
+class World(Outbound):
+    """What each answers: a status, an error, or something that comes to one of them."""
+
+    def __init__(self) -> None:
+        super().__init__(private=True)
+        self.answers: dict[str, Answer] = {}
+        self.called: list[str] = []
+        self.at_once: dict[str, int] = {}
+        self.most: dict[str, int] = {}
+
+    async def addresses(self, found: Target, whose: str = "") -> list[str]:
+        await asyncio.sleep(0)
+        return ["127.0.0.1"]
+
+    async def send(self, order: Order) -> Fetched:
+        name = order.url
+        self.called.append(name)
+        self.at_once[name] = self.at_once.get(name, 0) + 1
+        self.most[name] = max(self.most.get(name, 0), self.at_once[name])
+        try:
+            said = self.answers.get(name, lambda order: 200)(order)
+            status = await said if asyncio.iscoroutine(said) else said
+        finally:
+            self.at_once[name] -= 1
+        if isinstance(status, Exception):
+            raise status
+        return Fetched(status, {}, b"")
+
+
+@asynccontextmanager
+async def opened(place: Place, wrapper: Any = None) -> AsyncIterator[tuple[Triggers, World]]:
+    host, world = place.host(wrapper), World()
+    agents = Agents(host.store, place.clock, lambda *_: None)
+    deployments = Deployments(host.store, place.clock, agents)
+    roster = Roster(host.store, place.clock)
+    pins = Pins(Instances(roster, agents, deployments, place.clock), place.clock)
+    triggers = Triggers(host, host.store, place.clock, roster, pins, world)
+    await triggers.load()
+    triggers.start()
+    yield triggers, world
+    await triggers.aclose()
+
+
+async def hook(triggers: Triggers, name: str, tenant: str = TENANT) -> Webhook:
+    made = Webhook(webhook_id=f"wh_{name}", url=name, events=("*",), secret="s" * 64, created_at=1)
+    await triggers.webhooks._put(tenant, webhooks.Kept(made, 0), "me", "registered")
+    return made
+
+
+async def owe(
+    place: Place, triggers: Triggers, hook: Webhook, count: int, tenant: str = TENANT
+) -> None:
+    """Letters about a log that has as many events."""
+    now, run = place.clock.millis(), f"run-{hook.webhook_id}-{place.clock.new_id('')}"
+    letters = [
+        Delivery(
+            tenant=tenant, subscription=hook.webhook_id, key=f"{run}:{number}",
+            delivery_id=f"out_{run}_{number}", source="outbound", state="waiting",
+            received_at=now, updated_at=now, due_at=now, run_id=run, subject="run.completed",
+        )
+        for number in range(count)
+    ]  # fmt: skip
+    log = Append(tenant=tenant, run_id=run, first=0, events=[b'{"payload":{}}'] * count)
+    await place.store.commit(Batch(appends=[log], deliveries=letters))
+    triggers.courier.look()
+
+
+async def rows(place: Place, hook: Webhook, tenant: str = TENANT) -> list[Delivery]:
+    where = DeliveryFilter(subscription=hook.webhook_id)
+    found: list[Delivery] = (await place.store.deliveries(tenant, where, None, 1000))[0]
+    return found
+
+
+async def states(place: Place, hook: Webhook, tenant: str = TENANT) -> dict[str, int]:
+    found: dict[str, int] = await place.store.delivery_counts(tenant, hook.webhook_id)
+    return found
+
+
+async def come_to(place: Place, hook: Webhook, wanted: dict[str, int]) -> None:
+    """Waits until this is what is left."""
+    async with asyncio.timeout(20):
+        while await states(place, hook) != wanted:
+            await asyncio.sleep(0.005)
+
+
+def ahead(place: Place, triggers: Triggers, millis: int) -> None:
+    place.clock.ahead_ms += millis
+    triggers.look()
