@@ -71,9 +71,9 @@ REACHING = TERMINAL_TYPES | {
 #: what nodes report and people answer: only the end of a node lets others begin
 WORDS = (Emit, Answer, WakeReport)
 
-#: told the state a command led to, before it is committed: the answer to a request, kept with it
-#: when its caller sent a key
-ReceiptFor = Callable[[Run], Receipt | None]
+#: told the state a command led to and the run's new events, before they are committed: the answer
+#: to a request, kept with them when its caller sent a key
+ReceiptFor = Callable[[Run, list[Published]], Receipt | None]
 #: the same, for what is to be written in the same transaction: a claim, a guard
 Beside = Callable[[Run, Batch], None]
 
