@@ -196,7 +196,7 @@ async def _created(port: int, key: str, body: str, path: str = "/v1/runs") -> st
 
 
 async def deliveries(port: int, key: str, streams: int, path: str, body: str, count: int) -> Result:
-    """One message at a time, the next when all have heard of it. Each is one event of its thread."""
+    """One message at a time, the next when all have heard it. Each is one event of its thread."""
     news = asyncio.Event()
     heard: list[float] = []
 

@@ -93,8 +93,8 @@ async def branch(
     turn = Branch(host, wanted, plan)
     await asyncio.to_thread(turn.tell, head)
     owed = turn.owed()
-    if receipt is not None:
-        turn.batch.receipt = receipt(head.run, turn.published[head.run.run_id])
+    events = turn.published[head.run.run_id]
+    turn.batch.receipt = receipt(head.run, events) if receipt is not None else None
     turn.batch.guards += wanted.guards
     await host.commit(turn, owed)
     return head.run

@@ -171,8 +171,8 @@ class Host:
         try:
             turn.take(head, command, family)
             owed = turn.owed()
-            if receipt is not None:
-                turn.batch.receipt = receipt(head.run, turn.published.get(head.run.run_id, []))
+            events = turn.published.get(head.run.run_id, [])
+            turn.batch.receipt = receipt(head.run, events) if receipt is not None else None
             if beside is not None:
                 beside(head.run, turn.batch)
         except BaseException:
