@@ -177,7 +177,7 @@ def payloads(draw: Any) -> dict[str, Any]:
     return said
 
 
-@settings(max_examples=100 if LONG else 4, deadline=None, phases=[Phase.generate])
+@settings(max_examples=100 if LONG else 12, deadline=None, phases=[Phase.generate])
 @given(st.lists(payloads(), min_size=1, max_size=30), st.randoms(use_true_random=False))
 def test_the_fold_equals_its_rebuild_for_any_thousand_events(found: list[Any], chance: Any) -> None:
     """In whatever order they come: no fold raises, and one that is cut anywhere is as good."""
