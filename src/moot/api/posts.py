@@ -31,7 +31,7 @@ from moot.core.events import decode
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.thread import full_name, is_person
-from moot.core.threads import KNOWN, unheeded
+from moot.core.threads import HUMAN_ONLY, KNOWN, unheeded
 from moot.core.waiting import Conversation, thread_id
 from moot.engine.hub import Published
 
@@ -188,7 +188,8 @@ async def _repeated(
     reply = Reply(b'{"received":true,"event":%b}' % page.events[0])
     if asked.type != "control":
         return reply
-    return _warned(reply, controls.warning(_content(asked), KNOWN))
+    refused = frozenset() if is_person(name) else HUMAN_ONLY
+    return _warned(reply, controls.warning(_content(asked), KNOWN, refused))
 
 
 def _is_said(known: dict[str, Any], turn: dict[str, Any]) -> bool:

@@ -3,7 +3,6 @@
 A word that somebody said is a fact; who may say it, and what it leads to, is not.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from moot.core import (
@@ -18,19 +17,17 @@ from moot.core import (
 from moot.core.commands import decide
 from moot.core.conversation import Speaker
 from moot.core.events import Event, NewEvent, event_id
-from moot.core.leading import LEADING
 from moot.core.participating import HOST, WakeEnded
 from moot.core.participation import Wake
 from moot.core.run import Run
 from moot.core.sides import LINKED, LinkedFrom, SideEnded
 from moot.core.threads import Control
 from moot.core.told import Impossible, Seen
+from moot.core.told_words import CONTROL, VOTE, rank_of, words_of
 from moot.core.waiting import Conversation
 
 ANSWERED, HELD = "moot.participation.answered", "moot.turn.held"
-SPOKEN, CONTROL, VOTE = "conversation.exchanged", "moot.thread.control", "moot.vote.called"
-
-ORDER = ("invite", "uninvite", *LEADING)
+SPOKEN = "conversation.exchanged"
 
 #: what a member may have done with the floor by itself
 OUTCOMES = ("spoke", "answered", "passed", "failed", "refused")
@@ -111,7 +108,7 @@ def steered(seen: Seen) -> list[NewEvent]:
         if event.type == CONTROL and not isinstance(event.payload["content"], dict):
             content = event.payload["content"]
         else:
-            content |= _words(event) or {}
+            content |= words_of(event) or {}
         sender = str(event.payload.get("from", event.payload.get("by")))
         via = str(event.payload.get("via", via))
         named = named if named.get("messageId") else event.payload
@@ -132,14 +129,14 @@ def _at_once(seen: Seen) -> list[Event]:
     for event in seen.rest:
         if event.type == CONTROL and not isinstance(event.payload["content"], dict):
             return found[:until] or [event]  # nothing is said with what is no control
-        words = _words(event)
+        words = words_of(event)
         if event.type == ANSWERED and not found:
             continue  # a vote takes away what was asked before
         if admits and event.type in (SPOKEN, "channel.written"):
             continue  # what was admitted is said with it
         if event.type == ANSWERED and event.payload.get("outcome") == "superseded":
             continue  # a vote takes away what was asked before it
-        if words is None or (rank := _rank(event, words)) <= last:
+        if words is None or (rank := rank_of(event, words)) <= last:
             break
         found, last, admits = [*found, event], rank, admits or "admit" in words
         if event.type == "moot.tool.answered":
@@ -148,40 +145,6 @@ def _at_once(seen: Seen) -> list[Event]:
             break
         until = len(found)
     return found[:until]
-
-
-def _rank(event: Event, words: dict[str, Any]) -> int:
-    """In which order the words of one control are told."""
-    return len(ORDER) if event.type == CONTROL else ORDER.index(next(iter(words)))
-
-
-def _words(event: Event) -> dict[str, Any] | None:
-    """The words of a control that an event tells of."""
-    words = WORDS.get(event.type)
-    return None if words is None else words(event.payload)
-
-
-def _invited(said: dict[str, Any]) -> dict[str, Any]:
-    asked = {"participant_id": said["participantId"], "profile": said["profile"]}
-    return {"invite": {**asked, "outside": said.get("outside") is True}}
-
-
-WORDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "moot.participant.joined": _invited,
-    "moot.participant.left": lambda said: {"uninvite": said["participantId"]},
-    "moot.thread.renamed": lambda said: {"rename": said["title"]},
-    LINKED: lambda said: {"link": {"thread": said["threadId"], "title": said["title"]}},
-    "moot.presence.changed": lambda said: {"presence": said["state"]},
-    "moot.participation.continued": lambda said: {
-        "continue": {"rounds": said["rounds"]} if "rounds" in said else True
-    },
-    VOTE: lambda said: {"vote": {"decision": said["decision"], "close": said["close"]}},
-    "moot.participation.set": lambda said: {"participation": said["policy"]},
-    "moot.turn.admitted": lambda said: {"admit": said["held"]},
-    "moot.turn.dropped": lambda said: {"drop": said["held"]},
-    "moot.tool.answered": lambda said: {"allow" if said["allowed"] else "deny": said["askId"]},
-    CONTROL: lambda said: dict(said["content"]),
-}
 
 
 def reopened(seen: Seen) -> list[NewEvent]:
