@@ -258,8 +258,8 @@ def _moderated(talk: Conversation, floor: Floor, at: int) -> Step:
 
 
 def _vote(talk: Conversation, floor: Floor, at: int) -> Step:
-    """Who is muted has no voice, and no vote. Nor has a program outside: it speaks when it is called
-    and is asked nothing else, so that it would be waited for in vain."""
+    """Who is muted has no voice, and no vote. Nor has a program outside: it speaks when it is
+    called and is asked nothing else, so that it would be waited for in vain."""
     waiting = [name for name in floor.speakers if name not in floor.votes]
     passed = {name: "muted" for name in waiting if thread.is_muted(talk.state, name, at)}
     passed |= {name: "outside" for name in waiting if floor.members[name].outside}
