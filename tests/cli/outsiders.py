@@ -88,7 +88,8 @@ class Room:
         """Started, and there: it has been invited and asks what is next."""
         made = forked_moot.start(
             "join", self.id, "--as", name, *words, folder=self.host.folder,
-            files=(forked_moot.NOTHING,) * 2 + (self._complaints.fileno(),), environment=server_environment(**environment),
+            files=(forked_moot.NOTHING, forked_moot.NOTHING, self._complaints.fileno()),
+            environment=server_environment(**environment),
         )  # fmt: skip
         self.joined.append(made)
         until(lambda: name in self.presence())
