@@ -76,7 +76,7 @@ class Room:
         body = {"title": "Prices", "participants": list(agents)}
         self.id = str(self._call("POST", THREADS, body)["threadId"])
         self.joined: list[Any] = []
-        self._complaints = (host.folder / f"{self.id}.log").open("a+")
+        self._complaints = host.folder / f"{self.id}.log"
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         given = None if body is None else json.dumps(body).encode()
@@ -86,19 +86,19 @@ class Room:
 
     def join(self, name: str, *words: str, **environment: str) -> Any:
         """Started, and there: it has been invited and asks what is next."""
-        made = forked_moot.start(
-            "join", self.id, "--as", name, *words, folder=self.host.folder,
-            files=(forked_moot.NOTHING, forked_moot.NOTHING, self._complaints.fileno()),
-            environment=server_environment(**environment),
-        )  # fmt: skip
+        with self._complaints.open("a") as told:
+            made = forked_moot.start(
+                "join", self.id, "--as", name, *words, folder=self.host.folder,
+                files=(forked_moot.NOTHING, forked_moot.NOTHING, told.fileno()),
+                environment=server_environment(**environment),
+            )  # fmt: skip
         self.joined.append(made)
         until(lambda: name in self.presence())
         return made
 
     def complaints(self) -> str:
         """What those who joined have told where they were started."""
-        self._complaints.seek(0)
-        return self._complaints.read()
+        return self._complaints.read_text()
 
     def steer(self, content: dict[str, Any]) -> None:
         self._call("POST", f"{THREADS}/{self.id}/controls", {"content": content})
@@ -120,4 +120,3 @@ class Room:
             each.send_signal(signal.SIGTERM)  # with what they run
         for each in self.joined:
             each.wait(30)
-        self._complaints.close()

@@ -22,6 +22,17 @@ class Taken(Trouble):
     """Somebody else has the place."""
 
 
+def check_name(api: Api, name: str) -> None:
+    """Raises for one that is a person's, or an agent's for whom the host speaks."""
+    short = name.removeprefix("host:")
+    if is_person(short.casefold()):
+        said = f"'{name}' is a person, and no program speaks for people. Take another name: --as."
+        raise Trouble(said, Exit.USAGE)
+    if api.door.call("GET", path_of("v1", "host", "moot", "agents", short)).status == 200:
+        said = f"'{short}' is an agent of this host, which speaks for it. Take another name: --as."
+        raise Trouble(said, Exit.USAGE)
+
+
 class Guest(Participant):
     """Somebody who joins with a key for this thread alone, and leaves again."""
 
@@ -37,7 +48,7 @@ class Guest(Participant):
         self._host, self._key_id, self._seconds = host, "", seconds
         self._clock, self._since = SystemClock(), 0
         super().__init__(host, thread_id, name)
-        self._check_name(name)
+        check_name(host, name)
         self._check_free(replace)
         self._mine = self.take_seat(profile)
         self.api = self._joined()
@@ -68,20 +79,6 @@ class Guest(Participant):
             with suppress(Trouble):
                 self.steer(uninvite={"participant_id": self.name})
                 return
-
-    def _check_name(self, name: str) -> None:
-        short = name.removeprefix("host:")
-        if is_person(short.casefold()):
-            said = (
-                f"'{name}' is a person, and no program speaks for people. Take another name: --as."
-            )
-            raise Trouble(said, Exit.USAGE)
-        answer = self.api.door.call("GET", path_of("v1", "host", "moot", "agents", short))
-        if answer.status == 200:
-            said = (
-                f"'{short}' is an agent of this host, which speaks for it. Take another name: --as."
-            )
-            raise Trouble(said, Exit.USAGE)
 
     def _check_free(self, replace: bool) -> None:
         """One at a time has a name: two would both answer, and who left would take both along."""
