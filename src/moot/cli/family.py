@@ -4,7 +4,6 @@ Where the system can (Linux), whoever loses its parent becomes a child of ours, 
 has fled to, and a program ends when we do, however that happens. Elsewhere a program's group ends.
 """
 
-import ctypes
 import os
 import signal
 import sys
@@ -59,6 +58,8 @@ class Family:
 def _system() -> Callable[..., int] | None:
     if not sys.platform.startswith("linux"):
         return None
+    import ctypes  # not for those who only ask for help
+
     try:
         found: Callable[..., int] = ctypes.CDLL(None).prctl
     except (OSError, AttributeError):

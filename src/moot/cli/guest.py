@@ -9,7 +9,6 @@ from moot.cli.client import Api, Client, path_of, refusal
 from moot.cli.participant import Participant
 from moot.cli.trouble import Exit, Trouble
 from moot.clock import SystemClock
-from moot.core.thread import full_name, is_person
 
 KEYS = "/v1/host/moot/keys"
 #: how long a key is good; it is renewed as long as the program stays
@@ -24,6 +23,8 @@ class Taken(Trouble):
 
 def check_name(api: Api, name: str) -> None:
     """Raises for one that is a person's, or an agent's for whom the host speaks."""
+    from moot.core.thread import is_person
+
     short = name.removeprefix("host:")
     if is_person(short.casefold()):
         said = f"'{name}' is a person, and no program speaks for people. Take another name: --as."
@@ -102,6 +103,8 @@ class Guest(Participant):
 
     def _end_others(self) -> None:
         """Whoever speaks under this name here with a key for it does so no more."""
+        from moot.core.thread import full_name
+
         thread, name = self.thread(), full_name(str(self.name))
         place = f"{thread['runId']}/{thread['nodeId']}"
         for key in self._host.get(KEYS)["keys"]:

@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 from moot.cli.briefing import MOST_EVENTS, members
 from moot.cli.client import Api, path_of, refusal
 from moot.cli.trouble import Trouble
-from moot.core.thread import full_name, is_person
 
 #: seconds of one poll, and how often a state is repeated that lasts
 POLL, REPEAT = 20, 45.0
@@ -85,6 +84,8 @@ class Participant:
     def take_seat(self, profile: dict[str, Any]) -> bool:
         """Comes in where it does not take part yet. People need no invitation. Whether it came in,
         now or when it was here before: nobody else has invited it."""
+        from moot.core.thread import is_person
+
         name = str(self.name or "user")
         if is_person(name):
             return False
@@ -106,6 +107,8 @@ class Participant:
 
 def _profile(thread: dict[str, Any], name: str) -> Any:
     """What is known of somebody who was invited."""
+    from moot.core.thread import full_name
+
     for each in thread["state"]["participants"]["invited"]:
         if full_name(str(each["id"])) == full_name(name):
             return each.get("profile")
