@@ -8,7 +8,7 @@ PYTHON  ?= python3
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 \
            --generate-hashes --no-emit-index-url --no-header --quiet
 
-.PHONY: help setup demo test check bench crash simulate explore fmt clean lock
+.PHONY: help setup demo test check bench crash simulate storm explore fmt clean lock
 
 help:
 	@echo "make setup   install everything into $(VENV), the tools for tests, too"
@@ -19,6 +19,7 @@ help:
 	@echo "make bench   measure throughput and latency"
 	@echo "make crash   the long crash test: 200 kills"
 	@echo "make simulate  the long simulation: 500 years of schedules"
+	@echo "make storm   one thing sent 1,000 times at once; many more chances for schedules"
 	@echo "make explore   the properties on new examples, ten times as many"
 	@echo "make lock    choose dependency versions anew"
 	@echo "make clean   remove what was built"
@@ -68,6 +69,9 @@ crash: $(STAMP)
 
 simulate: $(STAMP)
 	MOOT_LONG=1 $(BIN)/python -m pytest -n 2 tests/simulation
+
+storm: $(STAMP)
+	MOOT_LONG=1 $(BIN)/python -m pytest -n 2 tests/wire/test_duplicates.py tests/engine/test_deliveries.py tests/engine/test_clockwork_chances.py
 
 explore: $(STAMP)
 	MOOT_EXPLORE=1 $(BIN)/python -m pytest -n 2 -m hypothesis

@@ -366,3 +366,10 @@ async def test_it_ends_where_it_has_to() -> None:
     assert (short.text, short.finish) == ("One two", "length")
     cut = await ask(model, msgspec.structs.replace(HELLO, stop=(" three",)))
     assert (cut.text, cut.finish) == ("One two", "end")
+
+
+async def test_nobody_is_called_the_user() -> None:
+    people = Said(name="the user", text="Not so.", kind="human")
+    heard = (Said(name="the user", text=QUESTION, kind="human"), people)
+    said = await says(Context(agent="Ada", role="skeptic", question=QUESTION, heard=heard))
+    assert "Not so" in said and "the user" not in said.lower()

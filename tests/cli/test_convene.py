@@ -75,7 +75,7 @@ def test_a_council_in_a_pipe_is_whole_turns_in_plain_lines_to_its_minutes(moot: 
     )  # fmt: skip
     minutes = moot(*lines[-1].partition("Minutes: moot ")[2].split())
     assert "## Decision" in minutes.out
-    assert "host:ada (Ada, skeptic, demo)" in minutes.out
+    assert "Ada (skeptic, demo)" in minutes.out
 
 
 def test_a_council_that_only_a_person_can_end_says_so_and_how(moot: Cli) -> None:

@@ -41,6 +41,45 @@ def test_an_item_waits_while_its_queue_is_paused_and_can_be_dropped(moot: Cli) -
     assert moot("queue", "unbind", "cli-slow").code == 0
 
 
+def test_an_item_that_cannot_be_says_why_and_what_to_do(moot: Cli) -> None:
+    moot("queue", "bind", "cli-notes", "--flow", "remembers")
+    pushed = moot("item", "push", "cli-notes", "--body", "Hi", "-i", "text=5")
+    item_id, status = pushed.out.split()
+    assert (pushed.code, status) == (1, "dead")
+    assert "'text' must be a string" in pushed.err and f"item redeliver {item_id}" in pushed.err
+    [queue] = [line for line in moot("queue", "list").lines() if line.startswith("cli-notes\t")]
+    assert queue.split("\t")[1] == "active"
+    shown = moot("item", "show", item_id).out
+    assert "text:     5" in shown and "body:     Hi" in shown
+    [row] = moot("item", "list", "cli-notes", "--state", "dead").lines()
+    assert row.split("\t")[6] == "-" and "'text' must be" in row.split("\t")[7]
+    [notice] = [line for line in moot("inbox").lines() if item_id in line]
+    assert f"moot item redeliver {item_id} / drop {item_id}" in notice
+    again = moot("item", "redeliver", item_id)
+    assert "dead: validation_error" in again.out
+    moot("item", "drop", item_id)
+    assert "text:" not in moot("item", "show", item_id).out
+    assert item_id not in moot("inbox").out
+
+
+def test_an_item_that_waits_says_for_what(moot: Cli) -> None:
+    waits = moot("item", "push", "cli-idle", "--body", "x")
+    assert waits.code == 0 and "queue bind cli-idle --flow FLOW" in waits.err
+    moot("queue", "bind", "cli-idle", "--flow", "hello")
+    moot("queue", "pause", "cli-idle", "--reason", "quarter close")
+    assert "paused: quarter close" in moot("queue", "list").out
+    waits = moot("item", "push", "cli-idle", "--body", "x")
+    assert "The queue cli-idle is paused (quarter close)" in waits.err
+    assert "queue resume cli-idle" in waits.err
+    refused = moot("item", "redeliver", waits.out.split()[0])
+    assert refused.code == 1 and "queue resume cli-idle" in refused.err
+    moot("queue", "resume", "cli-idle")
+    assert "quarter close" not in moot("queue", "list").out
+    done = moot("item", "push", "cli-idle", "--body", "x").out.split()
+    refused = moot("item", "redeliver", done[0])
+    assert refused.code == 1 and f"run-now MEMBER FLOW --item {done[0]}" in refused.err
+
+
 def test_what_is_not_there_is_said(moot: Cli) -> None:
     missing = moot("item", "show", "nothing")
     assert missing.code == 5 and "no item is called 'nothing'" in missing.err

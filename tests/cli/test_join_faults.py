@@ -83,9 +83,7 @@ def test_who_leaves_in_the_middle_of_a_word_has_said_it(room: Room) -> None:
     hal = room.join("hal", "--exec", run(room, "stammers"), "--limit", "1")
     room.moot("say", room.id, "Well?", "--to", "hal")
     [told] = until(lambda: room.said("hal"))
-    assert told["content"].split("\n") == [
-        "Hal left (no answer in time)", "It had begun to say:", "I was about to",
-    ]  # fmt: skip
+    assert told["content"] == "Hal left (no answer in time)\nIt had begun: I was about to"
     assert hal.wait(30) == 1
     way = f"join {room.id} --as hal --exec"
     assert "To let it come back" in room.complaints() and way in room.complaints()

@@ -75,8 +75,8 @@ def test_a_terminal_gets_a_table_and_a_pipe_gets_tabs(moot: Cli) -> None:
 def test_no_color_means_no_escape_codes(moot: Cli) -> None:
     moot("run", "hello")
     assert "\x1b[3" in moot.on_terminal("run", "show", "@last").out
-    for words in (("run", "show", "@last"), ("run", "hello"), ("doctor",)):
-        assert "\x1b[3" not in moot.on_terminal(*words, NO_COLOR="1").out
+    for words in (("run", "show", "@last"), ("run", "hello"), ("doctor",), ("run", "list")):
+        assert "\x1b[" not in moot.on_terminal(*words, NO_COLOR="1").out
 
 
 def test_ids_are_short_on_a_terminal_and_whole_in_a_pipe(moot: Cli) -> None:

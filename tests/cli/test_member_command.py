@@ -46,7 +46,7 @@ def test_a_member_is_hired_shown_paused_resumed_and_let_go(moot: Cli, sally: str
     item = moot("item", "push", f"{sally[:50]}-on-hold", "--subject", "A quote").out.split()[0]
     given = moot("agent", "run-now", sally, "hello", "--item", "@last").out.strip()
     began = json.loads(moot("run", "tail", given, "--json").out.splitlines()[0])
-    assert began["payload"]["trigger"]["itemId"] == item
+    assert began["payload"]["trigger"]["deliveryId"] == item
     assert "would be started by Sally" in moot("agent", "run-now", sally, "hello", "--dry-run").out
     [run_id] = moot("agent", "run-now", sally, "hello").lines()
     assert run_id in moot("agent", "runs", sally).out
@@ -118,10 +118,50 @@ def test_whose_instance_it_is_must_be_said_once(moot: Cli, sally: str) -> None:
     assert moot("agent", "hire", "mo", "--agent", "sales", "--channel", "x").code == 1
 
 
-def test_a_way_of_waking_it_that_is_not_there_is_told_of(moot: Cli, sally: str) -> None:
-    done = moot("agent", "hire", f"{sally}-b", "--agent", "sales", "--portfolio", "hello",
-                "--every", "weekday 25:99 Nowhere")  # fmt: skip
-    assert "is on staff" in done.out and "warning: schedules" in done.err
+@pytest.mark.parametrize("wrong", [
+    ("--every", "weekday 25:99 Nowhere"), ("--on", "webhook:x"), ("--on", "queue:UPPER"),
+    ("--on", "queue:fine", "--every", "weekdy 08:30"),
+], ids=str)  # fmt: skip
+def test_nobody_is_hired_who_could_not_be_woken_as_was_said(
+    moot: Cli, sally: str, wrong: tuple[str, ...]
+) -> None:
+    name = f"{sally[:50]}-not"
+    done = moot("agent", "hire", name, "--agent", "sales", "--portfolio", "hello", *wrong)
+    assert done.code in (1, 2) and done.err.startswith("error: ") and not done.out
+    assert moot("agent", "show", name).code == 5
+    assert "fine" not in moot("queue", "list").out
+
+
+def test_a_queue_of_somebody_is_taken_over_only_when_that_is_said(moot: Cli, sally: str) -> None:
+    first, second = f"{sally[:40]}-first", f"{sally[:40]}-second"
+    hire = ("--agent", "sales", "--portfolio", "hello", "--on", f"queue:{first}")
+    assert moot("agent", "hire", first, *hire).code == 0
+    refused = moot("agent", "hire", second, *hire)
+    assert refused.code == 1 and f"{first} is host:{first}'s; --take-over" in refused.err
+    assert moot("agent", "show", second).code == 5
+    refused = moot("queue", "bind", first, "--flow", "hello")
+    assert refused.code == 1 and f"host:{first}" in refused.err
+    assert moot("agent", "hire", second, *hire, "--take-over").code == 0
+    assert f"host:{second}" in moot("queue", "list").out
+
+
+def test_who_is_hired_can_be_woken_by_a_webhook(moot: Cli, sally: str) -> None:
+    name = f"{sally[:50]}-called"
+    done = moot("agent", "hire", name, "--agent", "sales", "--portfolio", "hello",
+                "--on", "webhook")  # fmt: skip
+    told, secret = done.lines()
+    assert "listens at http" in told and secret.startswith("whsec_")
+    [row] = [line for line in moot("hook", "list").lines() if f"host:{name}" in line]
+    assert row.split("\t")[1:3] == ["active", "hello"]
+
+
+def test_work_that_came_in_is_given_again_by_a_beginning_of_its_id(moot: Cli, sally: str) -> None:
+    pushed = data(moot, "item", "push", f"{sally[:40]}-q", "-i", "name=Ada")
+    done = moot("agent", "run-now", sally, "hello", "--item", pushed["itemId"][:10])
+    assert done.code == 0, done.err
+    assert data(moot, "run", "show", done.out.strip())["variables"]["name"] == "Ada"
+    missing = moot("agent", "run-now", sally, "hello", "--item", "wi_nothing")
+    assert missing.code == 5 and "no item is called" in missing.err
 
 
 def test_who_is_hired_can_be_woken_by_times_and_by_a_queue(moot: Cli, sally: str) -> None:

@@ -22,6 +22,12 @@ def test_a_schedule_is_made_in_words_and_shown(moot: Cli) -> None:
     assert len(moot("schedule", "next", name).lines()) == 5
     skipped = moot("schedule", "skip", name).out
     assert skipped == f"{shown['nextFires'][0]} is left out\n"
+    [left_out] = [line for line in moot("schedule", "show", name).lines() if "left out" in line]
+    assert left_out.startswith(f"left out: {shown['nextFires'][0]} · ")
+    assert left_out.endswith(f"schedule skip {name} --undo")
+    undone = moot("schedule", "skip", name, "--undo").out
+    assert undone == f"{shown['nextFires'][0]} is taken in again\n"
+    assert "No time of this schedule is left out" in moot("schedule", "skip", name, "--undo").err
     assert moot("schedule", "remove", name).out == f"{name} starts nothing more\n"
     assert moot("schedule", "show", name).code == 5
 
@@ -30,14 +36,18 @@ def test_it_is_paused_resumed_and_run_by_hand(moot: Cli) -> None:
     name = moot("schedule", "add", "list", "--cron", "0 8 1 1 *").out.split()[0]
     why = ("--reason", "quarter close", "--until", "2999-01-01T08:00")
     paused = moot("schedule", "pause", "list", *why)
-    assert paused.out == f"{name} is paused until 2999-01-01T08:00:00.000000Z.\n"
+    assert paused.out.startswith(f"{name} is paused until 2999-01-01T08:00:00.000000Z. It costs ")
+    assert " fires: list 20" in paused.out and paused.out.endswith(" more.\n")
     assert "quarter close" in moot("schedule", "show", name).out
     assert moot("schedule", "resume", name).out.startswith(f"{name} goes on · next: ")
-    assert moot("schedule", "run", name, "--dry-run").out == "now starts\n"
+    assert moot("schedule", "run", name, "--dry-run").out == "A run would be started\n"
     began = moot("schedule", "run", name).out
-    assert began.startswith("run_") and began.endswith(" is started for now\n")
+    assert began.startswith("run_") and began.endswith(" is started\n")
     dry = moot("schedule", "backfill", name, "2020-01-01T00:00", "2021-06-01T00:00", "--dry-run")
-    assert len(dry.lines()) == 2
+    assert dry.lines() == [
+        "A run would be started for 2020-01-01T08:00:00.000000Z",
+        "2021-01-01T08:00:00.000000Z would wait for the run before it",
+    ]
     moot("schedule", "remove", name)
 
 

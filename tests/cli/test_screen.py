@@ -44,7 +44,7 @@ def test_minutes_are_harmless_on_a_screen_and_exact_in_a_pipe(sly: Cli, form: st
     screen = sly.on_terminal("thread", "export", run_id, "-f", form).out
     assert harmless(screen)
     assert "b" in screen
-    sly("thread", "export", run_id, "-f", form, "-o", "minutes")
+    sly("thread", "export", run_id, "-f", form, "-o", "minutes", "--force")
     written = (sly.folder / "minutes").read_bytes().decode()
     assert "\u202e" in written
     # the helper reads with universal newlines, and this text has a bare carriage return in it

@@ -49,12 +49,12 @@ def test_a_list_says_who_takes_part_what_was_said_last_and_what_is_new(
     moot("say", room.id, "Four percent.", "--as", "rex")
     found = row(moot, room.id)
     assert found is not None
-    assert found[1:5] == ["● live", "2 (2 new)", "you rex", "rex: Four percent."]
-    assert found[6] == "Prices"
+    assert found[1:6] == ["live", "1", "1", "you rex", "rex: Four percent."]
+    assert found[7] == "Prices"
     moot("thread", "read", room.id)
     moot("thread", "pause", room.id)
     found = row(moot, room.id)
-    assert found is not None and found[1:3] == ["⏸ paused", "2"]
+    assert found is not None and found[1:4] == ["paused", "1", "0"]
     moot("thread", "resume", room.id)
     moot("thread", "archive", room.id)
     assert row(moot, room.id) is None and row(moot, room.id, "--archived")

@@ -99,6 +99,15 @@ def test_an_export_goes_to_a_file(moot: Talking) -> None:
     assert moot("thread", "export", THREAD, "-o", "no/where.md").code == 2
 
 
+def test_an_export_writes_over_a_file_only_when_told_to(moot: Talking) -> None:
+    (moot.folder / "mine.md").write_text("mine")
+    refused = moot("thread", "export", THREAD, "-o", "mine.md")
+    assert (refused.code, "--force" in refused.err) == (2, True)
+    assert (moot.folder / "mine.md").read_text() == "mine"
+    assert moot("thread", "export", THREAD, "-o", "mine.md", "--force").code == 0
+    assert (moot.folder / "mine.md").read_text() == "minutes as md\n"
+
+
 def test_what_is_not_there_is_not_found(moot: Talking) -> None:
     for name in (f"run_{'b' * 20}", f"run_{'b' * 20}:talk:1"):
         assert moot("thread", "export", name).code == 5

@@ -70,7 +70,10 @@ GIVEN: tuple[tuple[str, Any], ...] = (
 NOT_PROVIDED = {
     #: it is the key's own, and what the server writes itself
     ("POST /v1/webhooks", "tenantId"),
-    *((("POST /threads/{thread_id}/events"), name) for name in ("thread", "seq", "id", "ts")),
+    *(
+        (("POST /threads/{thread_id}/events"), name)
+        for name in ("thread", "seq", "turn", "id", "ts")
+    ),
     *(("POST /v1/runs", name) for name in ("evalSuiteRef", "mode", "residency", "tenantId")),
     *(("POST /v1/agents/{agent_id}/deployments", name) for name in ("toState", "evalRunId")),
 }

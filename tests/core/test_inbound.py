@@ -90,8 +90,22 @@ def test_names_of_a_webhook_are_those_of_its_body_and_its_own_win() -> None:
     event = trigger_event(it, Arrival(content=content, verified=True), "dlv_1", "k_1", 5)
     found = inputs_of(event, {}, ["title", "method", "trigger", "absent"])
     assert found == {"title": "t", "method": "POST", "trigger": event}
+    assert inputs_of(event, {}, ["body"]) == {"body": content["body"]}
     mapped = inputs_of(event, {"a": "webhook.body.title", "b": "nowhere"}, ["title"])
     assert mapped == {"a": "t"}
+
+
+@given(st.dictionaries(st.sampled_from(["subject", "body", "other"]), JSON))
+def test_fields_of_one_name_are_the_same_input_from_a_queue_and_by_a_webhook(
+    fields: dict[str, Any],
+) -> None:
+    queue = Subscription(subscription_id="sub_1", source="queue")
+    hook = Subscription(subscription_id="sub_2", source="webhook")
+    item = trigger_event(queue, Arrival(content=fields), "wi_1", "k_1", 5)
+    content = {"method": "POST", "headers": {}, "body": fields}
+    sent = trigger_event(hook, Arrival(content=content), "dlv_1", "k_1", 5)
+    names = list(fields)
+    assert inputs_of(item, {}, names) == inputs_of(sent, {}, names) == fields
 
 
 @given(st.lists(st.tuples(st.sampled_from(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hosting import PATIENCE, log
+from hosting import log
 from timepieces import HOUR, MINUTE, SALLY, TENANT, Timepiece, at, timepiece, turning
 
 from moot.agents.roster import Pause
@@ -148,9 +148,8 @@ async def test_nothing_wakes_for_who_is_let_go(tmp_path: Path) -> None:
         name = await host.made(rosterId=SALLY)
         seat = await host.services.roster.must_find(TENANT, SALLY)
         await host.services.roster.put(TENANT, hired, "key_1", seat.guard, gone=True)
-        async with asyncio.timeout(PATIENCE):
-            while await host.store.next_ledger("schedule") is not None:
-                await asyncio.sleep(0.002)
+        await host.decided()
+        assert await host.store.next_ledger("schedule") is None
         await host.forward(HOUR)
         assert await host.runs() == [] and await host.fires(name) == []
 
@@ -353,21 +352,3 @@ async def test_what_lies_in_a_queue_is_work(tmp_path: Path) -> None:
         await host.services.triggers.queues.push(TENANT, "leads", {"n": 1}, None, "me")
         await host.forward(MINUTE)
         assert len(await host.runs()) == 1
-
-
-async def test_a_run_that_cannot_begin_is_a_dead_letter_and_the_next_slot_is_tried(
-    tmp_path: Path,
-) -> None:
-    async with turning(tmp_path) as host:
-        name = await host.made()
-        start = host.services.triggers.firing.start
-
-        async def refuses(order: Any, claim: Any) -> Any:
-            host.services.triggers.firing.start = start  # type: ignore[method-assign]
-            raise NotFound("There is no such workflow.")
-
-        host.services.triggers.firing.start = refuses  # type: ignore[method-assign]
-        await host.forward(MINUTE)
-        await host.forward(MINUTE)
-        states = await host.fires(name)
-        assert states == [("dead", "There is no such workflow.", 1), STARTED]

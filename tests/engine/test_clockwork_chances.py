@@ -32,9 +32,9 @@ class Life:
     def __init__(self, seed: int, hosts: list[Timepiece]) -> None:
         self.chance, self.hosts = random.Random(f"life {seed}"), hosts
         self.name = ""
-        #: [since, until) in which nothing may start
+        #: (since, until) in which nothing may start, and since when it is so: by whom it is
         self.off: list[tuple[int, int]] = []
-        self.since: int | None = None
+        self.since: dict[str, int] = {}
 
     @property
     def host(self) -> Timepiece:
@@ -71,23 +71,25 @@ class Life:
         on = (await host.case(self.name)).plan.spec.enabled
         host.clock.forward(self.chance.choice([0, 30, 60]))
         await asyncio.gather(host.changed(self.name, enabled=not on), self.race())
-        await self.note(off=on)
+        self.note("schedule", off=on)
 
-    async def note(self, off: bool) -> None:
+    def note(self, who: str, off: bool) -> None:
         now = self.host.clock.millis()
         if off:
-            self.since = now
-        elif self.since is not None:
-            self.off.append((self.since, now))
-            self.since = None
+            self.since.setdefault(who, now)
+        elif who in self.since:
+            self.off.append((self.since.pop(who), now))
 
     async def duty(self) -> None:
+        """Away or back, perhaps before anybody has looked at what fell due meanwhile."""
         host = self.host
+        host.clock.forward(self.chance.choice([0, 30, 60]))
         away = Pause(since=host.clock.millis(), by="me") if self.chance.random() < 0.5 else None
         try:
             await asyncio.gather(host.hired(pause=away), self.race())
         except MootError:
             return  # somebody was quicker
+        self.note("member", off=away is not None)
 
     async def end(self) -> None:
         host = self.host
@@ -105,11 +107,14 @@ class Life:
         started = [row for row in rows if row.run_id is not None]
         runs = await host.runs()
         assert sorted(row.run_id or "" for row in started) == sorted(run.run_id for run in runs)
-        if self.since is not None:
-            self.off.append((self.since, host.clock.millis()))
+        self.off += [(since, host.clock.millis() + 1) for since in self.since.values()]
         for run in runs:
-            inside = [span for span in self.off if span[0] < run.created_at < span[1]]
-            assert not inside, "started while switched off"
+            assert not self.was_off(run.created_at), "started while off"
+        for fire in map(fire_of, started):
+            assert not self.was_off(fire.due), "started what fell due while off"
+
+    def was_off(self, at: int) -> bool:
+        return any(since < at < until for since, until in self.off)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -18,6 +18,7 @@ class Notes:
     def __init__(self, store: MemoryStore, attempt: int = 1) -> None:
         self.store, self.attempt, self.earlier, self.inherited = store, attempt, 0, 0
         self.tenant, self.run_id, self.node_id = "default", "run_x", "n"
+        self.payer: str | None = None
 
     async def recorded(self, *events: NewEvent) -> None:
         first = await self.store.head(self.tenant, self.run_id) or 0

@@ -11,12 +11,14 @@ from moot.agents.manifest import Agent
 from moot.agents.registry import Agents
 from moot.agents.roster import AgentRef, Entry, Hired, Owner, Pause, Roster, nobody
 from moot.clock import SystemClock
+from moot.core.errors import NotProvided
 from moot.core.trigger_errors import MemberOffDuty, Overtaken
 from moot.engine.flows import Flows
 from moot.engine.host import Host
 from moot.engine.nodes.registry import built_in
 from moot.engine.pins import Drawn, Pins
 from moot.store.memory import MemoryStore
+from moot.store.protocol import RunFilter
 from moot.triggers.firing import Firing, Order
 
 TENANT, SALLY, FLOW = "acme", "host:sally", "noop"
@@ -47,7 +49,7 @@ class Office:
         deployments = Deployments(self.store, self.clock, self.agents)
         instances = Instances(self.roster, self.agents, deployments, self.clock)
         self.pins = Interrupted(instances, self.clock)
-        self.firing = Firing(self.host, self.roster, self.pins, self.clock)
+        self.firing = Firing(self.host, self.roster, self.pins, self.clock, {"queue"})
 
     async def open(self) -> None:
         node = {
@@ -117,3 +119,10 @@ async def test_what_its_runs_use_up_is_told_by_days(office: Office) -> None:
     row = await office.store.find_run(TENANT, run.run_id)
     assert row is not None and row.member == SALLY
     assert await office.store.spent_by(TENANT, SALLY, 1, 99_999) == (0, 0)
+
+
+async def test_a_source_that_is_not_offered_fires_no_portfolio(office: Office) -> None:
+    with pytest.raises(NotProvided):
+        await office.firing.start(msgspec.structs.replace(ORDER, source="email"))
+    assert (await office.store.list_runs(TENANT, RunFilter(), None, 10))[0] == []
+    await office.firing.start(msgspec.structs.replace(ORDER, source="run-api"))

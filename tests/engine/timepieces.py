@@ -18,7 +18,7 @@ from moot.api.services import Services
 from moot.config import Settings
 from moot.project import Project
 from moot.store.memory import MemoryStore
-from moot.store.protocol import Delivery, RunFilter, RunRow
+from moot.store.protocol import Delivery, Guard, RunFilter, RunRow
 from moot.store.standing import DeliveryFilter
 from moot.testing.clock import VirtualClock
 from moot.triggers.fires import fire_of
@@ -48,6 +48,7 @@ class Timepiece:
         self.services, self.clock, self.store = services, clock, services.store
         self.schedules = services.triggers.schedules
         self.clockwork = services.triggers.clockwork
+        self.queues = services.triggers.queues
 
     async def made(self, **body: Any) -> str:
         said = {"workflowId": "quick", "kind": "interval", "intervalSeconds": 60, **body}
@@ -96,6 +97,7 @@ class Timepiece:
     async def hired(self, **fields: Any) -> Hired:
         """Sally as she is from now on."""
         pause: Pause | None = fields.pop("pause", None)
+        guard: Guard | None = fields.pop("guard", None)
         usual: dict[str, Any] = {"workflows": ("quick", "slow", "endless"), **fields}
         entry = Entry(
             roster_id=SALLY, persona="Sally", agent_ref=AgentRef(agent_id="host:ada"),
@@ -104,7 +106,8 @@ class Timepiece:
         hired = Hired(entry=entry, did="hired", hired_at=self.clock.millis(), pause=pause)
         await self.services.agents.put(TENANT, Agent(name="ada", prompt="Be brief."), by="key_1")
         seat = await self.services.roster.find(TENANT, SALLY)
-        guard = nobody(TENANT, SALLY) if seat is None else seat.guard
+        if guard is None:
+            guard = nobody(TENANT, SALLY) if seat is None else seat.guard
         await self.services.roster.put(TENANT, hired, "key_1", guard)
         return hired
 

@@ -34,7 +34,7 @@ async def _hired(story: Story, *workflows: str) -> Firing:
     )  # fmt: skip
     hired = Hired(entry=entry, did="hired", hired_at=story.now())
     await roster.put(TENANT, hired, "story", nobody(TENANT, SALLY))
-    return Firing(story.host, roster, Pins(instances, story.clock), story.clock)
+    return Firing(story.host, roster, Pins(instances, story.clock), story.clock, {"queue"})
 
 
 def _body(name: str, *nodes: dict[str, object]) -> dict[str, object]:

@@ -24,7 +24,13 @@ class World:
     #: pairs of beginning and end, the end of a last one may be open
     pauses: list[list[int]] = field(default_factory=list)
     offs: list[list[int]] = field(default_factory=list)
+    #: times in which the member was away
+    away: list[list[int]] = field(default_factory=list)
     asked: set[int] = field(default_factory=set)
+
+    @property
+    def rests(self) -> list[list[int]]:
+        return [*self.pauses, *self.away]
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ def _waiting(
     for slot, since in waiting:
         if any(since <= start <= look.now for start, _ in world.offs):
             final[slot] = ("disabled", look.now)
-        elif any(since <= start <= look.now for start, _ in world.pauses):
+        elif any(since <= start <= look.now for start, _ in world.rests):
             final[slot] = ("paused", look.now)
         elif busy:
             kept.append((slot, since))
@@ -102,7 +108,7 @@ def _batch(
     for slot in ripe:
         if not look.enabled or within(world.offs, slot):
             final[slot] = ("disabled", look.now)
-        elif look.paused or within(world.pauses, slot):
+        elif look.paused or within(world.rests, slot):
             final[slot] = ("paused", look.now)
         elif slot in world.asked:
             final[slot] = ("asked", look.now)

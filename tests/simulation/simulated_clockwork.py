@@ -78,7 +78,9 @@ class Year:
 
     def _scripted(self, start: int) -> list[tuple[int, str]]:
         """Things that happen in the year, the latest first."""
-        odds = {"outage": 12, "pause": 8, "resume": 4, "switch": 3, "look": 20, "skip": 8}
+        odds = {
+            "outage": 12, "pause": 8, "resume": 4, "switch": 3, "look": 20, "skip": 8, "leave": 8,
+        }  # fmt: skip
         busy = self._chance.choice([0, 1, 1, 3])
         names = [name for name, count in odds.items() for _ in range(count * busy)]
         names += ["switch"] * (not self.store.spec.enabled)
@@ -108,7 +110,7 @@ class Year:
         store = self.store
         for _ in range(20):
             work = store.spec.condition is None or (now // HOUR) % 5 != 0
-            seen = Seen(now=now, going=tuple(store.going), work=work)
+            seen = Seen(now=now, going=tuple(store.going), work=work, bars=self._away())
             decision = decide_fires(store.spec, store.ledger, seen)
             self._may_crash()
             self.world.looks.append(
@@ -144,6 +146,12 @@ class Year:
         elif name == "resume":
             self._close(self.world.pauses, now)
             store.ledger = unbarred(store.ledger, now, "paused")
+        elif name == "leave":
+            self._close(self.world.away, now)
+            self.world.away.append([now, NEVER])
+            self._later(now + self._chance.choice([2, HOUR, 9 * DAY]), "back")
+        elif name == "back":
+            self._close(self.world.away, now)
         elif name == "switch":
             self._switch(now, not store.spec.enabled)
         else:
@@ -161,6 +169,16 @@ class Year:
         store.ledger = change(store.ledger, now, "disabled")
         store.spec = replace(store.spec, enabled=enabled)
 
+    def _away(self) -> tuple[Bar, ...]:
+        """When the member was away, also what is over: slots in it may be undecided."""
+        kept = self.store.ledger
+        after = min((kept.decided, *(one.since for one in kept.buffered)))
+        return tuple(
+            Bar(start, None if end == NEVER else end, "paused")
+            for start, end in self.world.away
+            if end > after
+        )
+
     def _later(self, moment: int, name: str) -> None:
         self._script = sorted([*self._script, (moment, name)], reverse=True)
 
@@ -176,7 +194,7 @@ class Year:
             one[1] = min(one[1], now)
 
     def _paused(self, now: int) -> bool:
-        return any(Bar(start, end, "paused").holds(now) for start, end in self.world.pauses)
+        return any(Bar(start, end, "paused").holds(now) for start, end in self.world.rests)
 
     def _end_runs(self, now: int) -> None:
         self.store.going = {key: end for key, end in self.store.going.items() if end > now}

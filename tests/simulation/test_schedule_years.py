@@ -70,7 +70,7 @@ def never_against_the_rules(year: Year, dues: dict[int, int], policy: Policy) ->
         assert fire.due == dues[fire.slot]
         assert fire.due <= when
         if fire.act == "start":
-            barred = [*year.world.pauses, *year.world.offs]
+            barred = [*year.world.rests, *year.world.offs]
             assert not any(start <= when < end for start, end in barred)
             assert not any(start <= fire.due < end for start, end in barred)
     if policy.overlap != "allow":

@@ -10,7 +10,6 @@ from store_samples import (
     definition,
     effect,
     events,
-    listed,
     receipt,
     row,
 )
@@ -289,16 +288,15 @@ async def test_what_effects_use_up_is_added_up_by_tenant_and_day(store: Store) -
     assert await store.effect("acme", "r1", "a") == used[0]
 
 
-async def test_what_the_runs_of_a_standing_agent_use_up_is_added_up_from_day_to_day(
+async def test_what_a_standing_agent_uses_up_is_added_up_from_day_to_day(
     store: Store,
 ) -> None:
-    await store.commit(listed("run_1", member="host:sally"))
-    await store.commit(listed("run_2"))
+    sally = replace(effect("a", 1, finished=True), member="host:sally")
     used = [
-        replace(effect("a", 1, finished=True), run_id="run_1", day=7, tokens=100, money=5),
-        replace(effect("b", 2, finished=True), run_id="run_1", day=8, tokens=20),
-        replace(effect("c", 3, finished=True), run_id="run_1", day=9, tokens=3),
-        replace(effect("d", 4, finished=True), run_id="run_2", day=8, tokens=1000),
+        replace(sally, day=7, tokens=100, money=5),
+        replace(sally, invocation_id="b", run_id="r2", day=8, tokens=20),
+        replace(sally, invocation_id="c", day=9, tokens=3),
+        replace(effect("d", 4, finished=True), day=8, tokens=1000),
     ]
     await store.commit(batch(effects=used))
     assert await store.spent_by("acme", "host:sally", 7, 8) == (120, 5)

@@ -6,7 +6,16 @@ from pathlib import Path
 import apsw
 import pytest
 
-from moot.store.sqlite import SqliteStore, heads, notes, queries, receipts, statements, tallies
+from moot.store.sqlite import (
+    SqliteStore,
+    deliveries,
+    heads,
+    notes,
+    queries,
+    receipts,
+    statements,
+    tallies,
+)  # fmt: skip
 from moot.store.sqlite.bulk import Bulk
 from moot.store.sqlite.listing import LISTS
 from sqlite_doors import meddling
@@ -46,6 +55,8 @@ HOT = (
     | BULKS
     | WRITES
     | {f"list by {name}": sql for name, sql in LISTS.items()}
+    | {f"deliveries by {name}": sql for name, sql in deliveries.LISTS.items()}
+    | {"COUNTS": deliveries.COUNTS}
 )
 
 #: walks over what the caller handed in, not over a table
@@ -81,6 +92,15 @@ async def test_the_list_comes_in_the_order_of_its_index(path: Path, name: str) -
         steps = plan(db, LISTS[name])
     assert not [step for step in steps if "ORDER BY" in step]
     assert any(f"INDEX runs_{name}" in step and "created_at" in step for step in steps)
+
+
+@pytest.mark.parametrize("name", ["within", "subscription", "state", "newest"])
+async def test_deliveries_come_in_the_order_of_their_index(path: Path, name: str) -> None:
+    with meddling(path) as db:
+        steps = plan(db, deliveries.LISTS[name])
+    assert not [step for step in steps if "ORDER BY" in step]
+    with meddling(path) as db:
+        assert any("COVERING INDEX" in step for step in plan(db, deliveries.COUNTS))
 
 
 @pytest.mark.parametrize("name", LISTS_OF_MEMORY)

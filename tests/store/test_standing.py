@@ -14,6 +14,7 @@ from moot.core.errors import BadRequest
 from moot.core.trigger_errors import Overtaken
 from moot.store.memory import MemoryStore
 from moot.store.protocol import Batch, Store
+from moot.store.shelf import fits
 from moot.store.sqlite import SqliteStore
 from moot.store.standing import Attempt, Delivery, DeliveryFilter, Guard, Ledger, Record
 
@@ -61,6 +62,20 @@ async def test_there_is_no_record_is_something_a_batch_can_rely_on(store: Store)
     assert await store.record_tenants("nothing") == []
 
 
+async def test_records_are_read_page_by_page_without_what_is_gone(store: Store) -> None:
+    for name in "bacd":
+        for version in ("1", "2"):
+            await store.put_record(
+                Record(tenant="acme", kind="member", name=name, version=version, body=b"{}",
+                       created_at=1, gone=name == "c" and version == "2")
+            )  # fmt: skip
+    page, total = await store.record_page("acme", "member", "", 2)
+    assert ([each.name for each in page], total) == (["a", "b"], 3)
+    page, total = await store.record_page("acme", "member", "b", 2)
+    assert ([(each.name, each.version) for each in page], total) == ([("d", "2")], 3)
+    assert await store.record_page("other", "member", "", 2) == ([], 0)
+
+
 async def test_of_two_who_decide_on_one_ledger_one_is_refused(store: Store) -> None:
     await store.commit(Batch(ledgers=[ledger(1, due_at=10)]))
     with pytest.raises(Overtaken):
@@ -91,6 +106,44 @@ async def test_a_key_is_delivered_once_however_many_bring_it(store: Store) -> No
     assert await store.delivery("other", "sub1", "k1") is None
     await store.commit(Batch(deliveries=[replace(first, revision=2, gone=True)]))
     assert await store.delivery("acme", "sub1", "k1") is None
+
+
+FILTERS = [
+    DeliveryFilter(sources=("queue", "webhook"), states=("dead", "waiting", "dead")),
+    DeliveryFilter(subscription="sub1", states=("waiting", "dead")),
+    DeliveryFilter(subscription="sub1", prefix="dlv_k1"),
+    DeliveryFilter(prefix="dlv_k1", states=("dead",), sources=("queue",)),
+    DeliveryFilter(prefix="dlv_k1"),
+    DeliveryFilter(states=("dead", "waiting", "delivered"), member="host:sally"),
+    DeliveryFilter(run_id="r1", states=("delivered", "dead")),
+]
+
+
+@pytest.mark.parametrize("where", FILTERS, ids=range(len(FILTERS)))
+async def test_a_filter_finds_all_that_fit_in_order_page_by_page(
+    store: Store, where: DeliveryFilter
+) -> None:
+    rows = [
+        delivery(
+            f"k{number}",
+            subscription=f"sub{number % 2}",
+            source=("queue", "webhook", "outbound")[number % 3],
+            state=("dead", "waiting", "delivered")[number % 5 % 3],
+            received_at=number // 3,
+            member="host:sally" if number % 2 else None,
+            run_id="r1" if number % 4 == 2 else None,
+        )
+        for number in range(24)
+    ]
+    await store.commit(Batch(deliveries=rows))
+    wanted = [row.key for row in reversed(rows) if fits(row, where)]
+    found, more = list[str](), None
+    while True:
+        page, more = await store.deliveries("acme", where, more, 3)
+        found += [row.key for row in page]
+        if more is None:
+            break
+    assert found == wanted and wanted
 
 
 async def test_deliveries_are_listed_newest_first_page_by_page(store: Store) -> None:
@@ -174,3 +227,15 @@ async def compare(
         "acme", everything, None, 9
     )
     assert await memory.records("acme", "member") == await sqlite.records("acme", "member")
+
+
+async def test_what_waits_is_given_oldest_first_and_of_one_subscription(store: Store) -> None:
+    rows = [
+        delivery("late", received_at=9), delivery("early", received_at=3), delivery("then"),
+        delivery("done", received_at=1, state="delivered"),
+        delivery("theirs", received_at=1, subscription="sub2"),
+        delivery("foreign", received_at=1, tenant="other"),
+    ]  # fmt: skip
+    await store.commit(Batch(deliveries=rows))
+    found = await store.waiting_deliveries("acme", "sub1", 2)
+    assert [each.key for each in found] == ["early", "then"]

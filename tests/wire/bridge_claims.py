@@ -22,7 +22,8 @@ def bridge(api: Api, value: Any) -> None:
     assert set(value["subscriptionStates"]) == {"active", "paused", "failed", "dead-lettered"}
     assert api.call("PATCH", path, json={"state": "paused"}).status_code == 200
     assert api.get(path).json()["subscription"]["state"] == "paused"
-    assert api.delete(path).status_code == 204
+    assert _changes(api, made["subscriptionId"])[-1]["reason"] == "operator-paused"
+    assert api.call("PATCH", path, json={"state": "active"}).status_code == 200
     taken = value["ingestion"]
     assert taken["registrationEndpoint"] is True
     for source in {"webhook", "email", "form"} - set(taken["externalSources"]):
@@ -35,7 +36,8 @@ def bridge(api: Api, value: Any) -> None:
     large = api.with_key(None).post(
         f"/v1/host/moot/ingest/{made['subscriptionId']}", b"x" * (taken["maxBodyBytes"] + 1)
     )
-    assert large.status_code in (404, 413)
+    refused(large, 413, "payload_too_large")
+    assert api.delete(path).status_code == 204
 
 
 def _source(api: Api, source: str) -> None:
@@ -48,5 +50,27 @@ def _source(api: Api, source: str) -> None:
     assert twice["deliveredCount"] == 1 and "runId" in twice
     ended = api.post(DELIVER, {"scenario": "exhaust", "source": source}).json()
     assert ended["outcome"] == "dead-lettered" and "runId" not in ended
+    ends = [name for name in _own(api, source, "dead-lettered") if _changes(api, name)]
+    last = _changes(api, ends[-1])[-1]
+    assert last["toState"] == "dead-lettered" and last["reason"] == "retry-exhausted"
+
+
+def _own(api: Api, source: str, state: str) -> list[str]:
     found = api.get(SUBSCRIPTIONS).json()["subscriptions"]
-    assert (source, "dead-lettered") in {(each["source"], each["state"]) for each in found}
+    wanted = (source, state)
+    return [each["subscriptionId"] for each in found if (each["source"], each["state"]) == wanted]
+
+
+def _changes(api: Api, name: str) -> list[dict[str, Any]]:
+    """By the log of the subscription, under the name that the protocol has for it."""
+    path = f"/v1/host/sample/test/runs/{name}/events"
+    found = api.get(path, params={"type": "trigger.subscription.state.changed"}).json()["events"]
+    assert found == [
+        event for event in api.get(path).json()["events"]
+        if event["type"] == "trigger.subscription.state.changed"
+    ]  # fmt: skip
+    shown = api.get(f"{SUBSCRIPTIONS}/{name}").json()["stateChanges"]
+    assert [(each["eventId"], each["type"]) for each in shown] == [
+        (event["eventId"], event["type"]) for event in found
+    ]
+    return [dict(event["payload"]) for event in found]

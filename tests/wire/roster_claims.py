@@ -5,7 +5,7 @@ from typing import Any
 from . import test_handles as handles
 from . import test_roster as roster
 from .api import Api
-from .asking import of
+from .asking import of, refused
 
 
 def kept(api: Api, value: Any) -> None:
@@ -27,3 +27,9 @@ def sources(api: Api, value: Any) -> None:
         [said] = of(api, fired["runId"], "roster.run.initiated")
         assert said["triggerSource"] == source
         assert said["triggerSubscriptionId"] == fired["triggerSubscriptionId"]
+        [attempt] = of(api, fired["runId"], "trigger.delivery.attempted")
+        assert attempt["subscriptionId"] == fired["triggerSubscriptionId"]
+        assert api.events(fired["runId"])[0]["payload"]["trigger"]["source"] == source
+    for source in {"schedule", "webhook", "queue", "email", "form"} - set(value):
+        answer = api.post("/v1/host/sample/roster/fire", {"triggerSource": source})
+        refused(answer, 501, "capability_not_provided")

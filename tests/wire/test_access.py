@@ -76,6 +76,7 @@ def things(api: Api) -> dict[str, str]:
         "subscription_id": subscription["subscriptionId"],
         "queue": "inbound-work",
         "item_id": item["itemId"],
+        "delivery_id": item["itemId"],
         "thread_id": thread,
         "catch_up_id": summed_up["catchUpId"],
         "speech_id": speech["speechId"],
@@ -204,10 +205,14 @@ def lacking(api: Api) -> dict[str, Api]:
 
 
 @pytest.fixture(scope="module")
-def having(api: Api) -> dict[str, Api]:
-    """For each scope a key that has only this one."""
-    scopes = {row.scope for row in GUARDED if row.scope}
-    return {scope: api.with_key(api.new_key("having", scopes=[scope])) for scope in scopes}
+def having(api: Api) -> dict[tuple[str, ...], Api]:
+    """For the scopes of each route a key that has only these."""
+    wanted = {wanted_by(row): None for row in GUARDED}
+    return {scopes: api.with_key(api.new_key("having", scopes=list(scopes))) for scopes in wanted}
+
+
+def wanted_by(row: Endpoint) -> tuple[str, ...]:
+    return tuple(filter(None, (row.scope, row.beside)))
 
 
 @pytest.mark.parametrize("row", GUARDED, ids=name_of)
@@ -224,10 +229,15 @@ def test_without_its_scope_a_route_is_forbidden_whatever_else_is_wrong(
 
 
 @pytest.mark.parametrize("row", GUARDED, ids=name_of)
-def test_its_scope_alone_opens_a_route(having: dict[str, Api], row: Endpoint) -> None:
-    assert row.scope is not None
-    answer = having[row.scope].call(row.method, path_of(row))
+def test_its_scopes_alone_open_a_route(having: dict[tuple[str, ...], Api], row: Endpoint) -> None:
+    answer = having[wanted_by(row)].call(row.method, path_of(row))
     assert answer.status_code not in (401, 403)
+
+
+@pytest.mark.parametrize("row", [row for row in GUARDED if row.beside], ids=name_of)
+def test_who_may_start_no_run_arranges_none(lacking: dict[str, Api], row: Endpoint) -> None:
+    answer = lacking[str(row.beside)].call(row.method, path_of(row))
+    assert answer.json()["details"] == {"scopeRequired": row.beside}
 
 
 def test_no_scope_implies_another(api: Api) -> None:

@@ -50,7 +50,8 @@ def test_an_event_has_the_envelope_and_is_the_event_of_the_log(api: Api, codex: 
            type="control")  # fmt: skip
     first = posted(api, thread, "What is it?", to="codex", meta={"tags": ["q"], "ref": 1})
     second = posted(codex, thread, "This.", meta={"reply_to": first["id"]})
-    assert set(first) == {"id", "ts", "thread", "seq", "type", "from", "to", "content", "meta"}
+    assert set(first) == {"id", "ts", "thread", "seq", "turn", "type", "from", "to",
+                          "content", "meta"}  # fmt: skip
     assert (first["from"], first["to"], first["meta"]) == (
         "user", "codex", {"tags": ["q"], "ref": 1},
     )  # fmt: skip
@@ -272,7 +273,7 @@ def test_a_threads_token_speaks_in_it_and_nowhere_else(api: Api, thread: str) ->
 
 
 def test_ids_and_times_are_the_hosts(api: Api, thread: str) -> None:
-    sent = {"id": "mine-1", "ts": "1999-01-01T00:00:00Z", "seq": 3, "thread": thread}
+    sent = {"id": "mine-1", "ts": "1999-01-01T00:00:00Z", "seq": 3, "turn": 9, "thread": thread}
     event = posted(api, thread, "once", **sent)
     assert event["id"] != "mine-1" and event["ts"] > "2020" and event["seq"] > 3
     with unchanged(api, thread):

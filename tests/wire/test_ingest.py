@@ -216,7 +216,7 @@ BAD = [
     ({"source": "queue", "workflowId": "reads"}, 400, "validation_error"),
     ({"source": "email", "workflowId": "reads"}, 501, "capability_not_provided"),
     ({"source": "webhook", "workflowId": "nothing"}, 404, "workflow_not_found"),
-    ({"source": "webhook", "workflowId": "reads", "rosterId": "host:x"}, 400, "validation_error"),
+    ({"source": "webhook", "workflowId": "reads", "rosterId": "host:x"}, 404, "not_found"),
     (
         {"source": "webhook", "workflowId": "reads", "retryPolicy": {"maxAttempts": 0}},
         400,

@@ -209,9 +209,9 @@ def test_controls_are_sentences_and_can_be_taken_back(mine: Api) -> None:
     assert "undo" not in next(each for each in first if each["seq"] == muted["seq"])
     for content, sentence in (
         ({"pause": True}, "user paused the agents"),
-        ({"discussion": {"on": True}}, "user lets agents wake one another"),
-        ({"invited_auto": {"on": True}}, "user wants everybody to answer"),
-        ({"ttl_seconds": 60}, "user lets agents go on by themselves for 60 seconds"),
+        ({"discussion": {"on": True}}, "user let agents wake one another"),
+        ({"invited_auto": {"on": True}}, "user asked for everybody's answer"),
+        ({"ttl_seconds": 60}, "user let agents go on by themselves for 60 seconds"),
         ({"invite": "claude"}, "user invited claude"),
     ):
         found = worded(content)

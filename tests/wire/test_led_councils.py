@@ -79,4 +79,6 @@ def test_minutes_say_who_the_members_are_and_what_was_put_to_the_vote(api: Api) 
     assert minutes["participants"][0] == {
         "agentId": "host:ada", "name": "Ada", "role": "skeptic", "model": "demo",
     }  # fmt: skip
-    assert any(line.get("note") == "put to the vote: We wait." for line in minutes["transcript"])
+    assert any(
+        line.get("note") == "user put to the vote: We wait." for line in minutes["transcript"]
+    )

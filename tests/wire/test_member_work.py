@@ -106,14 +106,8 @@ def test_a_fire_is_attributed_and_its_delivery_is_the_cause(api: Api) -> None:
     assert log[0]["causationId"] == log[2]["eventId"]
     assert log[1]["payload"]["triggerSubscriptionId"] == fired["triggerSubscriptionId"]
     verified(api, fired["runId"])
-    item = {"workflowId": "conformance-noop", "item": log[2]["eventId"]}
-    path = f"{ROSTER}/{fired['rosterId']}/run"
-    again = api.post(path, item).json()["runId"]
-    started = api.events(again)[0]["payload"]
-    assert started["trigger"]["itemId"] == log[2]["eventId"]
-    refused(api.post(path, {**item, "item": "wi_nobody"}), 404, "not_found")
     plain = api.post("/v1/host/sample/roster/fire", {"triggerSource": "schedule"}).json()
-    assert "triggerSubscriptionId" not in plain
+    assert of(api, plain["runId"], "roster.run.initiated")[0]["triggerSource"] == "schedule"
     alias = api.get("/v1/host/sample/roster").json()
     assert fired["rosterId"] in [each["rosterId"] for each in alias["roster"]]
 

@@ -169,11 +169,11 @@ def test_minutes_tell_everything(api: Api) -> None:
     first, second, note, last = found["transcript"]
     assert (first["index"], first["by"], first["content"]) == (0, "user:ann", "June?")
     assert (second["index"], second["to"], second["model"]) == (1, BO, "mini")
-    assert (note["by"], note["note"], "index" in note) == ("user:ann", "mute bo", False)
+    assert (note["by"], note["note"], "index" in note) == ("user:ann", "ann muted bo", False)
     assert last["role"] == "system" and found["closedAt"] == last["at"]
     page = export(api, thread).text
-    for text in ("# Shipping", "## Decision", "> June [1]", "| host:ada | yes |", "In June", "mini",
-                 "- [ ] tell (user:ann), due 2027-01-10", "mute bo"):  # fmt: skip
+    for text in ("# Shipping", "## Decision", "> June [1]", "| ada | yes |", "In June", "mini",
+                 "- [ ] tell (ann), due 2027-01-10", "ann muted bo"):  # fmt: skip
         assert text in page, text
 
 
@@ -191,7 +191,7 @@ def test_who_came_and_went_is_told(api: Api) -> None:
     answered(tell(api, thread, BO))
     answered(steer(api, thread, {"uninvite": "bo"}))
     found = export(api, thread, "json").json()
-    notes = [line["note"] for line in found["transcript"] if "note" in line]
-    assert notes == ["invited host:ada", "invited host:bo", "uninvited host:bo"]
+    notes = [line["note"].lower() for line in found["transcript"] if "note" in line]
+    assert notes == ["user invited ada", "user invited bo", "user sent bo away"]
     assert join(api, thread, ADA).status_code == 201
     assert [member["agentId"] for member in found["participants"]] == ["user", ADA, BO]

@@ -12,7 +12,7 @@ from .councils import ADA, BO, CY, close, convened, export, joined, person, read
 SEARCH = "/v1/host/moot/search"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def thread(api: Api) -> str:
     """Open, with people who came and went, and every control in force."""
     name = convened(api, ADA, BO, open=True, question="Where is the saola?", title="Sightings")

@@ -71,6 +71,7 @@ def test_a_replay_stays_the_work_of_who_did_it(api: Api) -> None:
     said = api.events(run_id)[1]["payload"]
     assert api.http.patch(path, json={"persona": "Sal"}, headers=api.auth).status_code == 200
     assert api.delete(path).status_code == 204
+    assert api.get(f"{path}/history").json()["left"] == []
     for mode in ("replay", "branch"):
         fork = api.post(f"/v1/runs/{run_id}:fork", {"fromSeq": 2, "mode": mode}).json()
         api.until(fork["runId"])

@@ -231,9 +231,15 @@ def test_a_member_does_not_close_a_persons_council_by_any_door(api: Api) -> None
 
 def test_a_moderator_closes_where_it_is_the_moderators(api: Api) -> None:
     led = {"mode": "round-robin", "close": "moderator", "moderator": ADA}
-    thread = convened(api, policy=led)
-    refused(close(key_as(api, BO), thread), 403, "forbidden")
-    answered(close(key_as(api, ADA), thread))
+    ada, bo = key_as(api, ADA), key_as(api, BO)
+    for _ in range(20):  # until one is closed by the key before the council is over by itself
+        thread = convened(api, policy=led)
+        theirs, hers = close(bo, thread), close(ada, thread)
+        if hers.status_code == 200:
+            break
+        refused(hers, 409, "conversation_closed")
+    answered(hers)
+    refused(theirs, 403, "forbidden")
     assert api.get(f"{THREADS}/{thread}").json()["open"] is False
 
 

@@ -70,9 +70,10 @@ def test_a_pause_that_ends_by_itself_ends_on_both_views(desk: Api) -> None:
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(until)) + f"{until % 1:.3f}"[1:] + "Z"
     desk.post(f"{schedule}/pause", {"until": stamp})
     deadline = time.monotonic() + PATIENCE
-    while states(desk, schedule, subscription)[:2] != ("active", "active"):
+    while desk.get(schedule).json()["state"] != "active":
         assert time.monotonic() < deadline
         time.sleep(0.02)
+    assert states(desk, schedule, subscription)[:2] == ("active", "active")
     last = desk.get(subscription).json()["stateChanges"][-1]
     assert (last["payload"]["toState"], last["by"]) == ("active", "moot")
 
@@ -135,6 +136,54 @@ def test_what_woke_who_is_let_go_rests_until_somebody_resumes_it(desk: Api) -> N
     found = desk.get(schedule).json()
     assert found["state"] == "paused" and "inert" not in found
     assert desk.post(f"{schedule}/resume", {}).json()["state"] == "active"
+
+
+def test_what_is_listened_to_is_read_page_by_page_and_of_one_source(desk: Api) -> None:
+    sally = hired(desk)
+    woken(desk, sally)
+    bound = {"workflowId": "sally-noop", "rosterId": sally["rosterId"]}
+    desk.call("PUT", f"{QUEUES}/leads", json=bound)
+    desk.post(SUBSCRIPTIONS, {**bound, "source": "webhook"})
+    whole = desk.get(SUBSCRIPTIONS).json()
+    assert whole["total"] == len(whole["subscriptions"]) == 3 and "nextCursor" not in whole
+    found, cursor = [], ""
+    while cursor is not None:
+        page = desk.get(SUBSCRIPTIONS, params={"limit": 1, "cursor": cursor}).json()
+        found += page["subscriptions"]
+        cursor = page.get("nextCursor")
+    assert found == whole["subscriptions"]
+    hooks = desk.get(SUBSCRIPTIONS, params={"source": "webhook"}).json()
+    [hook] = hooks["subscriptions"]
+    assert hooks["bound"][hook["subscriptionId"]]["rosterId"] == sally["rosterId"]
+    refused(desk.get(SUBSCRIPTIONS, params={"source": "email"}), 400, "validation_error")
+
+
+def test_who_let_somebody_go_can_be_read_for_ever(desk: Api) -> None:
+    sally = hired(desk)
+    path = f"{ROSTER}/{sally['rosterId']}"
+    _, subscription = woken(desk, sally)
+    assert desk.delete(path).status_code == 204
+    [left] = desk.get(f"{path}/history").json()["left"]
+    assert subscription.endswith(left["subscriptionId"]) and left["state"] == "paused"
+    refused(desk.get(path), 404, "not_found")
+    told = desk.get(f"{path}/history").json()["history"]
+    assert [each["did"] for each in told] == ["dismissed", "hired"] and told[0]["by"]
+    refused(desk.get(f"{ROSTER}/host:nobody/history"), 404, "not_found")
+
+
+def test_a_pause_with_an_end_says_which_times_it_costs(desk: Api) -> None:
+    sally = hired(desk)
+    schedule, _ = woken(desk, sally)
+    first, second, third, *_ = desk.get(schedule).json()["nextFires"]
+    body = {"until": third}
+    costs = desk.post(f"{schedule}/pause", body).json()["costs"]
+    assert costs["count"] == 2 and [each["at"] for each in costs["fires"]] == [first, second]
+    assert {each["timezone"] for each in costs["fires"]} == {"Europe/Berlin"}
+    desk.post(f"{schedule}/resume", {})
+    found = desk.post(f"{ROSTER}/{sally['rosterId']}/pause", body).json()
+    assert found["costs"] == costs
+    assert "costs" not in desk.post(f"{schedule}/pause", {}).json()
+    refused(desk.post(f"{schedule}/pause", {"until": "2020-01-01T00:00"}), 400, "validation_error")
 
 
 # -- the page of a member ------------------------------------------------------------------------

@@ -22,8 +22,8 @@ _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 #: field -> what must not be in it
 _FORBIDDEN = {
-    "persona": _UNSEEN, "role": _UNSEEN, "model": _UNSEEN, "description": _CONTROLS,
-    "prompt": _CONTROLS,
+    "persona": _UNSEEN, "role": _UNSEEN, "label": _UNSEEN, "model": _UNSEEN,
+    "description": _CONTROLS, "prompt": _CONTROLS,
 }  # fmt: skip
 
 #: field -> how what has a pattern is written, for people
@@ -104,19 +104,25 @@ def from_json(body: Any) -> Agent:
         found = msgspec.convert(body, Agent)
     except msgspec.ValidationError as error:
         raise BadRequest(f"The agent does not fit: {_worded(error)}", field="agent") from None
-    if field := unseen_in(found):
+    refuse_unseen(found)
+    return found
+
+
+def refuse_unseen(agent: Struct) -> None:
+    if field := unseen_in(agent):
         raise BadRequest(
             f"'{field}' has a character that does not show, or turns the text around; leave it"
             " out.",
             field=field,
         )
-    return found
 
 
-def unseen_in(agent: Agent) -> str | None:
-    """The first field in which something stands that no reader would see."""
+def unseen_in(agent: Struct) -> str | None:
+    """The first field of an agent or a member in which something stands that no reader would
+    see."""
     for field, forbidden in _FORBIDDEN.items():
-        if forbidden.search(getattr(agent, field) or ""):
+        text = getattr(agent, field, None)
+        if isinstance(text, str) and forbidden.search(text):
             return field
     return None
 

@@ -3,21 +3,25 @@
 An entry names an agent and copies nothing of it. It gives no right that the agent has not.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from moot.clock import Clock
 from moot.core.definition import nearest
 from moot.core.errors import NotFound
+from moot.core.trigger_errors import Overtaken
 from moot.store.protocol import Batch, Guard, Store
 from moot.store.standing import Record
 
 KIND = "member"
+MOST_RACES = 20
 #: how a member is called; also agents of this host are
-ROSTER_ID = r"^host:[a-z0-9][a-z0-9._-]*$"
+ROSTER_ID = r"^host:[a-z0-9][a-z0-9._-]*$(?!\n)"
 
 Id = Annotated[str, Meta(min_length=6, max_length=128, pattern=ROSTER_ID)]
 
@@ -121,6 +125,8 @@ class Roster:
         self._store, self._clock, self._kept = store, clock, kept
         #: who is told (tenant, member) that a member was changed
         self.told: list[Callable[[str, str], None]] = []
+        #: what goes to disk with somebody's leaving, or not at all
+        self.leaving: list[Callable[[str, Hired], Awaitable[Batch]]] = []
 
     async def find(self, tenant: str, roster_id: str) -> Seat | None:
         """Nobody on a host that keeps no roster."""
@@ -154,6 +160,11 @@ class Roster:
         known = await self.history(tenant, roster_id)
         return f"{decoded(known[0]).entry.persona if known else roster_id} is dismissed"
 
+    async def guard(self, tenant: str, roster_id: str) -> Guard:
+        """That a name stays as it is, whoever has it or had it; or nobody."""
+        known = await self.history(tenant, roster_id)
+        return replace(nobody(tenant, roster_id), revision=known[0].revision if known else 0)
+
     async def history(self, tenant: str, roster_id: str) -> list[Record]:
         return await self._store.record_history(tenant, KIND, roster_id)
 
@@ -171,9 +182,38 @@ class Roster:
             by=by,
             gone=gone,
         )
-        await self._store.commit(Batch(guards=[guard], records=[record]))
+        if gone:
+            await self._let_go(record, hired, guard)
+        else:
+            await self._store.commit(Batch(guards=[guard], records=[record]))
         for tell in self.told:
             tell(tenant, hired.entry.roster_id)
+
+    async def _let_go(self, record: Record, hired: Hired, guard: Guard) -> None:
+        """Then once more for what was handed to it while it left; after that nothing can be."""
+        await self._with_all(Batch(guards=[guard], records=[record]), hired, guard)
+        gone = await self.guard(record.tenant, record.name)
+        with suppress(Overtaken):  # somebody else is hired under this name already
+            await self._with_all(Batch(guards=[gone]), hired, gone)
+
+    async def _with_all(self, batch: Batch, hired: Hired, guard: Guard) -> None:
+        """A batch with all that leaves with a member. That is looked at again when somebody has
+        changed it; a change of the member itself raises Overtaken."""
+        for _ in range(MOST_RACES):
+            whole = Batch(guards=list(batch.guards), records=list(batch.records))
+            for beside in self.leaving:
+                more = await beside(guard.tenant, hired)
+                whole.guards += more.guards
+                whole.records += more.records
+                whole.ledgers += more.ledgers
+            try:
+                if whole.records:
+                    await self._store.commit(whole)
+                return
+            except Overtaken:
+                if await self.guard(guard.tenant, guard.name) != guard:
+                    raise
+        raise Overtaken(guard.name)
 
 
 def decoded(record: Record) -> Hired:

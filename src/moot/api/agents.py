@@ -115,21 +115,21 @@ async def put(request: Request) -> Reply:
     """Our own form, or a manifest as the protocol has it: that one has an ``agentId``."""
     body = await request.read(dict[str, Any])
     agent = from_manifest(body) if "agentId" in body else from_json(body)
-    _refuse_agents(request)
-    await _refuse_taken(request, agent.agent_id)
+    refuse_agents(request)
+    await refuse_taken(request, agent.agent_id)
     await request.services.agents.put(
         request.caller.tenant, agent, by=request.caller.id, packed="agentId" in body
     )
     return Reply(shown(agent), 201, {"Location": f"/v1/host/moot/agents/{agent.name}"})
 
 
-def _refuse_agents(request: Request) -> None:
+def refuse_agents(request: Request) -> None:
     """What an agent is and may use is for people to say, not for agents."""
     if is_agents(request.caller) and not request.caller.admin:
         raise Forbidden("An agent's key changes no agents; a person's does.")
 
 
-async def _refuse_taken(request: Request, name: str) -> None:
+async def refuse_taken(request: Request, name: str) -> None:
     """A name that a key is bound to is somebody's: the host neither begins nor ceases to speak for
     it because somebody else says so."""
     caller = request.caller
@@ -144,9 +144,9 @@ async def _refuse_taken(request: Request, name: str) -> None:
 
 async def remove(request: Request) -> Reply:
     name = request.params["name"].removeprefix("host:")
-    _refuse_agents(request)
+    refuse_agents(request)
     agent = await request.services.agents.must_find(request.caller.tenant, name)
-    await _refuse_taken(request, agent.agent_id)
+    await refuse_taken(request, agent.agent_id)
     await request.services.agents.remove(request.caller.tenant, name, by=request.caller.id)
     return Reply(None, 204)
 

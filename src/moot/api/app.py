@@ -60,8 +60,8 @@ class App:
             key = self._spend(request, header)
             if _guarded(endpoint, request.path):
                 request.caller = await self._caller(request, endpoint, key)
-                if endpoint is not None and endpoint.scope is not None:
-                    require(request.caller, endpoint.scope)
+                for scope in filter(None, (endpoint.scope, endpoint.beside) if endpoint else ()):
+                    require(request.caller, scope)
             if endpoint is None:
                 raise _lost(found, request)
             request.params = found[1] if found else {}

@@ -4,11 +4,13 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from moot.api.subscriptions import payload
+from moot.api.subscriptions import delivery, payload
 from moot.api.wire import Reply, Request, encode
+from moot.api.woken_seams import at_its_time, given_up, scheduled
 from moot.core.errors import BadRequest
-from moot.core.events import decode
+from moot.core.events import decode, iso
 from moot.core.inbound import (
+    ATTEMPTED,
     Arrival,
     Mode,
     RetryPolicy,
@@ -19,9 +21,13 @@ from moot.core.inbound import (
 )
 from moot.net.outbound import CallFailed, TargetRefused
 from moot.store.protocol import Delivery
-from moot.triggers.deliveries import SOURCES
+from moot.store.standing import DeliveryFilter
+from moot.triggers.items import SOURCES
+from moot.triggers.plans import SOURCE as SCHEDULE
 from moot.triggers.subscriptions import Seen
 
+#: deliveries of which a suite is told
+MOST_TOLD = 200
 WORKFLOW = "conformance-seam-trigger"
 #: nobody registers one of this name
 MISSING = "conformance-seam-missing"
@@ -30,6 +36,11 @@ FLOW: dict[str, Any] = {
     "nodes": [{"id": "a", "typeId": "core.noop", "name": "a", "position": {"x": 0, "y": 0},
                "config": {}, "inputs": {}}],
     "variables": [], "metadata": {}, "settings": {},
+}  # fmt: skip
+UNSERVED: dict[str, Any] = {
+    **FLOW, "id": "conformance-seam-unserved", "name": "conformance-seam-unserved",
+    "nodes": [{**FLOW["nodes"][0], "typeId": "moot.agent",
+               "config": {"agent": "conformance-nobody", "prompt": "Are you there?"}}],
 }  # fmt: skip
 
 
@@ -60,6 +71,8 @@ async def deliver(request: Request) -> Reply:
     """``exhaust`` is a delivery to a workflow that is not there, tried once."""
     asked = await request.read(Deliver)
     exhaust = asked.scenario == "exhaust"
+    if asked.source == SCHEDULE:
+        return await _told(request, [await _of_schedule(request, asked.scenario)])
     seen = await _subscribed(request, asked.source, MISSING if exhaust else WORKFLOW)
     key = dedup_key(seen.it.subscription_id, asked.dedup_key or request.services.clock.new_id(""))
     rows = []
@@ -67,11 +80,53 @@ async def deliver(request: Request) -> Reply:
         arrival = Arrival(content=_content(asked.source, Webhook()), verified=True)
         handed = await request.services.triggers.deliveries.take(seen, arrival, key)
         rows.append(handed.delivery)
+    return await _told(request, rows)
+
+
+async def _told(request: Request, rows: list[Delivery]) -> Reply:
     told: dict[str, Any] = {"outcome": rows[0].attempts[-1].outcome}
     if rows[0].run_id is not None:
         told["runId"] = rows[0].run_id
-    counts = await request.services.store.delivery_counts(seen.tenant, seen.it.subscription_id)
+    counts = await request.services.store.delivery_counts(rows[0].tenant, rows[0].subscription)
     return Reply({**told, "deliveredCount": counts.get("delivered", 0)})
+
+
+async def log_of(request: Request, name: str) -> list[dict[str, Any]]:
+    """What was written down of a subscription and of what came by it, as events of a log of its
+    own; the newest deliveries."""
+    triggers, tenant = request.services.triggers, request.caller.tenant
+    seen = await triggers.listening.must_find(tenant, name)
+    rows, _ = await request.services.store.deliveries(
+        tenant, DeliveryFilter(subscription=name), None, MOST_TOLD
+    )
+    told = await triggers.listening.changes(seen)
+    changed = [{**each, "at": iso(each["at"] * 1000)} for each in told]
+    tried = [each for row in rows for each in delivery(row)["attempts"] if "payload" in each]
+    in_order = sorted([*changed, *tried], key=lambda each: str(each["at"]))
+    return [
+        {
+            "eventId": each["eventId"],
+            "runId": name,
+            "sequence": number,
+            "type": each["type"],
+            "timestamp": each["at"],
+            "payload": each["payload"],
+        }
+        for number, each in enumerate(in_order)
+    ]
+
+
+async def _of_schedule(request: Request, scenario: str) -> Delivery:
+    """Repeats are told apart by the time itself; what cannot begin names nobody who is here."""
+    flow = UNSERVED if scenario == "exhaust" else FLOW
+    await request.services.host.flows.register(request.caller.tenant, encode(flow))
+    if scenario == "exhaust":
+        return await given_up(request, flow["id"])
+    case = await scheduled(request, flow["id"], None)
+    row = await at_its_time(request, case, times=2 if scenario == "dedup" else 1)
+    schedules = request.services.triggers.schedules
+    await schedules.remove(case.tenant, case.plan.spec.schedule_id, request.caller.id)
+    return row
 
 
 async def ingest(request: Request) -> Reply:
@@ -95,7 +150,7 @@ async def ingest(request: Request) -> Reply:
 def _event(row: Delivery) -> dict[str, Any]:
     last = len(row.attempts) - 1
     return {
-        "type": "trigger.delivery.attempted",
+        "type": ATTEMPTED,
         "eventId": row.attempts[last].event_id,
         "payload": payload(row, row.attempts[last], last),
     }

@@ -51,10 +51,15 @@ class Claim(Struct, frozen=True):
 
 
 async def run_events(request: Request) -> Reply:
-    """A run's log, filtered; the probe's run is empty."""
+    """A run's log, filtered; the probe's run is empty. A subscription has a log, too, of what
+    belongs to no run."""
     run_id = request.params["run_id"]
     if run_id == PROBE:
         return Reply({"events": []})
+    if run_id.startswith("sub_"):
+        told = await bridge_seams.log_of(request, run_id)
+        only = request.query.get("type")
+        return Reply({"events": [event for event in told if only in (None, event["type"])]})
     wanted = {
         "type": request.query.get("type"),
         "causation_id": request.query.get("causationId"),
@@ -154,7 +159,8 @@ class _Notebook:
     def __init__(self, tenant: str, run_id: str) -> None:
         self.tenant, self.run_id, self.node_id, self.attempt = tenant, run_id, "claim", 1
         self.earlier = self.inherited = 0
-        self.charged: str | None = None
+        self.charged: tuple[str, ...] = ()
+        self.payer: str | None = None
 
     async def warn(self, message: str) -> None:
         """Nobody listens."""

@@ -12,7 +12,8 @@ from moot.core import agent_events, deployment, escalations, inbound, notes, ros
 from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
 from moot.core.schedule import HORIZON
 from moot.engine.nodes.registry import MOCK_PROVIDERS
-from moot.triggers.deliveries import SOURCES
+from moot.triggers.items import SOURCES
+from moot.triggers.plans import SOURCE as SCHEDULE
 
 PROTOCOL_VERSION = "1.1"
 #: loop and handoff, confidence and memory, causes across hosts, determinism, turns with a number
@@ -198,7 +199,7 @@ def _bridge() -> dict[str, Any]:
         "subscriptionStates": list(inbound.STATES),
         "dedup": True,
         "retryPolicy": {"maxAttempts": usual.max_attempts, "backoff": usual.backoff},
-        "sources": list(SOURCES),
+        "sources": [*SOURCES, SCHEDULE],
         "ingestion": {
             "externalSources": ["webhook"],
             "maxBodyBytes": ingest.LARGEST,

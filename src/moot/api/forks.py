@@ -9,13 +9,16 @@ from moot.api import interrupts, options
 from moot.api.idempotency import refused
 from moot.api.options import CreateRun
 from moot.api.wire import Endpoint, Reply, Request
+from moot.core import handles
 from moot.core.edits import SPOKEN, Edit
 from moot.core.errors import BadRequest, Forbidden, ReplayDivergedAtRefusal
 from moot.core.events import decode
 from moot.core.run import Run
+from moot.core.trigger_errors import MemberOffDuty
 from moot.engine.branching import Wanted, branch, past_the_end
 from moot.engine.head import Head
 from moot.engine.replaying import replay
+from moot.store.protocol import Guard
 
 MODES = ("replay", "branch")
 ANSWERING = "approvals:respond"
@@ -59,7 +62,7 @@ async def fork(request: Request) -> Reply:
         await replay(host, tenant, source.run.run_id, from_seq, answer)
     else:
         _check_may_pass(request, source.run)
-        wanted = _wanted(request, source, from_seq, asked.run_options_overlay or Overlay())
+        wanted = await _wanted(request, source, from_seq, asked.run_options_overlay or Overlay())
         await branch(host, tenant, source.run.run_id, wanted, answer)
     return request.made
 
@@ -73,7 +76,7 @@ async def edited_fork(request: Request) -> Reply:
     _check_may_answer(request, asked.edit)
     await _check_may_edit(request, source, asked)
     _check_may_pass(request, source.run)
-    wanted = _wanted(request, source, asked.from_seq, Overlay())
+    wanted = await _wanted(request, source, asked.from_seq, Overlay())
     wanted.edit, wanted.note = asked.edit, asked.note
     if asked.edit.inputs is not UNSET:
         options.check_rosters(source.flow, asked.edit.inputs)
@@ -102,7 +105,7 @@ def _answer(
     return reply
 
 
-def _wanted(request: Request, source: Head, from_seq: int, overlay: Overlay) -> Wanted:
+async def _wanted(request: Request, source: Head, from_seq: int, overlay: Overlay) -> Wanted:
     """Options are checked as for a run that is started."""
     tags = None if overlay.tags is UNSET else overlay.tags
     who = interrupts.speaker(request)
@@ -118,7 +121,25 @@ def _wanted(request: Request, source: Head, from_seq: int, overlay: Overlay) -> 
         configurable=overlay.configurable,
         tags=tags,
         metadata=overlay.metadata,
+        guards=await _on_duty(request, source),
     )
+
+
+async def _on_duty(request: Request, source: Head) -> list[Guard]:
+    """Who goes on with a branch must not be away. Who was let go stays who did it: nobody of that
+    name is asked."""
+    run, guards = source.run, []
+    names = {name for name in handles.own(source.flow) if name in run.members}
+    if run.member is not None:
+        names.add(run.member.roster_id)
+    for name in sorted(names):
+        seat = await request.services.roster.find(run.tenant, name)
+        if seat is None:
+            continue
+        if reason := seat.hired.off_duty(request.services.clock.millis()):
+            raise MemberOffDuty(name, reason)
+        guards.append(seat.guard)
+    return guards
 
 
 def _unless_diverged(request: Request, answer: Callable[[Run], Reply]) -> Callable[[Run], Reply]:

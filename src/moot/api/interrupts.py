@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from moot.api import notices, tokens
+from moot.api import asked_turns, notices, tokens
 from moot.api.auth import is_agents, keep_open
 from moot.api.reader import seconds_left
 from moot.api.services import Services
@@ -342,7 +342,8 @@ async def inbox(request: Request) -> Reply:
             rows, revision = await store.inbox(tenant, limit)
     finally:
         hub.unsubscribe(inbox_of(tenant), reader)
-    found = {"items": [_item(row) for row in rows], "revision": revision}
+    items = [_item(row) | await asked_turns.told(request, row) for row in rows]
+    found = {"items": items, "revision": revision}
     return Reply({**found, **await notices.of(request)})
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from moot.api.services import Services
 from moot.api.snapshot import metrics
 from moot.api.subscriptions import delivery
 from moot.core.errors import RunNotFound
@@ -25,8 +26,12 @@ def row(found: Delivery) -> dict[str, Any]:
     return {**said, "subject": found.subject} if found.subject else said
 
 
-async def whole(host: Host, found: Delivery) -> dict[str, Any]:
-    said = row(found)
+async def whole(services: Services, found: Delivery) -> dict[str, Any]:
+    """Also what it said, as long as that is kept and nothing of it is a secret of its workflow."""
+    said, host = row(found), services.host
+    content = await services.triggers.items.content(found)
+    if content is not None:
+        said["content"] = content
     if found.run_id is None:
         return said
     try:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api import interrupts, listing, posts, threads
+from moot.api import interrupts, listing, posts, reading, threads
 from moot.api.bridge_view import MOST_EVENTS, Page, Thread
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
@@ -27,6 +27,7 @@ ARCHIVED = "archived-thread"
 MOST_LISTED = 500
 #: of the list of runs that are looked through for one page
 MOST_PAGES = 20
+ORDERS = ("newest", "active")
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 Title = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -116,19 +117,34 @@ async def listed(request: Request) -> Reply:
     limit = request.integer("limit", 50, 1, MOST_LISTED)
     away = await archived(request)
     if request.query.get("archived") == "true":
-        return Reply({"threads": await _put_away(request, away, limit)})
+        told = await _put_away(request, away, limit)
+        return Reply({"threads": told, "you": reading.reader(request)})
     where = RunFilter(workflow_id=THREAD, prefix=request.query.get("prefix") or None)
+    active = _by_activity(request)
+    wanted = MOST_LISTED * MOST_PAGES if active else limit
     found: list[RunRow] = []
     cursor: str | None = request.query.get("cursor")
     for _ in range(MOST_PAGES):  # a page may be short when much was put away
-        rows, cursor = await store.list_runs(tenant, where, cursor, limit - len(found))
+        size = min(MOST_LISTED, wanted - len(found))
+        rows, cursor = await store.list_runs(tenant, where, cursor, size)
         found += [row for row in rows if row.run_id not in away]
-        if cursor is None or len(found) >= limit:
+        if cursor is None or len(found) >= wanted:
             break
-    body: dict[str, Any] = {"threads": await listing.rows(request, found, False)}
+    if active:
+        found, cursor = sorted(found, key=lambda row: -row.updated_at)[:limit], None
+    told = await listing.rows(request, found, False)
+    body: dict[str, Any] = {"threads": told, "you": reading.reader(request)}
     if cursor is not None:
         body["nextCursor"] = cursor
     return Reply(body, 200, {"Cache-Control": "no-store"})
+
+
+def _by_activity(request: Request) -> bool:
+    """A page that goes on has the order of what was begun: what changes has no place to go on."""
+    order = request.query.get("order", "newest")
+    if order not in ORDERS or (order == "active" and "cursor" in request.query):
+        raise BadRequest("order is newest, or active and without a cursor.", field="order")
+    return order == "active"
 
 
 async def archived(request: Request) -> dict[str, int]:
@@ -289,6 +305,8 @@ ENDPOINTS = (
             "prefix": (TEXT, "how the id begins"),
             "archived": ({"type": "boolean"}, "those that were put away, instead of the others"),
             "about": ({"type": "boolean"}, "also who takes part, and what was said last"),
+            "order": ({"type": "string", "enum": list(ORDERS)},
+                      "newest unless told otherwise; active has what was used last first"),
         },
     ),
     Endpoint(

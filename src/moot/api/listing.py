@@ -4,9 +4,11 @@ from typing import Any
 
 from moot.agents.fencing import words
 from moot.api import reading
+from moot.api.thread_view import decided
 from moot.api.wire import Request
 from moot.core.bridge import handle
 from moot.core.events import iso
+from moot.core.waiting import only_titled, turns_said
 from moot.engine import transcript
 from moot.engine.built_in import TALK
 from moot.engine.transcript import Extent
@@ -33,6 +35,7 @@ def _extent(row: RunRow) -> Extent:
         node_id=TALK,
         turns=-1 if row.turns is None else row.turns,
         length=row.next_sequence,
+        first=row.fork_seq or 0,
     )
 
 
@@ -48,7 +51,9 @@ def _row(row: RunRow, put_away: bool) -> dict[str, Any]:
         "createdAt": iso(row.created_at * 1000),
         "updatedAt": iso(row.updated_at * 1000),
     }
-    return told if row.fork_of is None else {**told, "forkedFrom": row.fork_of}
+    if row.fork_of is None:
+        return told
+    return {**told, "forkedFrom": row.fork_of, "forkNote": row.fork_note}
 
 
 async def _about(request: Request, where: Extent) -> dict[str, Any]:
@@ -60,11 +65,18 @@ async def _about(request: Request, where: Extent) -> dict[str, Any]:
     members = dict.fromkeys([*(talk.roster or ()), *talk.state.members])
     told: dict[str, Any] = {
         "paused": talk.state.paused,
+        "createdBy": run.person,
+        "turnCount": turns_said(run, talk),
         "participants": [handle(name) for name in members],
     }
+    if (decision := decided(run, talk)) is not None:
+        told["decision"] = _brief(decision.text)
     last = await transcript.newest(services.store, where)
-    if last is not None:
-        text = " ".join(words(last.content).split())
-        text = text if len(text) <= BRIEF else text[: BRIEF - 1] + "…"
-        told["last"] = {"from": handle(last.speaker), "content": text}
+    if last is not None and not (last.index == 0 and only_titled(run)):
+        told["last"] = {"from": handle(last.speaker), "content": _brief(words(last.content))}
     return told
+
+
+def _brief(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= BRIEF else text[: BRIEF - 1] + "…"

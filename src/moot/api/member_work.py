@@ -3,15 +3,16 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from moot.agents.roster import Hired, Pause, Seat
+from moot.api import pause_costs
 from moot.api.roster_views import seat_of, shown, with_budget
 from moot.api.wire import Reply, Request
+from moot.core.calendars import LAST_INSTANT
 from moot.core.commands import CancelRun
-from moot.core.errors import BadRequest, MootError, NotFound
+from moot.core.errors import BadRequest, MootError
 from moot.core.handles import BY_HAND
 from moot.core.status import GOING
 from moot.core.trigger_errors import Overtaken
@@ -49,10 +50,12 @@ async def pause(request: Request) -> Reply:
         raise BadRequest("until has passed; name a time to come.", field="until")
     paused = Pause(since=now, by=request.caller.id, reason=asked.reason, until=until)
     hired = replace(seat.hired, pause=paused, did="paused")
+    costs = await pause_costs.of_member(request, seat.entry.roster_id, until)
     await put(request, seat, hired)
     triggers = request.services.triggers.listening.of_member
     inert = len(await triggers(request.caller.tenant, seat.entry.roster_id))
     running, said = await _under_way(request, seat), {**shown(request, hired), "inert": inert}
+    said |= costs
     if asked.stop:
         stopped = [run_id for run_id in running if await _stopped(request, run_id, asked.reason)]
         return Reply({**said, "stopped": stopped})
@@ -107,8 +110,9 @@ async def _run(request: Request, asked: RunAsked) -> Reply:
         principal=request.caller.id,
         roster_id=seat.entry.roster_id,
         inputs=asked.inputs,
-        trigger=await _item(request, asked.item),
     )
+    if asked.item is not None:
+        order = await _with_item(request, order, asked.item)
     firing = request.services.triggers.firing
     if asked.dry_run:
         member = await firing.rehearsed(order)
@@ -124,16 +128,10 @@ async def _left(request: Request, seat: Seat) -> dict[str, Any]:
     return {} if budget is None else {"budget": budget}
 
 
-async def _item(request: Request, name: str | None) -> dict[str, Any] | None:
-    """What came in under this id, as a run is given it."""
-    if name is None:
-        return None
-    found = await request.services.store.delivery_by_id(request.caller.tenant, name)
-    if found is None or found.source == "outbound":
-        raise NotFound(f"There is no item '{name}'.", item=name)
-    body = msgspec.json.decode(found.body) if found.body else None
-    given = body if isinstance(body, dict) else {"body": body}
-    return {**given, "itemId": name}
+async def _with_item(request: Request, order: Order, name: str) -> Order:
+    """Given what came in as its own trigger would give it; what is said beside it wins."""
+    given = await request.services.triggers.items.given(order.tenant, name, order.workflow_id)
+    return replace(order, inputs={**given.inputs, **order.inputs}, trigger=given.trigger)
 
 
 async def put(request: Request, seat: Seat, hired: Hired, gone: bool = False) -> Reply:
@@ -149,8 +147,11 @@ async def put(request: Request, seat: Seat, hired: Hired, gone: bool = False) ->
 def _instant(text: str) -> int:
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise BadRequest(f"'{text[:64]}' is no ISO time.", field="until") from None
     if found.tzinfo is None:
         raise BadRequest("until needs a time zone, such as Z or +01:00.", field="until")
-    return round(found.timestamp() * 1000)
+    at = round(found.timestamp() * 1000)
+    if not 0 <= at < LAST_INSTANT:
+        raise BadRequest(f"'{text[:64]}' is outside of this host's calendar.", field="until")
+    return at

@@ -1,24 +1,37 @@
 """The minutes of a conversation: question, roster, decision, votes, dissent, what is to be done,
 and every turn with its number. Made from the log; ``printing`` makes pages of them."""
 
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from moot.core.bridge import COORDINATOR, Teller, handle, identified
 from moot.core.decisions import Decision, read
 from moot.core.events import Event
+from moot.core.sentences import Names, says
+from moot.core.tasks import kind_of
 from moot.core.waiting import Conversation
 
-#: what minutes tell of a member beside its id
+#: what minutes tell of a member beside its id, and what a program says that knows no better
 PROFILE = ("name", "role", "model")
+UNKNOWN = "unknown"
+#: events beside the turns that are told as sentences
+NOTED = frozenset(
+    {"moot.vote.called", "moot.participation.continued", "moot.participant.joined"}
+    | {"moot.participant.left", "moot.thread.control", "moot.thread.renamed", "moot.thread.linked"}
+)
 #: characters of what a tool was given
 LONGEST_INPUTS = 200
 
 
 #: who takes part -> that
 People = dict[str, dict[str, str]]
+#: what somebody did, in the words of who knows how everybody is called
+Sentence = Callable[[Names], str | None]
 
 
 class Line(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -31,8 +44,12 @@ class Line(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"
     to: str | None = None
     content: Any = None
     model: str | None = None
+    #: ``task`` or ``result``, where it is more than words
+    kind: str | None = None
     #: who held the key, where it says more than the name
     via: str | None = None
+    #: who has used the name of an agent of the host
+    spoken_by: str | None = None
     #: who has put other words into the speaker's mouth
     edited_by: str | None = None
     #: what happened, when it is not a turn
@@ -59,17 +76,52 @@ async def gather(
     """From the events of the run, those of this conversation."""
     found = Minutes(thread_id=thread_id, run_id=run_id)
     people: People = {}
+    notes: dict[int, Sentence] = {}
+    teller = Teller(talk, thread_id, "", "")
     async for event in log:
         said = event.payload
         if said.get("conversationId") == talk.conversation_id:
             _take(found, event, said, people)
-        if event.node_id == talk.node_id:
-            _tool(found, event, said)
+        if event.node_id == talk.node_id and (sentence := _sentence(teller, event)) is not None:
+            notes[len(found.transcript)] = sentence
+            found.transcript.append(Line(at=event.timestamp, by=_doer(said)))
     named = [member["agentId"] for member in found.participants]
     found.participants += [{"agentId": name} for name in people if name not in named]
     for member in found.participants:
         member |= people.get(member["agentId"], {})
+    known = names(found)
+    for place, sentence in notes.items():  # when it is known who everybody is
+        note = sentence(lambda name: known.get(identified(name), name))
+        found.transcript[place] = replace(found.transcript[place], note=note)
     return found
+
+
+def names(found: Minutes) -> dict[str, str]:
+    """Everybody as people call him: by name, unless two have the same."""
+    short = {"system": COORDINATOR}
+    for member in found.participants:
+        name = member["agentId"]
+        short[name] = str(member.get("name") or handle(name).removeprefix("user:"))
+    counts = Counter(text.casefold() for text in short.values())
+    return {
+        name: text if counts[text.casefold()] == 1 else handle(name) for name, text in short.items()
+    }
+
+
+def _doer(said: dict[str, Any]) -> str:
+    return str(said.get("by") or said.get("from") or said.get("agentId"))
+
+
+def _sentence(teller: Teller, event: Event) -> Sentence | None:
+    """What somebody did, as soon as it is known how everybody is called."""
+    said = event.payload
+    if event.type in TOOLS:
+        who, words = handle(_doer(said)), TOOLS[event.type](said)
+        return lambda called: f"{called(who)} {words}"
+    if event.type not in NOTED or said.get("closed") is True:  # of that a turn tells
+        return None
+    told = teller.tell(event)
+    return (lambda called: says(told[0], called)) if told else None
 
 
 def _take(found: Minutes, event: Event, said: dict[str, Any], people: People) -> None:
@@ -91,31 +143,8 @@ def _take(found: Minutes, event: Event, said: dict[str, Any], people: People) ->
             _turn(found, event, said.get("finalTurn"), people)
         case "moot.participation.set":
             _introduce_all(people, said.get("members"))
-        case "moot.vote.called":
-            _note(found, event, str(said.get("by")), f"put to the vote: {said.get('decision')}")
-        case "moot.participation.continued":
-            _note(found, event, str(said.get("by")), "let it go on")
         case "moot.participant.joined":
             _introduce(people, said.get("participantId"), said.get("profile"))
-            _note(found, event, str(said.get("by")), f"invited {said.get('participantId')}")
-        case "moot.participant.left":
-            _note(found, event, str(said.get("by")), f"uninvited {said.get('participantId')}")
-        case "moot.thread.control":
-            _note(found, event, str(said.get("from")), _sentence(said.get("content")))
-        case _:
-            pass
-
-
-def _tool(found: Minutes, event: Event, said: dict[str, Any]) -> None:
-    """Who used what, and by whose leave."""
-    match event.type:
-        case "agent.toolCalled":
-            _note(found, event, str(said.get("agentId")), f"used {tool_of(said)}")
-        case "moot.tool.asked":
-            _note(found, event, str(said.get("agentId")), f"asked to use {tool_of(said)}")
-        case "moot.tool.answered":
-            word = "allowed it" if said.get("allowed") else "did not allow it"
-            _note(found, event, str(said.get("by")), word)
         case _:
             pass
 
@@ -128,7 +157,7 @@ def _introduce_all(people: People, members: Any) -> None:
 def _introduce(people: People, name: Any, profile: Any) -> None:
     """How somebody is called, what for, and which model speaks for it."""
     said = _object(profile)
-    known = {key: str(said[key]) for key in PROFILE if said.get(key)}
+    known = {key: str(said[key]) for key in PROFILE if said.get(key) not in (None, "", UNKNOWN)}
     people.setdefault(str(name), {}).update(known)
 
 
@@ -148,28 +177,12 @@ def _turn(found: Minutes, event: Event, said: Any, people: People) -> None:
             to=_text(turn.get("to")),
             content=turn.get("content"),
             model=_text(model.get("model")),
+            kind=kind if (kind := kind_of(turn)) in ("task", "result") else None,
             via=_text(turn.get("via")),
+            spoken_by=_text(turn.get("spokenBy")),
             edited_by=_text(turn.get("editedBy")),
         )
     )
-
-
-def _note(found: Minutes, event: Event, by: str, note: str) -> None:
-    found.transcript.append(Line(at=event.timestamp, by=by, note=note))
-
-
-def _sentence(content: Any) -> str:
-    """A control in words: ``mute host:bo``."""
-    if not isinstance(content, dict):
-        return "steered the conversation"
-    parts = []
-    for word, value in content.items():
-        targets = value.get("targets") if isinstance(value, dict) else value
-        if isinstance(targets, list):
-            parts.append(f"{word} {', '.join(str(name) for name in targets)}")
-        else:
-            parts.append(word if value in (True, {}) else f"{word} {text_of(value)}")
-    return "; ".join(parts)
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -189,3 +202,11 @@ def tool_of(said: dict[str, Any]) -> str:
 
 def text_of(content: Any) -> str:
     return content if isinstance(content, str) else msgspec.json.encode(content).decode()
+
+
+#: who used what, and by whose leave
+TOOLS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "agent.toolCalled": lambda said: f"used {tool_of(said)}",
+    "moot.tool.asked": lambda said: f"asked to use {tool_of(said)}",
+    "moot.tool.answered": lambda said: "allowed it" if said.get("allowed") else "did not allow it",
+}

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from moot.api import stopped
 from moot.api.wire import Request
 from moot.core.events import iso
 from moot.engine.allowances import BUDGET, STOPPED, WARN_AT, WARNED, Allowances, notice_key
@@ -18,12 +19,15 @@ MOST_NOTICES = 100
 async def of(request: Request) -> dict[str, Any]:
     """The newest first. Where one comes or goes, the inbox has another revision."""
     found = [row for state in NOTICES for row in await _in(request, state)]
+    ways = await request.services.triggers.subscriptions.inbound(request.caller.tenant)
+    found = stopped.still_there(found, ways)
     found += await _limits(request, await _in(request, "notice"))
     found.sort(key=lambda row: row.updated_at, reverse=True)
     shown = [_notice(row) for row in found]
     for notice in shown:
         if notice.get("source") == "queue":
             await _name_queue(request, notice)
+    shown += await stopped.notices(request, ways)
     return {"notices": shown} if shown else {}
 
 
@@ -130,7 +134,9 @@ def _undelivered(row: Delivery) -> dict[str, Any]:
 
 
 #: source of what could not be delivered -> what can be done with it
-WAYS = {"queue": ["redeliver", "drop"], "webhook": [], "outbound": ["redeliver"]}
+WAYS = {
+    "queue": ["redeliver", "drop"], "webhook": ["redeliver", "drop"], "outbound": ["redeliver"],
+}  # fmt: skip
 
 #: state of a delivery -> source -> what a person is told
 NOTICES: dict[str, dict[str, Callable[[Delivery], dict[str, Any]]]] = {

@@ -105,6 +105,8 @@ def _operation(endpoint: Endpoint, bodies: dict[int, Any]) -> dict[str, Any]:
     }
     if endpoint.scope is not None:
         operation["x-scope"] = endpoint.scope
+    if endpoint.beside is not None:
+        operation["x-scope-beside"] = endpoint.beside
     if endpoint.body is not None:
         schema = bodies[id(endpoint.body)]
         content = {"application/json": {"schema": schema}}

@@ -60,6 +60,7 @@ class Posted(
     ts: Any = UNSET
     thread: str | UnsetType = UNSET
     seq: Any = UNSET
+    turn: Any = UNSET
 
 
 def line(text: str) -> str:

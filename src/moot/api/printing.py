@@ -4,8 +4,12 @@ import re
 from html import escape as escaped
 from typing import Any
 
-from moot.api.minutes import PROFILE, Line, Minutes, text_of
+from moot.api.minutes import PROFILE, Line, Minutes, names, text_of
+from moot.core.bridge import handle
 from moot.core.decisions import Decision
+
+#: id of who takes part -> how people call him
+Known = dict[str, str]
 
 #: what would end a line, or move a terminal
 CONTROL = re.compile(r"[\x00-\x08\n-\x1f\x7f-\x9f]")
@@ -26,14 +30,15 @@ def escape(text: str) -> str:
 
 
 def markdown(minutes: Minutes) -> str:
-    lines = [f"# {_plain(_title(minutes))}", "", *_md_facts(minutes), ""]
+    known = names(minutes)
+    lines = [f"# {_plain(_title(minutes))}", "", *_md_facts(minutes, known), ""]
     if minutes.decision is not None:
-        lines += _md_decision(minutes.decision)
+        lines += _md_decision(minutes.decision, known)
     elif minutes.outcome is not None:
         lines += ["## Outcome", "", *_quoted(text_of(minutes.outcome)), ""]
     lines += ["## Transcript", ""]
     for line in minutes.transcript:
-        lines += _md_line(line)
+        lines += _md_line(line, known)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -41,21 +46,29 @@ def _title(minutes: Minutes) -> str:
     return minutes.title or text_of(minutes.question)
 
 
-def _participant(member: dict[str, Any]) -> str:
-    """``host:ada (Ada, skeptic, demo)``"""
-    about = ", ".join(str(member[key]) for key in PROFILE if member.get(key))
-    return f"{member['agentId']} ({about})" if about else str(member["agentId"])
+def _participant(member: dict[str, Any], known: Known) -> str:
+    """``Bob (bo, builder, demo)``; a handle that is the name is said once."""
+    name = member["agentId"]
+    short = handle(name).removeprefix("user:")
+    about = [str(member[key]) for key in PROFILE[1:] if member.get(key)]
+    about = about if known[name].casefold() == short else [short, *about]
+    return f"{known[name]} ({', '.join(about)})" if about else known[name]
 
 
-def _md_facts(minutes: Minutes) -> list[str]:
-    names = ", ".join(_plain(_participant(member)) for member in minutes.participants)
+def _time(text: str) -> str:
+    """``2030-01-31 12:00:00 UTC``"""
+    return f"{text[:19].replace('T', ' ')} UTC" if text.endswith("Z") else text
+
+
+def _md_facts(minutes: Minutes, known: Known) -> list[str]:
+    people = ", ".join(_plain(_participant(member, known)) for member in minutes.participants)
     thread = minutes.thread_id.replace("`", "'")
-    facts = [f"- Thread: `{thread}`", f"- Opened: {minutes.opened_at}"]
-    facts.append(f"- Closed: {minutes.closed_at or 'still open'}")
-    return [*facts, f"- Participants: {names}"]
+    facts = [f"- Thread: `{thread}`", f"- Opened: {_time(minutes.opened_at)}"]
+    facts.append(f"- Closed: {_time(minutes.closed_at or 'still open')}")
+    return [*facts, f"- Participants: {people}"]
 
 
-def _md_decision(decision: Decision) -> list[str]:
+def _md_decision(decision: Decision, known: Known) -> list[str]:
     title = "Decision" if decision.adopted else "Proposal, not adopted"
     lines = [f"## {title}", "", *_quoted(decision.text)]
     lines[-1] += "".join(f" [{index}]" for index in decision.cited_turns)
@@ -63,31 +76,45 @@ def _md_decision(decision: Decision) -> list[str]:
     if decision.votes:
         lines += ["### Votes", "", "| Who | Vote | Why |", "|---|---|---|"]
         lines += [
-            f"| {_plain(v.by)} | {_plain(v.vote)} | {_plain(v.reason or '')} |"
+            f"| {_plain(_named(v.by, known))} | {_plain(v.vote)} | {_plain(v.reason or '')} |"
             for v in decision.votes
         ]
         lines.append("")
     if decision.dissent:
         lines += ["### Dissent", ""]
-        lines += [f"- **{_plain(each.by)}**: {_plain(each.text)}" for each in decision.dissent]
+        lines += [
+            f"- **{_plain(_named(each.by, known))}**: {_plain(each.text)}"
+            for each in decision.dissent
+        ]
         lines.append("")
     if decision.action_items:
         lines += ["### Action items", ""]
         for item in decision.action_items:
-            owner = f" ({_plain(item.owner)})" if item.owner else ""
+            owner = f" ({_plain(_named(item.owner, known))})" if item.owner else ""
             due = f", due {_plain(item.due)}" if item.due else ""
             lines.append(f"- [ ] {_plain(item.text)}{owner}{due}")
         lines.append("")
     return lines
 
 
-def _md_line(line: Line) -> list[str]:
+def _named(name: str, known: Known) -> str:
+    return known.get(name, name)
+
+
+def _about(line: Line, known: Known) -> str:
+    """What stands behind the name of who speaks."""
+    to = f" to {_named(line.to, known)}" if line.to else ""
+    more = [line.kind, line.model]
+    for said, name in (("said by", line.spoken_by), ("edited by", line.edited_by)):
+        more += [f"{said} {_named(name, known)}"] if name else []
+    return " · ".join([f"{to} · {_time(line.at)}", *filter(None, more)])
+
+
+def _md_line(line: Line, known: Known) -> list[str]:
     if line.note is not None:
-        return [f"*{_plain(line.by)}: {_plain(line.note)}*", ""]
-    to = f" to {_plain(line.to)}" if line.to else ""
-    model = f" · {_plain(line.model)}" if line.model else ""
-    edited = f" · edited by {_plain(line.edited_by)}" if line.edited_by else ""
-    head = f"**[{line.index}] {_plain(line.by)}**{to} · {line.at}{model}{edited}"
+        return [f"*{_plain(line.note)}*", ""]
+    who = _plain(_named(line.by, known))
+    head = f"**[{line.index}] {who}**{_plain(_about(line, known))}"
     return [head, "", *_quoted(text_of(line.content)), ""]
 
 
@@ -114,44 +141,48 @@ STYLE = (
 
 def html(minutes: Minutes) -> str:
     title = escape(_title(minutes))
-    names = ", ".join(escape(_participant(member)) for member in minutes.participants)
+    known = names(minutes)
+    people = ", ".join(escape(_participant(member, known)) for member in minutes.participants)
     parts = [
         "<!doctype html>",
         f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>',
         f"<h1>{title}</h1><p>Thread <code>{escape(minutes.thread_id)}</code><br>",
-        f"Opened {escape(minutes.opened_at)}<br>",
-        f"Closed {escape(minutes.closed_at or 'still open')}<br>Participants: {names}</p>",
+        f"Opened {escape(_time(minutes.opened_at))}<br>",
+        f"Closed {escape(_time(minutes.closed_at or 'still open'))}<br>",
+        f"Participants: {people}</p>",
     ]
     if minutes.decision is not None:
-        parts += _html_decision(minutes.decision)
+        parts += _html_decision(minutes.decision, known)
     elif minutes.outcome is not None:
         parts.append(f"<h2>Outcome</h2><blockquote>{escape(text_of(minutes.outcome))}</blockquote>")
     parts.append("<h2>Transcript</h2>")
-    parts += [_html_line(line) for line in minutes.transcript]
+    parts += [_html_line(line, known) for line in minutes.transcript]
     return "\n".join([*parts, "</body></html>"]) + "\n"
 
 
-def _html_decision(decision: Decision) -> list[str]:
+def _html_decision(decision: Decision, known: Known) -> list[str]:
     links = "".join(f' <a href="#t{n}">[{n}]</a>' for n in decision.cited_turns)
     title = "Decision" if decision.adopted else "Proposal, not adopted"
     parts = [f"<h2>{title}</h2><blockquote>{escape(decision.text)}{links}</blockquote>"]
     if decision.votes:
         rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(part or '')}</td>" for part in (v.by, v.vote, v.reason))
-            for v in decision.votes
+            "<tr>" + "".join(f"<td>{escape(part or '')}</td>" for part in row)
+            for row in ((_named(v.by, known), v.vote, v.reason) for v in decision.votes)
         )
         parts.append(
             f"<h3>Votes</h3><table><tr><th>Who</th><th>Vote</th><th>Why</th></tr>{rows}</table>"
         )
     if decision.dissent:
         rows = "".join(
-            f"<li><b>{escape(each.by)}</b>: {escape(each.text)}</li>" for each in decision.dissent
+            f"<li><b>{escape(_named(each.by, known))}</b>: {escape(each.text)}</li>"
+            for each in decision.dissent
         )
         parts.append(f"<h3>Dissent</h3><ul>{rows}</ul>")
     if decision.action_items:
         rows = "".join(
-            f"<li>{escape(item.text)}{f' ({escape(item.owner)})' if item.owner else ''}"
+            f"<li>{escape(item.text)}"
+            f"{f' ({escape(_named(item.owner, known))})' if item.owner else ''}"
             f"{f', due {escape(item.due)}' if item.due else ''}</li>"
             for item in decision.action_items
         )
@@ -159,12 +190,9 @@ def _html_decision(decision: Decision) -> list[str]:
     return parts
 
 
-def _html_line(line: Line) -> str:
+def _html_line(line: Line, known: Known) -> str:
     if line.note is not None:
-        return f'<p class="note">{escape(line.by)}: {escape(line.note)}</p>'
-    to = f" to {escape(line.to)}" if line.to else ""
-    model = f" · {escape(line.model)}" if line.model else ""
-    edited = f" · edited by {escape(line.edited_by)}" if line.edited_by else ""
-    who = f"<b>[{line.index}] {escape(line.by)}</b>{to} · {escape(line.at)}{model}{edited}"
+        return f'<p class="note">{escape(line.note)}</p>'
+    who = f"<b>[{line.index}] {escape(_named(line.by, known))}</b>{escape(_about(line, known))}"
     head = f'<p id="t{line.index}">{who}</p>'
     return f"{head}<blockquote>{escape(text_of(line.content))}</blockquote>"

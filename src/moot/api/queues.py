@@ -19,12 +19,14 @@ from moot.triggers.subscriptions import Seen
 
 
 class Bind(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Who takes from a queue: a workflow, for a standing agent or for nobody."""
+    """Who takes from a queue: a workflow, for a standing agent or for nobody. ``takeOver``: also
+    from another standing agent."""
 
     workflow_id: WorkflowId
     roster_id: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
     retry_policy: RetryPolicy = RetryPolicy()
     input_mapping: Mapping = {}
+    take_over: bool = False
 
 
 async def list_queues(request: Request) -> Reply:
@@ -48,6 +50,7 @@ async def bind(request: Request) -> Reply:
             input_mapping=asked.input_mapping,
         ),
         request.caller.id,
+        asked.take_over,
     )
     return Reply(await _queue(request, seen))
 
@@ -69,7 +72,7 @@ async def push(request: Request) -> Reply:
     )  # fmt: skip
     row = handed.delivery
     told = {"itemId": row.delivery_id, "status": item_view.STATUS[row.state]}
-    more = {"runId": row.run_id, "rosterId": row.member}
+    more = {"runId": row.run_id, "rosterId": row.member, "reason": row.reason}
     return Reply({**told, **{name: value for name, value in more.items() if value}}, 202)
 
 
@@ -98,7 +101,7 @@ async def list_items(request: Request) -> Reply:
 async def read_item(request: Request) -> Reply:
     """The item, the run it became, for whom, what was said in it and what it has cost."""
     _, row = await _item(request)
-    return Reply(await item_view.whole(request.services.host, row))
+    return Reply(await item_view.whole(request.services, row))
 
 
 async def redeliver(request: Request) -> Reply:
@@ -169,7 +172,7 @@ ENDPOINTS = (
         errors=(404,),
     ),
     Endpoint(
-        method="PUT", path=ONE, call=bind, body=Bind, scope=MANAGE,
+        method="PUT", path=ONE, call=bind, body=Bind, scope=MANAGE, beside="runs:create",
         summary="Let a workflow take from a queue", errors=(404, 409),
     ),
     Endpoint(

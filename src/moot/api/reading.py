@@ -18,19 +18,23 @@ from moot.store.reading import ReadMark
 
 
 class Read(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """``upTo``: the sequence of the last event that was read; left out, all there is."""
+    """``upTo``: the sequence of the last event that was read, or ``turn``: the index of the last
+    turn; left out, all there is."""
 
     up_to: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+    turn: Annotated[int, Meta(ge=0, le=2**53)] | None = None
 
 
 async def mark(request: Request) -> Reply:
     """A mark only goes on: of two devices the one that has read further counts."""
     run, talk = await place(request)
     asked = await request.read(Read)
-    newest = run.next_sequence - 1
-    up_to = newest if asked.up_to is None else min(asked.up_to, newest)
     services, name = request.services, thread_id(run, talk)
-    turn = await transcript.turn_at(Talk(services.store, run, talk), up_to)
+    there, newest = Talk(services.store, run, talk), run.next_sequence - 1
+    up_to = newest if asked.up_to is None else min(asked.up_to, newest)
+    if asked.turn is not None and asked.turn <= talk.turns:
+        up_to = min(up_to, await transcript.place_of(there, asked.turn))
+    turn = await transcript.turn_at(there, up_to)
     kept = await services.store.mark_read(
         ReadMark(
             tenant=run.tenant,

@@ -5,8 +5,10 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
+from moot.agents.manifest import Agent, refuse_unseen
 from moot.agents.roster import ROSTER_ID, AgentRef, Budget, Entry, Hired, Owner, nobody
 from moot.api import member_page, member_work, notices, roster_views
+from moot.api.agents import refuse_agents, refuse_taken
 from moot.api.roster_views import offered, seat_of, shown
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core.definition import nearest
@@ -64,9 +66,13 @@ async def entry(request: Request) -> Reply:
 
 async def hire(request: Request) -> Reply:
     offered(request)
+    refuse_agents(request)
     asked = await request.read(Hire)
+    _check_words(asked)
     tenant, clock = request.caller.tenant, request.services.clock
-    await _check_agent(request, asked.agent_ref)
+    agent = await _check_agent(request, asked.agent_ref)
+    if asked.roster_id is not None:
+        await _check_name(request, asked.roster_id, agent)
     await _check_workflows(request, asked.workflows)
     made = Entry(
         roster_id=asked.roster_id or clock.new_id("host:"),
@@ -90,10 +96,34 @@ async def hire(request: Request) -> Reply:
     )  # fmt: skip
     await request.services.roster.put(tenant, hired, request.caller.id, guard)
     place = f"/v1/host/moot/roster/{made.roster_id}"
-    return Reply(shown(request, hired), 201, {"Location": place})
+    # whoever had this name before was somebody else: what woke that one is the new one's when asked
+    left = await request.services.triggers.leaving.left(tenant, made.roster_id) if known else []
+    return Reply({**shown(request, hired), "left": left}, 201, {"Location": place})
 
 
-async def _check_agent(request: Request, ref: AgentRef, own: str | None = None) -> None:
+def _check_words(asked: Hire | Change) -> None:
+    """People tell members from one another by what they read."""
+    refuse_unseen(asked)
+    if isinstance(asked.persona, str) and not asked.persona.strip():
+        raise BadRequest("A persona of blanks is none.", field="persona")
+
+
+async def _check_name(request: Request, roster_id: str, agent: Agent) -> None:
+    """An agent's own name is for an instance of that agent; a name that a key speaks as is for
+    whom the key belongs to."""
+    await refuse_taken(request, roster_id)
+    named = await request.services.agents.find(
+        request.caller.tenant, roster_id.removeprefix("host:")
+    )
+    if named is not None and named.name != agent.name:
+        raise Conflict(
+            f"{roster_id} is the agent {named.name}; hire an instance of that one, or choose"
+            " another rosterId.",
+            rosterId=roster_id,
+        )
+
+
+async def _check_agent(request: Request, ref: AgentRef, own: str | None = None) -> Agent:
     """An agent that is here, by at most one of a version and a channel."""
     tenant, services = request.caller.tenant, request.services
     if ref.version is not None and ref.channel is not None:
@@ -122,6 +152,7 @@ async def _check_agent(request: Request, ref: AgentRef, own: str | None = None) 
             f"There is no version '{ref.version}' of {agent.name}.{hint}",
             field="agentRef.version",
         )
+    return agent
 
 
 async def _check_workflows(request: Request, names: list[str]) -> None:
@@ -142,10 +173,13 @@ async def _check_workflows(request: Request, names: list[str]) -> None:
 
 
 async def change(request: Request) -> Reply:
+    refuse_agents(request)
     seat = await seat_of(request)
     asked = await request.read(Change)
+    _check_words(asked)
     if asked.agent_ref is not UNSET:
-        await _check_agent(request, asked.agent_ref, seat.entry.roster_id)
+        agent = await _check_agent(request, asked.agent_ref, seat.entry.roster_id)
+        await _check_name(request, seat.entry.roster_id, agent)
     if asked.workflows is not UNSET:
         await _check_workflows(request, asked.workflows)
     fields = {
@@ -165,7 +199,8 @@ async def change(request: Request) -> Reply:
 
 
 async def dismiss(request: Request) -> Reply:
-    """Its schedules and subscriptions start nothing from now on: their member is not there."""
+    """What woke it rests with the same commit; its history tells what that is."""
+    refuse_agents(request)
     seat = await seat_of(request)
     await member_work.put(request, seat, replace(seat.hired, did="dismissed"), gone=True)
     return Reply(None, 204)
@@ -208,6 +243,11 @@ ENDPOINTS = (
     Endpoint(
         method="DELETE", path=ONE, call=dismiss, scope=WRITE, status=204,
         summary="Let a standing agent go; what it did stays its own", errors=(404, 409, 501),
+    ),
+    Endpoint(
+        method="GET", path=f"{ONE}/history", call=roster_views.history, scope=READ,
+        summary="Who did what with a standing agent; also with one that was let go",
+        errors=(404, 501),
     ),
     Endpoint(
         method="POST", path=f"{ONE}/pause", call=member_work.pause, scope=WRITE,

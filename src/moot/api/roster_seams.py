@@ -10,14 +10,12 @@ from moot.agents.roster import AgentRef, Entry, Hired, Owner, Seat, nobody
 from moot.api import roster
 from moot.api.roster_views import offered
 from moot.api.wire import Reply, Request
-from moot.core.errors import BadRequest
-from moot.core.initiation import Delivered
-from moot.store.standing import Delivery
-from moot.triggers.firing import Claim, Order
+from moot.api.woken_seams import woken
+from moot.core.errors import BadRequest, Conflict
+from moot.triggers.firing import Order
 
 #: who is woken when a suite names nobody, whose instance that is, and what it does
 NAME, AGENT, FLOW = "host:conformance-sally", "conformance-clerk", "conformance-noop"
-SUBSCRIPTION = "sub_conformance"
 
 ALIASES = tuple(
     replace(row, path=row.path.replace("/moot/", "/sample/"), hidden=True)
@@ -30,7 +28,7 @@ class Fire(Struct, frozen=True, kw_only=True, rename="camel"):
     trigger_source: Annotated[str, Meta(min_length=1, max_length=64)]
     roster_id: str | None = None
     workflow_id: str | None = None
-    #: it comes through a subscription, as a delivery of its own
+    #: it comes through a subscription, as a delivery of its own; everything does here
     as_work_item: bool = False
 
 
@@ -42,31 +40,19 @@ async def fire(request: Request) -> Reply:
     workflows = (asked.workflow_id,) if asked.workflow_id else seat.entry.workflows
     if not workflows:
         raise BadRequest(f"{seat.entry.roster_id} has no workflows.", field="rosterId")
-    delivered, claim = None, Claim()
-    if asked.as_work_item:
-        now, key = services.clock.millis(), services.clock.new_id("key_")
-        delivered = Delivered(
-            delivery_id=services.clock.new_id("dlv_"), subscription=SUBSCRIPTION, key=key
-        )
-        row = Delivery(
-            tenant=tenant, subscription=SUBSCRIPTION, key=key,
-            delivery_id=delivered.delivery_id, source=asked.trigger_source, state="delivered",
-            received_at=now, updated_at=now, member=seat.entry.roster_id,
-        )  # fmt: skip
-        claim.deliveries.append(row)
     order = Order(
         tenant=tenant,
         workflow_id=workflows[0],
         source=asked.trigger_source,
         principal=request.caller.id,
         roster_id=seat.entry.roster_id,
-        delivered=delivered,
     )
-    run = await services.triggers.firing.start(order, claim)
-    body = {"runId": run.run_id, "rosterId": seat.entry.roster_id}
-    if delivered is not None:
-        body["triggerSubscriptionId"] = delivered.subscription
-    return Reply(body)
+    await services.triggers.firing.drawn(order)
+    row = await woken(request, order.source, order.workflow_id, order.roster_id)
+    if row.run_id is None:
+        raise Conflict(f"No run was begun: {row.reason}", rosterId=seat.entry.roster_id)
+    said = {"runId": row.run_id, "rosterId": seat.entry.roster_id}
+    return Reply({**said, "triggerSubscriptionId": row.subscription})
 
 
 async def _somebody(request: Request, name: str | None) -> Seat:

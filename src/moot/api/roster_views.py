@@ -21,8 +21,11 @@ def offered(request: Request) -> None:
 
 async def seat_of(request: Request) -> Seat:
     offered(request)
-    roster_id = request.params["roster_id"].replace("%3A", ":").replace("%3a", ":")
-    return await request.services.roster.must_find(request.caller.tenant, roster_id)
+    return await request.services.roster.must_find(request.caller.tenant, _name(request))
+
+
+def _name(request: Request) -> str:
+    return request.params["roster_id"].replace("%3A", ":").replace("%3a", ":")
 
 
 async def members(request: Request) -> Reply:
@@ -34,12 +37,30 @@ async def members(request: Request) -> Reply:
 
 async def member(request: Request) -> Reply:
     seat = await seat_of(request)
-    history = await request.services.roster.history(request.caller.tenant, seat.entry.roster_id)
-    told = [
-        {"at": iso(record.created_at * 1000), "by": record.by, **_did(decoded(record))}
-        for record in history[:MOST_HISTORY]
-    ]
+    told = await _told(request, seat.entry.roster_id)
     return Reply({**await with_budget(request, seat), "history": told})
+
+
+async def history(request: Request) -> Reply:
+    """Names stay known: whoever had one, and who took them on and let them go."""
+    offered(request)
+    name = _name(request)
+    told = await _told(request, name)
+    if not told:
+        await request.services.roster.must_find(request.caller.tenant, name)
+    body: dict[str, Any] = {"rosterId": name, "history": told}
+    if await request.services.roster.find(request.caller.tenant, name) is None:
+        leaving = request.services.triggers.leaving
+        body["left"] = await leaving.left(request.caller.tenant, name)
+    return Reply(body)
+
+
+async def _told(request: Request, name: str) -> list[dict[str, Any]]:
+    known = await request.services.roster.history(request.caller.tenant, name)
+    return [
+        {"at": iso(record.created_at * 1000), "by": record.by, **_did(decoded(record))}
+        for record in known[:MOST_HISTORY]
+    ]
 
 
 def _did(hired: Hired) -> dict[str, Any]:

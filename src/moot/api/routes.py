@@ -10,6 +10,7 @@ from moot.api import (
     bundle,
     catch_ups,
     conformance,
+    deliveries,
     deployments,
     diffs,
     discovery,
@@ -72,6 +73,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *subscriptions.ENDPOINTS,
     *ingest.ENDPOINTS,
     *queues.ENDPOINTS,
+    *deliveries.ENDPOINTS,
     *discovery.ENDPOINTS,
     *ops.ENDPOINTS,
 )

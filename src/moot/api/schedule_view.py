@@ -27,7 +27,7 @@ def changed(record: Record) -> dict[str, Any]:
     plan, body = plan_of(record), {
         "did": record.version, "by": record.by, "at": iso(record.created_at * 1000),
     }  # fmt: skip
-    if record.version == "paused" and plan.pause is not None and plan.pause.reason:
+    if record.version in ("paused", "stopped") and plan.pause is not None and plan.pause.reason:
         body["reason"] = plan.pause.reason
     return body
 
@@ -80,7 +80,7 @@ def _kept(case: Case) -> dict[str, Any]:
     }
     if book.decided.skips:
         body["leftOut"] = [iso(slot * 1000) for slot in book.decided.skips]
-    if plan.pause is not None:
+    if plan.pause is not None and plan.pause.holds(case.seen.now):
         until = plan.pause.until
         more = {} if until is None else {"until": iso(until * 1000)}
         body["pause"] = {
@@ -93,10 +93,11 @@ def _kept(case: Case) -> dict[str, Any]:
 
 
 def _state(case: Case) -> str:
-    """``held`` is what its member or its subscription makes of it; ``ended`` has no time left."""
+    """``held`` is what its member makes of it, ``failed`` and ``dead-lettered`` what could not be
+    begun; ``ended`` has no time left."""
     spec, kept, now = case.plan.spec, case.book.decided, case.seen.now
     if (bar := bar_at(spec, kept, Seen(now=now), now)) is not None:
-        return bar.reason
+        return case.plan.stopped or bar.reason if bar.reason == "paused" else bar.reason
     if any(each.holds(now) for each in case.seen.bars):
         return "held"
     return "active" if upcoming(spec, kept, case.seen, 1) or kept.buffered else "ended"

@@ -4,20 +4,26 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from moot.api import pause_costs
 from moot.api.schedule_view import changed, fired, next_fires, shown, times
 from moot.api.subscriptions import whereabouts
 from moot.api.wire import Endpoint, Reply, Request, refuse_deep
 from moot.core.calendars import instant_from, zone_from
+from moot.core.errors import BadRequest
 from moot.core.events import iso
 from moot.core.firing import opened
 from moot.core.schedule import Overlap, ScheduleDraft, Seen
 from moot.core.slots import timing_of
 from moot.store.standing import DeliveryFilter
 from moot.triggers.clockwork import Done
+from moot.triggers.fires import fire_of
 from moot.triggers.listening import Whereabouts
+from moot.triggers.plans import SOURCE
 from moot.triggers.sight import Case
 
 Instant = Annotated[str, Meta(min_length=1, max_length=64)]
+#: of each kind, the newest that are counted in lists
+MOST_ASKING = 1000
 FireId = Annotated[str, Meta(min_length=1, max_length=128)]
 
 
@@ -36,9 +42,10 @@ class RunAsked(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown
 
 
 class SkipAsked(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The next slot, or that row of missed slots."""
+    """The next slot, or that row of missed slots; or, undone, the slot that was left out last."""
 
     fire: FireId | None = None
+    undo: bool = False
     dry_run: bool = False
 
 
@@ -87,9 +94,27 @@ async def list_schedules(request: Request) -> Reply:
     ]
     page = found[:limit]
     where = whereabouts(request)
-    rows = [await _shown(await schedules.find(tenant, name), where) for name in page]
+    asking = await _asking(request)
+    rows = []
+    for name in page:
+        case = await schedules.find(tenant, name)
+        missed = asking.get(case.plan.subscription, 0)
+        rows.append(await _shown(case, where) | ({"missed": missed} if missed else {}))
     more = {"nextCursor": page[-1]} if len(found) > limit else {}
     return Reply({"schedules": rows, **more})
+
+
+async def _asking(request: Request) -> dict[str, int]:
+    """How many times of each subscription wait for somebody to look: missed, or never begun."""
+    found: dict[str, int] = {}
+    for state in ("missed", "dead"):
+        where = DeliveryFilter(sources=(SOURCE,), states=(state,))
+        rows, _ = await request.services.store.deliveries(
+            request.caller.tenant, where, None, MOST_ASKING
+        )
+        for row in rows:
+            found[row.subscription] = found.get(row.subscription, 0) + fire_of(row).count
+    return found
 
 
 async def read(request: Request) -> Reply:
@@ -122,7 +147,8 @@ async def pause(request: Request) -> Reply:
     paused = await request.services.triggers.schedules.pause(
         case.tenant, case.plan.spec.schedule_id, request.caller.id, asked.reason, until
     )
-    return Reply(await _shown(paused, whereabouts(request)))
+    costs = pause_costs.of_schedule(case, until)
+    return Reply({**await _shown(paused, whereabouts(request)), **costs})
 
 
 async def resume(request: Request) -> Reply:
@@ -173,9 +199,12 @@ async def skip(request: Request) -> Reply:
     case, asked = await _case(request), await request.read(SkipAsked)
     schedules, name = request.services.triggers.schedules, case.plan.spec.schedule_id
     body: dict[str, Any] = {"scheduleId": name, "dryRun": asked.dry_run}
+    if asked.fire is not None and asked.undo:
+        raise BadRequest("Leave out fire or undo.", field="undo")
     if asked.fire is None:
-        slot = await schedules.skip(case.tenant, name, request.caller.id, asked.dry_run)
-        return Reply({**body, "skipped": iso(slot * 1000)})
+        by, dry = request.caller.id, asked.dry_run
+        slot = await schedules.skip(case.tenant, name, by, dry, asked.undo)
+        return Reply({**body, "restored" if asked.undo else "skipped": iso(slot * 1000)})
     if not asked.dry_run:
         await schedules.dismiss(case.tenant, name, asked.fire)
     return Reply({**body, "dismissed": asked.fire})
@@ -254,7 +283,8 @@ STATE = {
 }
 ENDPOINTS = (
     Endpoint(
-        method="POST", path=HOST, call=make, body=ScheduleDraft, scope=WRITE, status=201,
+        method="POST", path=HOST, call=make, body=ScheduleDraft, scope=WRITE, beside=START,
+        status=201,
         summary="Have a workflow run at times to come",
     ),
     Endpoint(
@@ -270,7 +300,7 @@ ENDPOINTS = (
         summary="A schedule, its next times, and how its fires went",
     ),
     Endpoint(
-        method="PATCH", path=ONE, call=change, scope=WRITE, errors=(404, 409),
+        method="PATCH", path=ONE, call=change, scope=WRITE, beside=START, errors=(404, 409),
         summary="Change a schedule; null takes a field back to its default",
     ),
     Endpoint(

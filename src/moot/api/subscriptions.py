@@ -4,21 +4,26 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from moot.api import notices
 from moot.api.webhooks import MANAGE, PAGE
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.errors import BadRequest, NotProvided
 from moot.core.events import iso
-from moot.core.inbound import Mode, RetryPolicy, Subscription
+from moot.core.inbound import ATTEMPTED, Mode, RetryPolicy, Subscription
 from moot.store.standing import Attempt, Delivery, DeliveryFilter
 from moot.triggers.deliveries import REDELIVERED
-from moot.triggers.listening import Whereabouts
+from moot.triggers.fires import fire_of
+from moot.triggers.items import SOURCES
+from moot.triggers.listening import Page, Whereabouts
 from moot.triggers.subscriptions import Seen, Wanted
 
 #: where strangers send what they have
 INGEST = "/v1/host/moot/ingest"
 RETENTION_MS = 30 * 24 * 3_600_000
 MOST_SHOWN = 50
+MOST_LISTED = 1000
 
+RosterId = Annotated[str, Meta(min_length=1, max_length=128)]
 WorkflowId = Annotated[str, Meta(min_length=1, max_length=256)]
 Mapping = Annotated[dict[str, Annotated[str, Meta(min_length=1, max_length=512)]],
                     Meta(max_length=100)]  # fmt: skip
@@ -30,7 +35,7 @@ class Verification(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Register(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """``inputMapping``: an input of the workflow, and where in the trigger event it stands
-    (``webhook.body.issue.title``)."""
+    (``webhook.body.issue.title``). ``rosterId``: the standing agent whose work it is."""
 
     source: Literal["webhook", "email", "form"]
     workflow_id: WorkflowId
@@ -38,13 +43,17 @@ class Register(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     retry_policy: RetryPolicy = RetryPolicy()
     verification: Verification = Verification()
     input_mapping: Mapping = {}
+    roster_id: RosterId | None = None
 
 
 class Change(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """``rosterId`` hands it to a standing agent; null takes it back."""
+    """``rosterId`` hands it to a standing agent; null takes it back. ``inputMapping`` takes the
+    place of the one before; an empty one fills inputs by their names. ``note``: why it pauses."""
 
     state: Literal["active", "paused"] | UnsetType = UNSET
-    roster_id: str | UnsetType | None = UNSET
+    note: Annotated[str, Meta(max_length=500)] = ""
+    roster_id: RosterId | UnsetType | None = UNSET
+    input_mapping: Mapping | UnsetType = UNSET
 
 
 async def register(request: Request) -> Reply:
@@ -62,6 +71,7 @@ async def register(request: Request) -> Reply:
             retry_policy=asked.retry_policy,
             verification=asked.verification.mode,
             input_mapping=asked.input_mapping,
+            roster_id=asked.roster_id,
         ),
         request.caller.id,
     )
@@ -97,8 +107,11 @@ def ingest_url(request: Request, name: str) -> str:
 
 
 async def list_all(request: Request) -> Reply:
-    """``inert`` says of each that wakes nobody why: its member is away."""
-    found = await request.services.triggers.listening.all(request.caller.tenant)
+    """``inert`` says of each that wakes nobody why: its member is away. Of one source alone, which
+    people look at, also what each leads to."""
+    limit = request.integer("limit", MOST_LISTED, 1, MOST_LISTED)
+    page = await _page(request, limit)
+    found = page.found
     where = whereabouts(request)
     reasons = {
         seen.it.subscription_id: why
@@ -106,8 +119,27 @@ async def list_all(request: Request) -> Reply:
         if (why := await where.inert(seen.it.roster_id, seen.it.workflow_id)) is not None
     }
     shown = [seen.it.shown() for seen in found]
-    more = {"inert": reasons} if reasons else {}
-    return Reply({"subscriptions": shown, "total": len(found), **more})
+    more: dict[str, Any] = {"inert": reasons} if reasons else {}
+    if "source" in request.query:
+        more["bound"] = {seen.it.subscription_id: bound(seen.it) for seen in found}
+    if page.last is not None:
+        more["nextCursor"] = page.last
+    return Reply({"subscriptions": shown, "total": page.total, **more})
+
+
+async def _page(request: Request, limit: int) -> Page:
+    triggers, tenant = request.services.triggers, request.caller.tenant
+    after, source = request.query.get("cursor", ""), request.query.get("source")
+    if source is None:
+        return await triggers.listening.page(tenant, after, limit)
+    if source not in SOURCES:
+        raise BadRequest(f"source is one of {', '.join(SOURCES)}.", field="source")
+    own = [
+        seen for seen in await triggers.subscriptions.inbound(tenant) if seen.it.source == source
+    ]
+    found = [seen for seen in own if seen.it.subscription_id > after]
+    last = found[limit - 1].it.subscription_id if len(found) > limit else None
+    return Page(found[:limit], len(own), last)
 
 
 def whereabouts(request: Request) -> Whereabouts:
@@ -132,6 +164,7 @@ async def read(request: Request) -> Reply:
         {
             "subscription": seen.it.shown(),
             "bound": await with_inert(request, seen.it),
+            **_where(request, seen.it),
             "counts": await store.delivery_counts(tenant, name),
             "deliveries": [delivery(each) for each in found],
             "stateChanges": told,
@@ -139,25 +172,36 @@ async def read(request: Request) -> Reply:
     )
 
 
+def _where(request: Request, it: Subscription) -> dict[str, Any]:
+    """To which address strangers send."""
+    return {"ingestUrl": ingest_url(request, it.subscription_id)} if it.secret is not None else {}
+
+
 async def change(request: Request) -> Reply:
     asked = await request.read(Change)
     triggers, by = request.services.triggers, request.caller.id
     seen = await _seen(request)
-    if asked.roster_id is UNSET and asked.state is UNSET:
-        raise BadRequest("Send state or rosterId.")
+    if asked == Change(note=asked.note):
+        raise BadRequest("Send state, rosterId or inputMapping.")
+    if asked.input_mapping is not UNSET:
+        seen = await triggers.subscriptions.map_inputs(seen, asked.input_mapping, by)
     if asked.roster_id is not UNSET:
         seen = await triggers.listening.hand_to(seen, asked.roster_id, by)
     if asked.state == "paused":
-        seen = await triggers.listening.pause(seen, by)
+        seen = await triggers.listening.pause(seen, by, asked.note)
     elif asked.state == "active":
         seen = await triggers.listening.resume(seen, by)
+        await notices.changed(request)
     if seen.it.state == "active":
         await triggers.queues.wake(seen)
     return Reply({"subscription": seen.it.shown(), "bound": await with_inert(request, seen.it)})
 
 
 async def remove(request: Request) -> Reply:
-    await request.services.triggers.subscriptions.remove(await _seen(request), request.caller.id)
+    """With it goes what could not be delivered; runs that it has begun go on."""
+    seen, triggers = await _seen(request), request.services.triggers
+    await triggers.subscriptions.remove(seen, request.caller.id)
+    await triggers.deliveries.let_go(seen)
     return Reply(None, 204)
 
 
@@ -187,6 +231,7 @@ def bound(it: Subscription) -> dict[str, Any]:
         "queue": it.queue,
         "scheduleId": it.schedule_id,
         "inputMapping": it.input_mapping,
+        "note": it.note,
         "verification": {"mode": it.verification} if it.source == "webhook" else None,
     }
     return {name: value for name, value in said.items() if value}
@@ -218,6 +263,7 @@ def attempted(row: Delivery, number: int) -> dict[str, Any]:
     if found.reason:
         said["reason"] = found.reason
     if found.outcome != REDELIVERED:
+        said["type"] = ATTEMPTED
         said["payload"] = payload(row, found, number)
     return said
 
@@ -247,7 +293,8 @@ def letter(it: Subscription, row: Delivery) -> dict[str, Any]:
         "expiresAt": iso((row.updated_at + RETENTION_MS) * 1000),
         "deliveryId": row.delivery_id,
     }
-    if not unverified and it.source != "schedule":  # a slot that fails ends no schedule
+    by_hand = it.source == "schedule" and fire_of(row).cause in ("manual", "backfill")
+    if not (unverified or by_hand or row.attempts[last].unfit):  # these end nothing but themselves
         said["stateChange"] = {
             "subscriptionId": row.subscription, "source": it.source, "fromState": "active",
             "toState": "dead-lettered", "reason": "retry-exhausted",
@@ -258,9 +305,17 @@ def letter(it: Subscription, row: Delivery) -> dict[str, Any]:
 ROOT = "/v1/trigger-subscriptions"
 ONE = f"{ROOT}/{{subscription_id}}"
 ENDPOINTS = (
-    Endpoint(method="GET", path=ROOT, call=list_all, scope=MANAGE, summary="What is listened to"),
     Endpoint(
-        method="POST", path=ROOT, call=register, body=Register, scope=MANAGE, status=201,
+        method="GET", path=ROOT, call=list_all, scope=MANAGE, summary="What is listened to",
+        query={
+            "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_LISTED}, "at most so many"),
+            "cursor": ({"type": "string"}, "where the page before ended"),
+            "source": ({"type": "string"}, "only those of queues, or of webhooks"),
+        },
+    ),
+    Endpoint(
+        method="POST", path=ROOT, call=register, body=Register, scope=MANAGE, beside="runs:create",
+        status=201,
         summary="Let a webhook start runs; the answer has the secret, this once",
         errors=(404, 501),
     ),
@@ -269,8 +324,9 @@ ENDPOINTS = (
         summary="A subscription, its newest deliveries, the history of its state",
     ),
     Endpoint(
-        method="PATCH", path=ONE, call=change, body=Change, scope=MANAGE, errors=(404, 409),
-        summary="Pause or resume it, hand it to a standing agent",
+        method="PATCH", path=ONE, call=change, body=Change, scope=MANAGE, beside="runs:create",
+        errors=(404, 409),
+        summary="Pause or resume it, hand it to a standing agent, map its inputs",
     ),
     Endpoint(
         method="DELETE", path=ONE, call=remove, scope=MANAGE, status=204, errors=(404, 409),

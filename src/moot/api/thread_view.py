@@ -5,12 +5,15 @@ from typing import Any
 import msgspec
 
 from moot.core.bridge import handle
+from moot.core.decisions import Decision, read
 from moot.core.events import event_id, iso
 from moot.core.floor import step
+from moot.core.origins import origin
 from moot.core.participation import Floor
 from moot.core.run import Run
+from moot.core.tasks import Task
 from moot.core.thread import ThreadState, is_muted
-from moot.core.waiting import THREAD, Conversation, thread_id, title_of
+from moot.core.waiting import THREAD, Conversation, thread_id, title_of, turns_said
 
 
 def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]:
@@ -22,22 +25,19 @@ def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]
         "title": title_of(run, talk),
         "open": talk.open,
         "turns": talk.turns,
+        "turnCount": turns_said(run, talk),
         "lastSequence": talk.last_seq,
         "createdAt": iso(talk.opened_at * 1000),
+        "createdBy": run.person,
         "updatedAt": iso(run.updated_at * 1000),
         "state": state_of(talk.state, run.updated_at if at is None else at),
     }
+    if (decision := decided(run, talk)) is not None:
+        body["decision"] = msgspec.to_builtins(decision)
+    if (source := origin(run.forked_from)) is not None:
+        body |= {"forkedFrom": source.source_run_id, "forkNote": source.note}
     if talk.tasks:
-        body["tasks"] = [
-            {
-                "id": event_id(run.run_id, place),
-                "to": task.to,
-                "from": task.by,
-                "turn": task.turn,
-                "since": iso(task.at * 1000),
-            }
-            for place, task in talk.tasks.items()
-        ]
+        body["tasks"] = [_task(run, place, task) for place, task in talk.tasks.items()]
     if talk.links:
         body["links"] = [
             {"threadId": name, "title": link.title, "open": link.open}
@@ -51,6 +51,23 @@ def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]
         at_rest = not talk.floor.wakes and step(talk, run.updated_at) is None
         body["floor"] = {**floor_of(talk.floor), "atRest": at_rest}
     return body
+
+
+def _task(run: Run, place: int, task: Task) -> dict[str, Any]:
+    return {
+        "id": event_id(run.run_id, place),
+        "to": task.to,
+        "from": task.by,
+        "turn": task.turn,
+        "since": iso(task.at * 1000),
+    }
+
+
+def decided(run: Run, talk: Conversation) -> Decision | None:
+    """What it was closed with."""
+    node = run.nodes.get(talk.node_id)
+    outcome = node.outputs.get("outcome") if node is not None and node.outputs else None
+    return None if talk.open else read(outcome)
 
 
 def floor_of(floor: Floor) -> dict[str, Any]:

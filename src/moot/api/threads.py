@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from moot.api import interrupts
 from moot.api.auth import LIVE_PREFIX, keep_open, new_key
 from moot.api.strangers import refuse_strangers
+from moot.api.thread_kin import with_kin
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core import guests, rosters, threads
@@ -212,7 +213,9 @@ async def place_of(request: Request, name: str, settled: bool = True) -> tuple[R
 
 async def read(request: Request) -> Reply:
     run, talk = await place(request)
-    return Reply(shown(run, talk, request.services.clock.millis()))
+    told = shown(run, talk, request.services.clock.millis())
+    told["you"] = interrupts.speaker(request).person
+    return Reply(await with_kin(request, run, told))
 
 
 async def steer(request: Request) -> Reply:

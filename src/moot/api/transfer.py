@@ -23,7 +23,7 @@ from moot.core.errors import BadRequest, Forbidden
 from moot.core.events import Event, iso
 from moot.core.nesting import too_deep
 from moot.core.run import Run
-from moot.core.waiting import Conversation, thread_id
+from moot.core.waiting import Conversation, only_titled, thread_id
 from moot.engine.adoption import Brought, adopt
 
 PAGE = 1000
@@ -61,6 +61,8 @@ async def export(request: Request) -> Reply | Stream:
         return Stream(await _bundle(request, run, talk))
     told = await minutes.gather(run.run_id, thread_id(run, talk), talk, _log(request, run))
     told.title = talk.title or str(run.inputs.get("title") or "")
+    if only_titled(run):
+        told.question, told.transcript = None, told.transcript[1:]
     if format_ == "json":
         return Reply(told, 200, _headers("application/json", f"{name}.json"))
     # in a thread: long minutes keep nobody else waiting

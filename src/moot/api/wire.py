@@ -178,6 +178,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     call: Handler
     summary: str
     scope: str | None = None
+    #: a second scope: what is arranged here starts runs later
+    beside: str | None = None
     public: bool = False
     body: Any = None
     #: query parameter -> (JSON schema, what it means)

@@ -14,7 +14,8 @@ COMMANDS = (
     "demo", "init", "serve", "dev", "convene", "ask", "say", "wait", "join", "watch", "run",
     "fork", "replay", "diff", "tree", "why", "inbox", "approve", "reject", "answer", "thread",
     "search", "flow", "agent", "schedule", "check", "test", "memory", "models", "tools",
-    "queue", "item", "webhook", "key", "db", "doctor", "mcp", "api", "openapi", "version",
+    "queue", "item", "hook", "webhook", "key", "db", "doctor", "mcp", "api", "openapi",
+    "version",
 )  # fmt: skip
 #: a command is in the module of its name, except
 _ELSEWHERE = {

@@ -21,6 +21,7 @@ from moot.cli.questions import (
     way_to_answer,
 )
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.watching import THREAD, thread_of
 
 _WHAT = click.argument("what", metavar="N|RUN")
 _NODE = click.option("--node", help="The node that asks, where several of RUN do.")
@@ -229,6 +230,10 @@ def _send(options: Options, api: Api, question: Question, value: Any, said: str)
     if options.json:
         shown = {key: question[key] for key in ("interruptId", "kind", "question", "askedBy")}
         output.show_json({**reply, **shown, "resumeValue": value})
+        return
+    thread = thread_of(api, run_id) if question["askedBy"].startswith(f"{THREAD}/") else None
+    if thread is not None:
+        click.echo(f'{said} "{output.brief(thread["title"])}" ({output.short(run_id)}).')
         return
     mark = output.status_mark(reply["status"])
     click.echo(f"{said} {title(question)}: {output.short(run_id)} {mark}{_votes(api, question)}")

@@ -6,8 +6,12 @@ nothing within the words can look like one.
 
 from typing import Any
 
+from moot.cli.client import Api, path_of
+
 #: events before the one that asks
 MOST_EVENTS = 25
+#: events that one answer holds at most
+MOST_READ = 10_000
 SPOKEN = ("message", "task", "result")
 PASS = "PASS"
 
@@ -23,6 +27,18 @@ def spoken(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [event for event in events if event["type"] in SPOKEN][-MOST_EVENTS:]
 
 
+def newest(api: Api, thread_id: str, turns: int) -> list[dict[str, Any]]:
+    """So many turns, oldest first, however much was steered between them and after."""
+    path, look = path_of("threads", thread_id, "events"), 4 * turns
+    while turns:
+        events = api.get(path, limit=min(look, MOST_READ))["events"]
+        found = [event for event in events if event["type"] in SPOKEN]
+        if len(found) >= turns or len(events) < look or look >= MOST_READ:
+            return found[-turns:]
+        look *= 4
+    return []
+
+
 def transcript(thread: dict[str, Any], events: list[dict[str, Any]]) -> list[str]:
     """``[12] ada to bo:`` and below it, indented, what she said."""
     there = [name.removeprefix("host:") for name in members(thread)]
@@ -33,7 +49,7 @@ def transcript(thread: dict[str, Any], events: list[dict[str, Any]]) -> list[str
     for event in events:
         to = "" if event["to"] == "all" else f" to {label(event['to'])}"
         kind = "" if event["type"] == "message" else f" ({event['type']})"
-        lines.append(f"[{event['seq']}] {label(event['from'])}{to}{kind}:")
+        lines.append(f"[{event['turn']}] {label(event['from'])}{to}{kind}:")
         text, _ = fenced(event["content"], known)
         lines += [f"    {line}" for line in text.split("\n")]
     return lines
@@ -49,7 +65,7 @@ def prompt(
     asked, about = due.get("event"), spoken(events)
     if asked and all(event["seq"] != asked["seq"] for event in about):
         about = [asked, *about]
-    where = f" turn [{asked['seq']}]" if asked else ""
+    where = f" turn [{asked['turn']}]" if asked else ""
     what = "Do the task of" if due.get("task") else "Answer"
     return "\n".join(
         [

@@ -13,18 +13,18 @@ from moot.cli.trouble import Exit, Trouble
 
 @click.command()
 @click.argument("name", metavar="THREAD")
-@click.option("--up-to", type=click.IntRange(0), metavar="N", help="Only to this event.")
+@click.option("--up-to", type=click.IntRange(0), metavar="TURN", help="Only to this turn.")
 @click.option("--show", is_flag=True, help="Only say how much is unread.")
 @talks
 def read(options: Options, name: str, up_to: int | None, show: bool) -> None:
-    """Mark a thread as read, all of it or up to an event."""
+    """Mark a thread as read, all of it or up to a turn."""
     api = to_read(options) if show else to_write(options)
     thread_id = find_thread(api, name)
     path = path_of("v1", "host", "moot", "threads", thread_id, "read")
     if show:
         answer = api.get(path)
     else:
-        answer = api.post(path, {} if up_to is None else {"upTo": up_to})
+        answer = api.post(path, {} if up_to is None else {"turn": up_to})
     if options.json:
         output.show_json(answer)
     else:

@@ -9,6 +9,7 @@ from moot.cli import output, quantities
 from moot.cli.client import Api, Client, to_write
 from moot.cli.options import Options, place, talks
 from moot.cli.trouble import Exit
+from moot.cli.watching import is_plain
 from moot.cli.way import way
 
 MODES = ("round-robin", "declared", "addressed", "raise-hand", "moderated", "small", "large")
@@ -81,7 +82,7 @@ def convene(options: Options, question: str, **given: Any) -> Exit:
     if given["detach"]:
         _show_id(options, thread_id)
         return Exit.OK
-    how = Attending(prompt=not given["no_prompt"], as_json=options.json, mine=True)
+    how = Attending(prompt=not given["no_prompt"], as_json=options.json)
     return attend(api, client, thread_id, how)
 
 
@@ -120,8 +121,6 @@ class Attending(NamedTuple):
     after: int = -1
     #: also while it waits for a person
     stay: bool = False
-    #: whoever put the question is who watches
-    mine: bool = False
 
 
 def attend(api: Api, client: Client, thread_id: str, how: Attending) -> Exit:
@@ -129,7 +128,7 @@ def attend(api: Api, client: Client, thread_id: str, how: Attending) -> Exit:
     from moot.cli.council import Council, Left, threads, waits_for
 
     thread = api.get(threads(thread_id))
-    shown = Council(api, client, thread, how.prompt and sys.stdin.isatty(), how.as_json, how.mine)
+    shown = Council(api, client, thread, how.prompt and sys.stdin.isatty(), how.as_json)
     shown.tell(header(thread))
     try:
         end = shown.follow(how.after, how.stay)
@@ -152,6 +151,18 @@ def attend(api: Api, client: Client, thread_id: str, how: Attending) -> Exit:
     return end
 
 
+def _of_thread(name: str, thread: dict[str, Any], floor: dict[str, Any]) -> str:
+    """``Thread th_9f3a · Prices · 2 agents, 1 program + you · all answer what is said to all``"""
+    programs = len(floor["outside"])
+    agents = len(floor["members"]) - programs
+    kinds = ((agents, "agent"), (programs, "program"))
+    others = ", ".join(quantities.counted(many, kind) for many, kind in kinds if many)
+    all_of_them = floor["now"] == "small" or thread["state"]["invited_auto"]
+    answers = "all answer what is said to all" if all_of_them else "who is named answers: @NAME"
+    there = [f"{others} + you", answers] if others else ["you"]
+    return " · ".join([name, output.one_line(thread["title"] or ""), *there])
+
+
 def header(thread: dict[str, Any]) -> str:
     """``Thread th_9f3a · 3 agents + you · order: round-robin · moderator: Mo``"""
     floor = thread.get("floor")
@@ -159,6 +170,8 @@ def header(thread: dict[str, Any]) -> str:
     if floor is None:
         members = len(thread.get("participants", thread["state"]["participants"]["invited"]))
         return f"{name} · {quantities.counted(members, 'agent')} + you"
+    if is_plain(thread):
+        return _of_thread(name, thread, floor)
     moderator, members = floor["moderator"], floor["members"]
     others = [one for one in members if one != moderator] or list(members)
     parts = [name, f"{quantities.counted(len(others), 'agent')} + you", f"order: {floor['mode']}"]

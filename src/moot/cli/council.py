@@ -13,7 +13,8 @@ from moot.cli.client import Api, Client, path_of
 from moot.cli.editor import Editor, Keys
 from moot.cli.feed import Feed, Frame
 from moot.cli.live import Live
-from moot.cli.room import Room
+from moot.cli.marks import Mark
+from moot.cli.room import Room, identified
 from moot.cli.screen import Keyboard, Pipe, Screen, Terminal
 from moot.cli.told import Teller, Told, note, turn_of
 from moot.cli.trouble import Exit, Trouble
@@ -48,10 +49,8 @@ class Council:
         thread: dict[str, Any],
         prompt: bool,
         as_json: bool = False,
-        mine: bool = False,
     ) -> None:
-        """``mine``: whoever put the question is who watches."""
-        self._api, self._client, self._as_json, self._mine = api, client, as_json, mine
+        self._api, self._client, self._as_json = api, client, as_json
         self.thread_id = str(thread["threadId"])
         self._thread = thread
         self._conversation: str | None = None
@@ -71,6 +70,9 @@ class Council:
         self._reminded = ""
         #: turns that have been shown, and the newest event that came
         self.turns, self._seen = 0, -1
+        #: of a person who looks, not of a program that reads
+        person = isinstance(self._screen, Terminal) and not as_json
+        self._mark = Mark(api, self.thread_id) if person else None
 
     @property
     def interactive(self) -> bool:
@@ -98,7 +100,13 @@ class Council:
                 raise
             except KeyboardInterrupt:
                 raise Left(by_force=True) from None
+            finally:
+                self._was_read()
         return self._ended
+
+    def _was_read(self) -> None:
+        if self._mark is not None:
+            self._mark.reach(self._seen)
 
     def _look_around(self) -> None:
         """Who is thinking or typing already: of that only changes are told."""
@@ -107,8 +115,8 @@ class Council:
         except Trouble:
             return
         for name, here in there.items():
-            full = name if name.startswith("user") else f"host:{name}"
-            self._live.heard("presence", {"participant": full, "state": here["state"]})
+            shown = {"participant": identified(name), "state": here["state"]}
+            self._live.heard("presence", shown)
 
     def _wait(self, feed: Feed) -> None:
         files = [feed.file, *([self._keyboard.file] if self._keyboard else [])]
@@ -161,11 +169,10 @@ class Council:
             return
         if self._as_json:
             output.json_line(event)
-        if self._mine and event["type"] == "conversation.opened":
-            self._room.me = str(turn_of(event).get("from"))
         self._live.follow(event, time.monotonic())
         if not self._as_json:
-            self._screen.tell(self._teller.tell(event))
+            news = self._mark.news(turn_of(event).get("turnIndex")) if self._mark else None
+            self._screen.tell([*([note(news)] if news else []), *self._teller.tell(event)])
         if event["type"] == "moot.thread.control" and not self._as_json:
             self._reminded = PAUSED  # the control itself has been told
         self.turns += event["type"] == "conversation.exchanged"
@@ -179,6 +186,7 @@ class Council:
     def _look(self) -> None:
         """Nobody has the floor: is it at rest, and what helps it on?"""
         self._looked = False
+        self._was_read()
         try:
             self._thread = self._api.get(threads(self.thread_id))
         except Trouble:

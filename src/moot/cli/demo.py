@@ -79,7 +79,7 @@ def _seated(api: "Api", options: Options, prompt: bool) -> "Council":
     thread = api.get(threads(thread_id))
     _introduce(thread["floor"])
     shown = prompt and sys.stdin.isatty()
-    return Council(api, Client(place(options)), thread, shown, mine=True)
+    return Council(api, Client(place(options)), thread, shown)
 
 
 def _introduce(floor: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import click
 
 from moot.cli import output
 from moot.cli.client import Unreachable, to_read, to_write
+from moot.cli.item import ways as item_ways
 from moot.cli.options import Options, talks
 from moot.cli.questions import INBOX, MOST, WORDS
 from moot.cli.schedule_words import missed_ways
@@ -58,13 +59,10 @@ def _ways(notice: dict[str, Any]) -> Iterator[str]:
     elif "limit" in notice:
         limit = re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", notice["limit"])
         yield f"moot agent set {notice['rosterId'].removeprefix('host:')} {limit}=N"
-    elif notice.get("source") == "queue":
-        yield f"moot item redeliver {notice['id']} / drop {notice['id']}"
     elif notice.get("source") == "outbound":
         yield f"moot webhook redeliver {notice['subscriptionId']} {notice['id']}"
     elif "subscriptionId" in notice:
-        path = f"/v1/trigger-subscriptions/{notice['subscriptionId']}"
-        yield f"moot api GET {path}/dead-letters"
+        yield item_ways(notice)
 
 
 def _show(found: list[Numbered], heading: bool) -> None:
@@ -81,7 +79,8 @@ def _row(number: int, item: dict[str, Any], wide: bool) -> list[Any]:
     actions = " ".join(WORDS.get(action, action) for action in item["actions"])
     return [
         number, item["kind"], *_times(item["since"], item.get("deadline")),
-        output.short(item["runId"]), *((item["askedBy"], actions) if wide else ()),
+        output.short(item["runId"]),
+        *((item["askedBy"].removeprefix("host:"), actions) if wide else ()),
         item["question"],
     ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""``moot item``: work that was put into queues, and where it has led."""
+"""``moot item``: work that came in, into queues or by webhooks, and where it has led."""
 
 import json
 from typing import Any
@@ -12,13 +12,17 @@ from moot.cli.options import Options, talks
 from moot.cli.queue import QUEUES
 from moot.cli.runs import cost_of
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
+
+DELIVERIES = "/v1/host/moot/deliveries"
 
 
 @click.group()
 def item() -> None:
-    """Items of queues: list, push, show, redeliver, drop.
+    """Work that came in: list, push, show, redeliver, drop.
 
-    One is named by its id, by a unique beginning of it, or as @last: the one that came last.
+    One is named by its id, by a unique beginning of it, or as @last, the one that came last: wi_…
+    came into a queue, dlv_… by a webhook.
     """
 
 
@@ -29,23 +33,28 @@ def item() -> None:
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
 @talks
 def list_(options: Options, queue: str | None, states: tuple[str, ...], limit: int) -> None:
-    """List items of QUEUE, or of all queues, newest first."""
+    """List items of QUEUE, or all that came in, newest first."""
     api = to_read(options)
     wanted = {"state": ",".join(states) or None, "limit": limit}
-    rows = [
-        {"queue": name, **row}
-        for name in ([queue] if queue else _queues(api))
-        for row in api.get(f"{QUEUES}{path_of(name)}/items", **wanted)["items"]
-    ]
-    rows = sorted(rows, key=lambda row: str(row["receivedAt"]), reverse=True)[:limit]
+    if queue is not None:
+        found = api.get(f"{QUEUES}{path_of(queue)}/items", **wanted)["items"]
+        rows = [{"queue": queue, **row} for row in found]
+    else:
+        rows = api.get(DELIVERIES, **wanted)["deliveries"]
     if options.json:
         output.show_json(rows)
         return
     output.table(
-        ("ITEM", "QUEUE", "STATE", "RUN", "MEMBER", "SINCE", "SUBJECT"),
-        ([r["itemId"], r["queue"], r["state"], r.get("runId"), r.get("rosterId"),
-          r["receivedAt"][:19], r.get("subject") or r.get("reason")] for r in rows),
+        ("ITEM", "CAME BY", "STATE", "RUN", "MEMBER", "SINCE", "SUBJECT", "WHY"),
+        ([r["itemId"], r.get("queue") or r["source"], r["state"], r.get("runId"),
+          r.get("rosterId"), _since(r), r.get("subject"), r.get("reason")] for r in rows),
     )  # fmt: skip
+
+
+def _since(row: dict[str, Any]) -> str:
+    """For people how long ago, for programs when."""
+    since = str(row["receivedAt"])
+    return f"{output.age(since)} ago" if output.on_terminal() else since[:19]
 
 
 @item.command()
@@ -59,13 +68,14 @@ def list_(options: Options, queue: str | None, states: tuple[str, ...], limit: i
 def push(
     options: Options, queue: str, subject: str | None, body: str | None,
     fields: tuple[str, ...], key: str | None,
-) -> None:  # fmt: skip
-    """Put an item into QUEUE."""
+) -> Exit:  # fmt: skip
+    """Put an item into QUEUE. The exit code is 1 when no run can be made of it."""
     given = {"subject": subject, "body": body}
     said = {**{name: text for name, text in given.items() if text is not None}, **gather(fields)}
     if not said:
         raise click.UsageError("say something: --subject, --body or --input.")
-    door = to_write(options).door
+    api = to_write(options)
+    door = api.door
     headers = {"Idempotency-Key": key} if key else {}
     path = f"{QUEUES}{path_of(queue)}/items"
     answer = door.call("POST", path, json.dumps(said).encode(), headers)
@@ -74,9 +84,41 @@ def push(
     found = answer.data()
     if options.json:
         output.show_json(found)
-        return
-    more = " ".join(str(found[name]) for name in ("runId", "rosterId") if name in found)
-    click.echo(output.line(f"{found['itemId']} {found['status']} {more}".rstrip()))
+    else:
+        more = " ".join(str(found[name]) for name in ("runId", "rosterId") if name in found)
+        click.echo(output.line(f"{found['itemId']} {found['status']} {more}".rstrip()))
+    if "reason" in found:
+        output.complain(_why(api, queue, found))
+    return Exit.FAILED if found["status"] == "dead" else Exit.OK
+
+
+def _why(api: Api, queue: str, found: dict[str, Any]) -> str:
+    """Why it has led to no run, and what to do about it."""
+    said, name = str(found["reason"]), found["itemId"]
+    if found["status"] == "dead":
+        again = way(f"item redeliver {name}")
+        return f"It could not be delivered: {said} See: {way(f'item show {name}')}, then {again}"
+    helps = _help(api, api.get(f"{QUEUES}{path_of(queue)}"))
+    return f"It waits: {said}" + (f" See: {way(helps)}" if helps else "")
+
+
+def _help(api: Api, queue: dict[str, Any]) -> str | None:
+    """The command after which items of this queue become runs."""
+    if "workflowId" not in queue:
+        return f"queue bind {queue['name']} --flow FLOW"
+    if "inert" in queue and _gone(api, queue["rosterId"]):
+        return f"queue bind {queue['name']} --flow {queue['workflowId']} --member NAME"
+    if queue["state"] != "active":
+        return f"queue resume {queue['name']}"
+    return f"agent resume {queue['rosterId'].removeprefix('host:')}" if "inert" in queue else None
+
+
+def _gone(api: Api, roster_id: str) -> bool:
+    try:
+        api.get(f"/v1/host/moot/roster{path_of(roster_id)}")
+    except Trouble as trouble:
+        return trouble.exit_code is Exit.NOT_FOUND
+    return False
 
 
 @item.command()
@@ -85,12 +127,12 @@ def push(
 def show(options: Options, name: str) -> None:
     """Show an item: its run, its member, the turns, the cost."""
     api = to_read(options)
-    queue, item_id = find_item(api, name)
-    found = api.get(f"{QUEUES}{path_of(queue)}/items{path_of(item_id)}")
+    found = api.get(f"{DELIVERIES}{path_of(find_item(api, name))}")
     if options.json:
-        output.show_json({"queue": queue, **found})
+        output.show_json(found)
         return
-    click.echo(output.line(f"{item_id} {found['state']} in {queue} since {found['receivedAt']}"))
+    by = f"in {found['queue']}" if "queue" in found else f"by webhook {found['subscriptionId']}"
+    click.echo(output.line(f"{found['itemId']} {found['state']} {by} since {_since(found)}"))
     for label, value in _facts(found):
         click.echo(output.line(f"{label:<10}{value}"))
     for each in found["attempts"]:
@@ -100,6 +142,10 @@ def show(options: Options, name: str) -> None:
 
 def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     facts = [("subject", found.get("subject", ""))]
+    facts += [
+        (f"{name}:", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for name, value in _fields(found).items()
+    ]
     if "member" in found:
         facts.append(("member", f"{found['member']['persona']} ({found['member']['rosterId']})"))
     if run := found.get("run"):
@@ -107,6 +153,14 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(("turns", str(len(found["turns"]))))
         facts.append(("models", cost_of(run["metrics"])))
     return [(label, value) for label, value in facts if value]
+
+
+def _fields(found: dict[str, Any]) -> dict[str, Any]:
+    """What it says, for as long as that is kept."""
+    said = dict(found.get("content") or {})
+    if said.get("subject") == found.get("subject"):
+        said.pop("subject", None)
+    return said
 
 
 @item.command()
@@ -127,42 +181,60 @@ def drop(options: Options, name: str) -> None:
 
 def _do(options: Options, name: str, verb: str) -> None:
     api = to_write(options)
-    queue, item_id = find_item(api, name)
-    found = api.post(f"{QUEUES}{path_of(queue)}/items{path_of(item_id)}:{verb}")
+    item_id = find_item(api, name)
+    try:
+        found = api.post(f"{DELIVERIES}{path_of(item_id)}:{verb}")
+    except Trouble as trouble:
+        raise _with_way(trouble, item_id) from None
     if options.json:
         output.show_json(found)
     else:
-        click.echo(output.line(f"{item_id} {found['state']} {found.get('runId', '')}".rstrip()))
+        why = f": {found['reason']}" if found["state"] in ("dead", "retrying", "waiting") else ""
+        told = f"{item_id} {found['state']} {found.get('runId', '')}".rstrip()
+        click.echo(output.line(f"{told}{why}"))
 
 
-def _queues(api: Api) -> list[str]:
-    return [str(row["name"]) for row in api.get(QUEUES)["queues"]]
+def _with_way(trouble: Trouble, item_id: str) -> Trouble:
+    """The server's refusal with the command that helps."""
+    queue, hook = (trouble.details.get(name) for name in ("queue", "subscriptionId"))
+    if trouble.details.get("state") == "delivered":
+        helps = f"agent run-now MEMBER FLOW --item {item_id}"
+    elif queue is not None:
+        helps = f"queue resume {queue}" if hook is not None else f"queue bind {queue} --flow FLOW"
+    else:
+        helps = f"hook resume {hook}" if hook is not None else f"item show {item_id}"
+    said = f"{trouble} See: {way(helps)}"
+    return Trouble(said, trouble.exit_code)
 
 
-def find_item(api: Api, given: str) -> tuple[str, str]:
-    """The queue and the id of the item that is meant."""
+def find_item(api: Api, given: str) -> str:
+    """The id of what is meant."""
     if given == "@last":
         return _newest(api)
-    prefix = given if given.startswith("wi_") else f"wi_{given}"
+    prefixes = [given] if given.startswith(("wi_", "dlv_")) else [f"wi_{given}", f"dlv_{given}"]
     meant = [
-        (queue, str(row["itemId"]))
-        for queue in _queues(api)
-        for row in api.get(f"{QUEUES}{path_of(queue)}/items", prefix=prefix, limit=2)["items"]
+        str(row["itemId"])
+        for prefix in prefixes
+        for row in api.get(DELIVERIES, prefix=prefix, limit=2)["deliveries"]
     ]
     if len(meant) == 1:
         return meant[0]
     if meant:
-        found = ", ".join(item_id for _, item_id in meant)
-        raise Trouble(f"several items are meant by '{given}': {found}.", Exit.USAGE)
-    raise Trouble(f"no item is called '{given}'. See: moot item list", Exit.NOT_FOUND)
+        raise Trouble(f"several items are meant by '{given}': {', '.join(meant)}.", Exit.USAGE)
+    raise Trouble(f"no item is called '{given}'. See: {way('item list')}", Exit.NOT_FOUND)
 
 
-def _newest(api: Api) -> tuple[str, str]:
-    rows = [
-        (str(row["receivedAt"]), queue, str(row["itemId"]))
-        for queue in _queues(api)
-        for row in api.get(f"{QUEUES}{path_of(queue)}/items", limit=1)["items"]
-    ]
+def _newest(api: Api) -> str:
+    rows = api.get(DELIVERIES, limit=1)["deliveries"]
     if not rows:
         raise Trouble("no item has come yet.", Exit.NOT_FOUND)
-    return max(rows)[1:]
+    return str(rows[0]["itemId"])
+
+
+def ways(notice: dict[str, Any]) -> str:
+    """What can be done about a notice of something that came in, or of where it comes from."""
+    if notice["kind"] == "stopped":
+        queue = notice.get("queue")
+        return way(f"queue resume {queue}" if queue else f"hook resume {notice['id']}")
+    again = way(f"item redeliver {notice['id']}")
+    return f"{again} / drop {notice['id']}"

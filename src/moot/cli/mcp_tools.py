@@ -89,9 +89,10 @@ class Desk:
 
     def list_threads(self, limit: Annotated[int, Field(ge=1, le=500)] = 20) -> dict[str, Any]:
         """The threads there are, newest first: id, title, whether open, turns, when last used."""
-        found = self._api.get("/v1/host/moot/threads", limit=limit)["threads"]
-        keys = ("threadId", "title", "open", "turns", "updatedAt")
-        return {"threads": [{key: row[key] for key in keys} for row in found]}
+        found = self._api.get("/v1/host/moot/threads", limit=limit, about="true")["threads"]
+        keys = ("threadId", "title", "open", "updatedAt")
+        told = [{**{key: row[key] for key in keys}, "turns": row["turnCount"]} for row in found]
+        return {"threads": told}
 
     def read_thread(self, thread: ThreadId) -> dict[str, Any]:
         """The newest turns of a thread as text, and who takes part."""

@@ -1,6 +1,5 @@
 """``moot agent hire``, ``pause``, ``run-now`` …: standing agents and their work."""
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,11 +10,14 @@ import click
 from moot.cli import output
 from moot.cli.client import Api, path_of, to_read, to_write
 from moot.cli.inputs import gather
+from moot.cli.item import find_item
+from moot.cli.leaving import left_lines
 from moot.cli.moments import instant
 from moot.cli.options import Options, talks
 from moot.cli.quantities import counted
-from moot.cli.schedule_words import when
+from moot.cli.schedule_words import cost_words
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.waking import Waking
 
 ROSTER = "/v1/host/moot/roster"
 
@@ -39,14 +41,16 @@ def place_of(name: str, *more: str) -> str:
 @click.option("--portfolio", default="", metavar="FLOW,...", help="The workflows that are its own.")
 @click.option("--every", metavar="WORDS",
               help="When the first of them is started: 'weekday 08:30 Europe/Berlin'.")  # fmt: skip
-@click.option("--on", "queue", metavar="queue:NAME", help="The queue that wakes the last of them.")
+@click.option("--on", multiple=True, metavar="queue:NAME|webhook",
+              help="What wakes the last of them: a queue, a webhook; repeat it.")  # fmt: skip
+@click.option("--take-over", is_flag=True, help="Also a queue of another standing agent.")
 @talks
 def hire(options: Options, name: str, **given: Any) -> None:
     """Take on a standing agent: one with a name, its own workflows and what wakes it."""
     api = to_write(options)
     flows = [flow.strip() for flow in given["portfolio"].split(",") if flow.strip()]
-    if (given["every"] or given["queue"]) and not flows:
-        raise Trouble("say with --portfolio what --every and --on start.", Exit.USAGE)
+    waking = Waking(api, flows, given["every"], given["on"], given["take_over"])
+    waking.check(handle(name))
     ref = {"agentId": _agent(api, given["file"], given["agent"], name)}
     if given["channel"]:
         ref["channel"] = given["channel"]
@@ -56,12 +60,22 @@ def hire(options: Options, name: str, **given: Any) -> None:
         "agentRef": ref, "workflows": flows,
     }  # fmt: skip
     made = api.post(ROSTER, body | ({"label": given["role"]} if given["role"] else {}))
-    woken = [*_scheduled(api, made, flows, given["every"]), *_fed(api, made, flows, given["queue"])]
+    try:
+        woken = waking.begin(made["rosterId"])
+    except Trouble:
+        api.delete(place_of(name))
+        raise
     if options.json:
-        output.show_json({**made, "wakes": woken})
+        binding = {} if waking.binding is None else {"binding": waking.binding}
+        output.show_json({**made, "wakes": woken, **binding})
         return
     said = " · ".join([f"{made['persona']} ({made['rosterId']}) is on staff", *woken])
     click.echo(output.line(said))
+    for text in left_lines(made["left"], again=True):
+        click.echo(output.line(text))
+    if waking.binding is not None:
+        click.echo(waking.binding["signingSecret"])
+        output.complain("This secret signs what is sent there. Keep it; it is not shown again.")
 
 
 def _agent(api: Api, file: str | None, agent: str | None, name: str) -> str:
@@ -95,38 +109,6 @@ def read_agent(file: Path) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _scheduled(api: Api, made: dict[str, Any], flows: list[str], words: str | None) -> list[str]:
-    if words is None:
-        return []
-    body = {
-        "workflowId": flows[0], "rosterId": made["rosterId"], "kind": "words", "words": words,
-    }  # fmt: skip
-    found = _beside(api, "/v1/host/moot/schedules", body, "schedules")
-    due = found.get("nextFireAt")
-    return [f"next: {flows[0]} {when(due, found['timezone'])}"] if due else []
-
-
-def _fed(api: Api, made: dict[str, Any], flows: list[str], queue: str | None) -> list[str]:
-    if queue is None:
-        return []
-    name = queue.removeprefix("queue:")
-    body = {"workflowId": flows[-1], "rosterId": made["rosterId"]}
-    found = _beside(api, path_of("v1", "host", "moot", "queues", name), body, "queues", "PUT")
-    return [f"listens to queue:{name}"] if found else []
-
-
-def _beside(
-    api: Api, path: str, body: dict[str, Any], what: str, method: str = "POST"
-) -> dict[str, Any]:
-    """What wakes it. It is on staff already, so a refusal is told and leaves it there."""
-    try:
-        found: dict[str, Any] = api.ask(method, path, json.dumps(body).encode())
-    except Trouble as trouble:
-        output.complain(f"warning: {what}: {trouble} The member is on staff all the same.")
-        return {}
-    return found
-
-
 @click.command()
 @click.argument("name")
 @click.option("--reason", default="", help="Why, for everybody who looks at it.")
@@ -155,6 +137,8 @@ def _paused(found: dict[str, Any]) -> Iterator[str]:
     """What a pause has come to, in sentences."""
     end, inert = found["paused"].get("until"), found["inert"]
     yield f"{found['persona']} is paused{f' until {until_words(end)}' if end else ''}."
+    if found.get("costs", {}).get("count"):
+        yield cost_words(found["costs"]).strip()
     verb = "is" if inert == 1 else "are"
     yield f"{counted(inert, 'trigger')} {verb} inert." if inert else "Nothing is started for it."
     if running := [output.short(run_id) for run_id in found.get("running", ())]:
@@ -204,7 +188,7 @@ def run_now(
     body: dict[str, Any] = {"workflowId": flow, "inputs": gather(inputs), "dryRun": dry_run}
     api = to_write(options)
     if item is not None:
-        body["item"] = _item(api, item)
+        body["item"] = find_item(api, item)
     found = api.post(place_of(name, "run"), body)
     if options.json:
         output.show_json(found)
@@ -214,13 +198,6 @@ def run_now(
         click.echo(output.line(f"{would['workflowId']} would be started by {by}. Nothing was."))
     else:
         click.echo(found["runId"])
-
-
-def _item(api: Api, given: str) -> str:
-    """Of a queue by any of its names, else as it stands: the server knows other deliveries, too."""
-    from moot.cli.item import find_item
-
-    return find_item(api, given)[1] if given.startswith(("@", "wi_")) else given
 
 
 @click.command()
@@ -247,11 +224,15 @@ def runs(options: Options, name: str, limit: int) -> None:
 @talks
 def dismiss(options: Options, name: str) -> None:
     """Let a standing agent go. What it did stays its own; what woke it wakes nobody."""
-    to_write(options).delete(place_of(name))
+    api = to_write(options)
+    api.delete(place_of(name))
+    left = api.get(f"{place_of(name)}/history").get("left", [])
     if options.json:
-        output.show_json({"rosterId": handle(name), "dismissed": True})
-    else:
-        click.echo(output.line(f"{handle(name)} is let go. Its runs stay its own."))
+        output.show_json({"rosterId": handle(name), "dismissed": True, "left": left})
+        return
+    click.echo(output.line(f"{handle(name)} is let go. Its runs stay its own."))
+    for text in left_lines(left, again=False):
+        click.echo(output.line(text))
 
 
 COMMANDS = (hire, pause, resume, run_now, runs, dismiss)

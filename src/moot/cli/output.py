@@ -32,6 +32,7 @@ MARKS = {
     "cancelled": ("✗", "yellow"),
     "running": ("●", "cyan"),
     "talking": ("●", "cyan"),
+    "live": ("●", "cyan"),
     "pending": ("○", "cyan"),
     "running, pausing": ("⏸", "yellow"),
     "paused": ("⏸", "yellow"),
@@ -113,13 +114,14 @@ def _pretty(columns: Sequence[str], rows: list[list[str]], heading: bool) -> Non
     while sum(widths) + min(last, LEAST) > room and max(widths) > NARROW:
         widths[widths.index(max(widths))] -= 1
     rest = max(NARROW, room - sum(widths))
+    faint = "" if console.no_color else "dim"  # no colours: nothing but letters
     drawn = Table(
-        box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim", show_header=heading
+        box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style=faint, show_header=heading
     )
     for column, width in zip(columns, (*widths, rest), strict=True):
         drawn.add_column(column, overflow="ellipsis", no_wrap=True, max_width=width)
     for row in rows:
-        drawn.add_row(*(Text(value, style=_style(value)) for value in row))
+        drawn.add_row(*(Text(value, style="" if not faint else _style(value)) for value in row))
     console.print(drawn)
 
 

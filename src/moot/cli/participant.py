@@ -5,14 +5,12 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
-from moot.cli.briefing import MOST_EVENTS, members
+from moot.cli.briefing import MOST_EVENTS, members, newest
 from moot.cli.client import Api, path_of, refusal
 from moot.cli.trouble import Trouble
 
 #: seconds of one poll, and how often a state is repeated that lasts
 POLL, REPEAT = 20, 45.0
-#: controls between the turns are read along
-ROOM = 4
 
 
 class Participant:
@@ -63,9 +61,8 @@ class Participant:
         return None if answer.status == 204 else dict(answer.data())
 
     def events(self, most: int = MOST_EVENTS) -> list[dict[str, Any]]:
-        """The newest of the thread."""
-        path = path_of("threads", self.thread_id, "events")
-        return list(self.api.get(path, limit=max(1, most * ROOM))["events"])
+        """The newest turns of the thread."""
+        return newest(self.api, self.thread_id, most)
 
     def sign(self, state: str, **details: Any) -> None:
         """A sign of life, where it says something new or the last one grows old. Nothing depends

@@ -43,10 +43,13 @@ def counts(items: dict[str, int]) -> str:
 @click.option("--flow", required=True, help="The workflow that takes from it.")
 @click.option("--member", metavar="NAME", help="The standing agent whose work it is.")
 @click.option("--tries", type=click.IntRange(1, 20), help="How often an item is tried [3].")
+@click.option("--take-over", is_flag=True, help="Also from another standing agent.")
 @talks
-def bind(options: Options, name: str, flow: str, member: str | None, tries: int | None) -> None:
+def bind(
+    options: Options, name: str, flow: str, member: str | None, tries: int | None, take_over: bool
+) -> None:
     """Let a workflow take from QUEUE, also what waits in it."""
-    body: dict[str, Any] = {"workflowId": flow}
+    body: dict[str, Any] = {"workflowId": flow, "takeOver": take_over}
     if member:
         body["rosterId"] = member if member.startswith("host:") else f"host:{member}"
     if tries:
@@ -67,10 +70,11 @@ def unbind(options: Options, name: str) -> None:
 
 @queue.command()
 @click.argument("name", metavar="QUEUE")
+@click.option("--reason", default="", help="Why, for everybody who looks at it.")
 @talks
-def pause(options: Options, name: str) -> None:
+def pause(options: Options, name: str, reason: str) -> None:
     """Let items of QUEUE wait."""
-    _turn(options, name, "paused")
+    _turn(options, name, state="paused", note=reason)
 
 
 @queue.command()
@@ -78,15 +82,15 @@ def pause(options: Options, name: str) -> None:
 @talks
 def resume(options: Options, name: str) -> None:
     """Take items of QUEUE again, also after they could not be delivered."""
-    _turn(options, name, "active")
+    _turn(options, name, state="active")
 
 
-def _turn(options: Options, name: str, state: str) -> None:
+def _turn(options: Options, name: str, **asked: str) -> None:
     api = to_write(options)
     found = api.get(f"{QUEUES}{path_of(name)}")
     path = f"{SUBSCRIPTIONS}{path_of(found['subscriptionId'])}"
-    answer = api.ask("PATCH", path, json.dumps({"state": state}).encode())
-    _told(options, answer, f"{name} is {state}")
+    answer = api.ask("PATCH", path, json.dumps(asked).encode())
+    _told(options, answer, f"{name} is {asked['state']}")
 
 
 def _told(options: Options, answer: Any, sentence: str) -> None:

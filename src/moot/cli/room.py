@@ -12,6 +12,13 @@ COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "bright_c
            "bright_yellow", "bright_green", "bright_magenta")  # fmt: skip
 
 
+def identified(handle: str) -> str:
+    """The id of who goes by such a handle."""
+    from moot.core import bridge  # heavy: read when somebody is named
+
+    return bridge.identified(handle)
+
+
 class Room:
     """Filled from the thread as it is read, and by the events that come."""
 
@@ -33,7 +40,8 @@ class Room:
         self._seats[agent_id] = Seat(agent_id, output.one_line(str(name)), str(role))
 
     def read(self, thread: dict[str, Any]) -> None:
-        """Everybody a thread names."""
+        """Everybody a thread names, and who looks at it."""
+        self.me = str(thread.get("you", self.me))
         for member in thread.get("participants", []):
             self.learn(str(member.get("agentId")), member)
         for member in thread["state"]["participants"]["invited"]:
@@ -42,12 +50,19 @@ class Room:
             self.learn(name, profile)
 
     def called(self, name: str) -> str:
-        if name in (self.me, "user"):
+        """As who looks calls him: nobody but himself is ``you``."""
+        if name == self.me:
             return "you"
         if name == "system":
             return "moot"
         seat = self._seats.get(name)
         return seat.name if seat else output.one_line(name.rpartition(":")[2])
+
+    def people(self, founder: str) -> list[str]:
+        """Who speaks here beside the agents: who looks, and who has begun it."""
+        person = founder == "user" or founder.startswith("user:")
+        others = [founder] if person and founder != self.me else []
+        return [self.called(name) for name in (self.me, *others)]
 
     def styled(self, name: str) -> str:
         """In the speaker's own colour."""

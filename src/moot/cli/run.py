@@ -11,7 +11,7 @@ from moot.cli.options import Options, place, talks
 from moot.cli.questions import waiting_line
 from moot.cli.runs import in_list, resolve
 from moot.cli.trouble import Exit, Trouble
-from moot.cli.watching import FOR_A_PERSON, TALKING, Follower, show_end, talking
+from moot.cli.watching import FOR_A_PERSON, Follower, show_end, stands, thread_of
 from moot.cli.way import way
 
 EPILOG = "A workflow that is called like one of these commands: moot run start FLOW."
@@ -224,9 +224,9 @@ def show(options: Options, run_id: str) -> None:
         output.show_json(found)
         return
     waits = found["status"] in FOR_A_PERSON
-    talks_on = waits and talking(api, found["runId"])
-    show_run(found, why_cancelled(api, found), TALKING if talks_on else None)
-    if waits and not talks_on:
+    word = stands(api, thread_of(api, found["runId"])) if waits else None
+    show_run(found, why_cancelled(api, found), word)
+    if waits and word is None:
         output.complain(waiting_line(api, found["runId"]))
 
 

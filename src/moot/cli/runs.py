@@ -9,11 +9,11 @@ from moot.cli.client import Api, Client, path_of
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.watching import (
     AT_WORK,
-    TALKING,
+    FOR_A_PERSON,
     THREAD,
     Follower,
-    goes_on,
     last_line,
+    stands,
     status_of,
     thread_of,
 )
@@ -61,7 +61,8 @@ def in_list(api: Api, row: dict[str, Any]) -> tuple[str, str | None]:
     a pause that waits for nodes at work; only its conversation, whether that goes on by itself."""
     if row["workflowId"] == THREAD:
         thread = thread_of(api, row["runId"]) or {"open": False, "title": None}
-        return TALKING if goes_on(api, thread) else str(row["status"]), thread["title"]
+        word = stands(api, thread) if row["status"] in FOR_A_PERSON else None
+        return word or str(row["status"]), thread["title"]
     if row["status"] != "running":
         return str(row["status"]), None
     return status_of(api.get(path_of("v1", "runs", row["runId"]))), None

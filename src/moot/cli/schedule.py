@@ -1,5 +1,6 @@
 """``moot schedule``: workflows at times to come, what became of those that passed."""
 
+import json
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ from moot.cli.inputs import gather
 from moot.cli.options import Options, talks
 from moot.cli.quantities import seconds
 from moot.cli.schedule_words import (
+    cost_words,
     done_lines,
     facts,
     fire_rows,
@@ -17,6 +19,7 @@ from moot.cli.schedule_words import (
     next_words,
     when,
     when_rows,
+    zoned,
 )
 from moot.cli.trouble import Exit, Trouble
 
@@ -64,7 +67,9 @@ def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
 @click.option("--catch-up", type=click.Choice(CATCH_UPS), help="What of times that were missed.")
 @click.option("--window", callback=_span, metavar="TIME", help="How long ago they may lie [24h].")
 @click.option("--jitter", callback=_span, metavar="TIME", help="Start up to so much later.")
-@click.option("--if-queue", metavar="QUEUE", help="Only if the queue holds an item.")
+@click.option(
+    "--if-queue", metavar="QUEUE", help="Only if items wait there; the run is given them."
+)
 @click.option("--if", "expression", metavar="CEL", help="Only if this is true.")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="K=V", help="An input of its runs.")
 @click.option("--off", is_flag=True, help="Make it, but switched off.")
@@ -124,7 +129,7 @@ def list_(options: Options, member: str | None) -> None:
         output.show_json(rows)
         return
     output.table(
-        ("ID", "FLOW", "WHEN", "STATE", "NEXT", "LAST RUN"),
+        ("ID", "FLOW", "WHEN", "STATE", "NEXT", "MEMBER", "LAST RUN"),
         when_rows(rows),
         empty="There are no schedules. Make one: moot schedule add FLOW weekday 08:30",
     )
@@ -147,8 +152,8 @@ def next_(options: Options, name: str | None) -> None:
         output.show_json([dict(zip(names, row, strict=True)) for row in rows])
         return
     output.table(
-        ("AT", "FLOW", "ID"),
-        ([when(at, zone), flow, id_] for at, flow, id_, zone in rows[:20]),
+        ("AT", "ZONE", "FLOW", "ID"),
+        ([when(at, zone), zone, flow, id_] for at, flow, id_, zone in rows[:20]),
         empty="Nothing is to come.",
     )
 
@@ -186,21 +191,26 @@ def pause(options: Options, name: str, reason: str, until: str | None) -> None:
     found = api.post(f"{_path(_one(api, name))}/pause", body)
     running = found["going"]
     rest = f" {running[0]} goes on." if running else ""
-    _say(options, found, f"{found['scheduleId']} is paused{_until(found)}.{rest}")
+    costs = cost_words(found.get("costs"))
+    _say(options, found, f"{found['scheduleId']} is paused{_until(found)}.{costs}{rest}")
 
 
 def _until(found: dict[str, Any]) -> str:
     end = found["pause"].get("until")
-    return "" if end is None else f" until {when(end, found['timezone'])}"
+    return "" if end is None else f" until {zoned(end, found['timezone'])}"
 
 
 @schedule.command()
 @name_of_one
+@click.option("--member", metavar="NAME", help="Whose work it is from now on.")
 @talks
-def resume(options: Options, name: str) -> None:
+def resume(options: Options, name: str, member: str | None) -> None:
     """End a pause."""
     api = to_write(options)
-    found = api.post(f"{_path(_one(api, name))}/resume", {})
+    path = _path(_one(api, name))
+    if member is not None:
+        api.ask("PATCH", path, json.dumps({"rosterId": _member(member)}).encode())
+    found = api.post(f"{path}/resume", {})
     _say(options, found, f"{found['scheduleId']} goes on · {next_words(found)}")
 
 
@@ -226,17 +236,21 @@ def run(options: Options, name: str, overlap: str | None, missed: bool, dry_run:
 @schedule.command()
 @name_of_one
 @of_missed
+@click.option("--undo", is_flag=True, help="Take in again what was left out last.")
 @dry
 @talks
-def skip(options: Options, name: str, missed: bool, dry_run: bool) -> None:
+def skip(options: Options, name: str, missed: bool, undo: bool, dry_run: bool) -> None:
     """Leave its next time out."""
     api = to_write(options)
     found = _one(api, name)
-    body: dict[str, Any] = {"dryRun": dry_run}
+    body: dict[str, Any] = {"dryRun": dry_run, "undo": undo}
     if missed:
         body["fire"] = _missed(api, found)
     done = api.post(f"{_path(found)}/skip", body)
     would = "would be" if dry_run else "is"
+    if undo:
+        _say(options, done, f"{when(done['restored'], found['timezone'])} {would} taken in again")
+        return
     what = when(done["skipped"], found["timezone"]) if "skipped" in done else "what was missed"
     _say(options, done, f"{what} {would} left out")
 

@@ -1,13 +1,23 @@
 """Schedules in words for people; programs get the times as they are."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from moot.cli import output
 from moot.cli.quantities import counted, in_words
+from moot.cli.way import way
 
-ACTS = {"start": "starts", "buffer": "waits for the run before it", "skip": "is skipped"}
+#: what was done by hand, and what would be
+ACTS = {
+    "buffer": ("waits for the run before it", "would wait for the run before it"),
+    "skip": ("is skipped", "would be skipped"),
+}
+OFFSET = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
+CAUSES = {"manual": "by hand", "backfill": "by hand", "catch-up": "caught up"}
+#: times that a sentence names
+NAMED = 3
 
 
 def when(timestamp: str, zone: str) -> str:
@@ -33,24 +43,47 @@ def _zone(name: str) -> tzinfo:
     return zone_of(name) or UTC
 
 
+def zoned(timestamp: str, zone: str) -> str:
+    """The same with the zone whose wall it is on, for where others stand beside it."""
+    return f"{when(timestamp, zone)} {zone}" if output.on_terminal() else timestamp
+
+
 def times_of(found: dict[str, Any]) -> str:
     """Its times as they were said."""
     if found["kind"] == "interval":
         return f"every {in_words(found['intervalSeconds'])}"
     said = found.get("words") or found.get("cronExpr") or found.get("at") or ""
     zone = found.get("timezone", "UTC")
-    return str(said) if zone in said or zone == "UTC" else f"{said} {zone}"
+    settled = zone in said or (found["kind"] == "once" and OFFSET.search(said))
+    return str(said) if settled else f"{said} {zone}"
 
 
 def next_words(found: dict[str, Any]) -> str:
     if not found.get("nextFires"):
         return "nothing is to come"
-    return "next: " + ", ".join(when(at, found["timezone"]) for at in found["nextFires"])
+    *others, last = found["nextFires"]
+    zone = found["timezone"]
+    return "next: " + ", ".join([*(when(at, zone) for at in others), zoned(last, zone)])
 
 
 def state_of(row: dict[str, Any]) -> str:
-    """What is inert says so, whatever its own state."""
-    return f"inert: {row['inert']}" if "inert" in row else str(row["state"])
+    """What is inert says so, whatever its own state; and what asks for somebody."""
+    state = f"{row['state']}: {row['note']}" if row.get("note") else str(row["state"])
+    said = f"inert: {row['inert']}" if "inert" in row else state
+    return f"{said} · {row['missed']} missed" if row.get("missed") else said
+
+
+def cost_words(costs: dict[str, Any] | None) -> str:
+    """What a pause costs: `` It costs 2 fires: tomorrow 08:30 Europe/Berlin, …``"""
+    if costs is None:
+        return ""
+    if not costs["count"]:
+        return " It costs no fire."
+    named = [f"{each['workflowId']} {zoned(each['at'], each['timezone'])}"
+             for each in costs["fires"][:NAMED]]  # fmt: skip
+    more = costs["count"] - len(named)
+    rest = f" and {more} more" if more else ""
+    return f" It costs {counted(costs['count'], 'fire')}: {', '.join(named)}{rest}."
 
 
 def when_rows(rows: list[dict[str, Any]]) -> Iterator[list[Any]]:
@@ -60,7 +93,7 @@ def when_rows(rows: list[dict[str, Any]]) -> Iterator[list[Any]]:
         last = row.get("lastRunId")
         yield [
             row["scheduleId"], row["workflowId"], times_of(row), state_of(row), due,
-            None if last is None else output.short(last),
+            row.get("rosterId"), None if last is None else output.short(last),
         ]  # fmt: skip
 
 
@@ -74,11 +107,15 @@ def facts(found: dict[str, Any]) -> Iterator[str]:
         yield found["problem"]
         return
     yield next_words(found)
+    if left_out := [when(slot, found["timezone"]) for slot in found.get("leftOut", [])]:
+        yield f"left out: {', '.join(left_out)} · {way(f'schedule skip {name} --undo')}"
     yield f"overlap {found['overlap']} · catch-up {found['catchUp']}"
     if (pause := found.get("pause")) is not None:
         until = f" until {when(pause['until'], found['timezone'])}" if "until" in pause else ""
         reason = f", {pause['reason']}" if pause["reason"] else ""
         yield f"paused by {pause['by']}{reason}{until}"
+        if found["state"] in ("failed", "dead-lettered"):
+            yield f"It stands still until somebody lets it go on: {way(f'schedule resume {name}')}"
     for run_id in found["going"]:
         yield f"going: {run_id}"
     if found["waiting"]:
@@ -101,11 +138,15 @@ def missed_ways(schedule_id: str) -> str:
 
 
 def fire_rows(found: dict[str, Any], fires: list[dict[str, Any]]) -> Iterator[list[Any]]:
+    """A time that was skipped and then run by hand is told once."""
+    ran = {fire["slot"] for fire in fires if fire["state"] == "delivered"}
     for fire in fires:
+        if fire["state"] == "skipped" and fire["count"] == 1 and fire["slot"] in ran:
+            continue
         slot = when(fire["slot"], found["timezone"])
         if fire["count"] > 1:
             slot = f"{slot} … {when(fire['until'], found['timezone'])} ({fire['count']})"
-        cause = None if fire["cause"] == "slot" else fire["cause"]
+        cause = CAUSES.get(fire["cause"])
         run_id = fire.get("runId")
         yield [
             slot, fire["state"], fire.get("reason") or cause,
@@ -114,13 +155,18 @@ def fire_rows(found: dict[str, Any], fires: list[dict[str, Any]]) -> Iterator[li
 
 
 def done_lines(found: dict[str, Any], done: dict[str, Any]) -> Iterator[str]:
-    """What was done by hand, or would be."""
-    for fire in done["fires"]:
-        what = "now" if fire["cause"] == "manual" else when(fire["slot"], found["timezone"])
+    """What was done by hand, or would be; in the order of the times."""
+    dry = done["dryRun"]
+    for fire in sorted(done["fires"], key=lambda fire: str(fire["slot"])):
+        manual = fire["cause"] == "manual"
+        slot = "now" if manual else when(fire["slot"], found["timezone"])
+        of = "" if manual else f" for {slot}"
         if "runId" in fire:
-            yield f"{fire['runId']} is started for {what}"
-        elif fire["act"] == "start" and not done["dryRun"]:
-            yield f"{what} could not begin; see: moot schedule show {found['scheduleId']}"
+            yield f"{fire['runId']} is started{of}"
+        elif fire["act"] == "start" and dry:
+            yield f"A run would be started{of}"
+        elif fire["act"] == "start":
+            yield f"{slot} could not begin; see: moot schedule show {found['scheduleId']}"
         else:
             why = f" ({fire['reason']})" if "reason" in fire else ""
-            yield f"{what} {ACTS[fire['act']]}{why}"
+            yield f"{slot} {ACTS[fire['act']][dry]}{why}"

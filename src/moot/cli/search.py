@@ -72,8 +72,16 @@ def _find(
     if options.json:
         output.show_json(found)
         return
+    if not found and not output.on_terminal():
+        output.complain(f"Nothing was found. {_wider(words)}".strip())
     columns = ("KIND", "AGE", "WHERE", "TURN", "WHO", "TEXT")
     output.table(columns, map(_row, found), empty="Nothing was found.")
+
+
+def _wider(asked: tuple[str, ...]) -> str:
+    """How a word is found in a longer one, where that was not asked for."""
+    found = [word for word in " ".join(asked).split() if word.isalnum()]
+    return f"Words are found whole; what begins like one with: {found[-1]}*" if found else ""
 
 
 def _place(api: Api, given: str) -> str:

@@ -193,7 +193,7 @@ class Seat:
         told = [f"{self._guest.called} {how} ({failure.how})"]
         told += [failure.last] if failure.last else []
         if begun := failure.begun[:BEGUN]:
-            told += ["It had begun to say:", begun]
+            told.append(f"It had begun: {begun}")
         # nobody is woken by what a program complained of
         text = "\n".join(told).replace("@", "\uff20")
         tags = ["failed" if goes_on else "left"]

@@ -35,9 +35,12 @@ def thread() -> None:
     help="Minutes (md, html, json), or what `thread import` takes (bundle).",
 )  # fmt: skip
 @click.option("-o", "--output", "target", metavar="FILE", help="Write there, not to stdout.")
+@click.option("--force", is_flag=True, help="Write over a FILE that is there.")
 @talks
-def export(options: Options, name: str, form: str, target: str | None) -> None:
+def export(options: Options, name: str, form: str, target: str | None, force: bool) -> None:
     """Write a thread's minutes or bundle. --json is -f json."""
+    if target is not None and not force and Path(target).exists():
+        raise click.UsageError(f"{target} is there already; --force writes over it.")
     api = to_read(options)
     form = "json" if options.json else form
     thread_id = find_thread(api, name)

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from moot.cli import output, quantities
+from moot.cli.briefing import newest
 from moot.cli.client import Api, path_of, to_write
 from moot.cli.council import threads
 from moot.cli.options import Options, talks
@@ -23,7 +24,7 @@ def _act(options: Options, thread: str, said: str, call: Callable[[Api, str], An
     if options.json:
         output.show_json(answer)
     else:
-        click.echo(output.line(f"{thread_id} {said}"))
+        click.echo(output.line(f"{thread_id}: {said}"))
 
 
 def _steer(options: Options, thread: str, said: str, **content: Any) -> None:
@@ -40,7 +41,7 @@ def invite(options: Options, thread: str, names: tuple[str, ...], role: str | No
     """Let agents or programs take part from the next turn on."""
     for name in names:
         profile = {"profile": {"role": role}} if role else {}
-        _steer(options, thread, f"has {name}", invite={"participant_id": name, **profile})
+        _steer(options, thread, f"invited {name}", invite={"participant_id": name, **profile})
 
 
 @click.command()
@@ -50,7 +51,7 @@ def invite(options: Options, thread: str, names: tuple[str, ...], role: str | No
 def uninvite(options: Options, thread: str, names: tuple[str, ...]) -> None:
     """Let them take part no longer; what they said stays."""
     for name in names:
-        _steer(options, thread, f"goes on without {name}", uninvite={"participant_id": name})
+        _steer(options, thread, f"sent {name} away", uninvite={"participant_id": name})
 
 
 def _span(ctx: click.Context, param: click.Parameter, given: str | None) -> int | None:
@@ -69,7 +70,7 @@ def mute(options: Options, thread: str, names: tuple[str, ...], seconds: int | N
     """Refuse what they say, for a while or until unmuted."""
     content: Any = {"targets": list(names)} | ({"seconds": seconds} if seconds else {})
     span = f" for {quantities.in_words(seconds)}" if seconds else ""
-    _steer(options, thread, f"does not hear {', '.join(names)}{span}", mute=content)
+    _steer(options, thread, f"muted {', '.join(names)}{span}", mute=content)
 
 
 @click.command()
@@ -78,7 +79,7 @@ def mute(options: Options, thread: str, names: tuple[str, ...], seconds: int | N
 @talks
 def unmute(options: Options, thread: str, names: tuple[str, ...]) -> None:
     """Let them speak again."""
-    _steer(options, thread, f"hears {', '.join(names)}", unmute=list(names))
+    _steer(options, thread, f"unmuted {', '.join(names)}", unmute=list(names))
 
 
 @click.command()
@@ -86,7 +87,7 @@ def unmute(options: Options, thread: str, names: tuple[str, ...]) -> None:
 @talks
 def pause(options: Options, thread: str) -> None:
     """Only people speak."""
-    _steer(options, thread, "is paused", pause={"on": True})
+    _steer(options, thread, "paused", pause={"on": True})
 
 
 @click.command()
@@ -94,7 +95,7 @@ def pause(options: Options, thread: str) -> None:
 @talks
 def resume(options: Options, thread: str) -> None:
     """Agents speak again."""
-    _steer(options, thread, "goes on", pause={"on": False})
+    _steer(options, thread, "resumed", pause={"on": False})
 
 
 @click.command()
@@ -103,7 +104,7 @@ def resume(options: Options, thread: str) -> None:
 @talks
 def prod(options: Options, thread: str, names: tuple[str, ...]) -> None:
     """Ask them to speak once."""
-    _steer(options, thread, f"asks {', '.join(names)}", prod=list(names))
+    _steer(options, thread, f"asked to speak once: {', '.join(names)}", prod=list(names))
 
 
 @click.command()
@@ -112,7 +113,7 @@ def prod(options: Options, thread: str, names: tuple[str, ...]) -> None:
 @talks
 def rename(options: Options, thread: str, title: str) -> None:
     """Give a thread another title."""
-    _act(options, thread, f"is called {title}",
+    _act(options, thread, f"renamed to “{title}”",
          lambda api, name: api.post(f"{threads(name)}:rename", {"title": title}))  # fmt: skip
 
 
@@ -121,7 +122,7 @@ def rename(options: Options, thread: str, title: str) -> None:
 @talks
 def archive(options: Options, thread: str) -> None:
     """Put a thread away: lists leave it out."""
-    _act(options, thread, "is put away", lambda api, name: api.post(f"{threads(name)}:archive"))
+    _act(options, thread, "archived", lambda api, name: api.post(f"{threads(name)}:archive"))
 
 
 @click.command()
@@ -129,7 +130,12 @@ def archive(options: Options, thread: str) -> None:
 @talks
 def unarchive(options: Options, thread: str) -> None:
     """Take a thread out again."""
-    _act(options, thread, "is out again", lambda api, name: api.post(f"{threads(name)}:unarchive"))
+    _act(
+        options,
+        thread,
+        "taken out of the archive",
+        lambda api, name: api.post(f"{threads(name)}:unarchive"),
+    )
 
 
 @click.command()
@@ -159,7 +165,7 @@ def reopen(options: Options, thread: str, note: str | None) -> None:
 
 @click.command()
 @THREAD
-@click.option("--at", type=click.IntRange(1), metavar="SEQ", help="From this event on [its end].")
+@click.option("--at", type=click.IntRange(1), metavar="TURN", help="From this turn on [its end].")
 @click.option("--note", metavar="TEXT", help="Why.")
 @talks
 def fork(options: Options, thread: str, at: int | None, note: str | None) -> None:
@@ -168,10 +174,21 @@ def fork(options: Options, thread: str, at: int | None, note: str | None) -> Non
     found = api.get(threads(find_thread(api, thread)))
     run_id = str(found["runId"])
     if at is None:
-        at = api.get(path_of("v1", "runs", run_id))["metrics"]["eventCount"]
-    body = {"fromSeq": at, **({"note": note} if note else {})}
+        first = api.get(path_of("v1", "runs", run_id))["metrics"]["eventCount"]
+    else:
+        first = _place(api, found, at)
+    body = {"fromSeq": first, **({"note": note} if note else {})}
     made = api.post(f"{path_of('v1', 'host', 'moot', 'runs', run_id)}:fork", body)
     _show(options, {**made, "threadId": made["runId"]})
+
+
+def _place(api: Api, thread: dict[str, Any], turn: int) -> int:
+    """The event of a turn."""
+    behind = thread["turns"] - turn
+    said = newest(api, thread["threadId"], behind + 1) if behind >= 0 else []
+    if not said or said[0]["turn"] != turn:
+        raise click.UsageError(f"there is no turn {turn}: the newest is {thread['turns']}.")
+    return int(said[0]["seq"])
 
 
 def _show(options: Options, made: dict[str, Any]) -> None:

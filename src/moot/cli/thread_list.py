@@ -1,21 +1,19 @@
-"""``moot thread list``, ``show`` and ``tail``: which conversations there are, and what is said."""
+"""``moot thread list``: which conversations there are, and how each stands."""
 
 from typing import Any
 
 import click
 
 from moot.cli import output
-from moot.cli.briefing import SPOKEN
-from moot.cli.client import Client, path_of, to_read, to_write
-from moot.cli.council import threads
-from moot.cli.options import Options, place, talks
-from moot.cli.room import Room
-from moot.cli.thread import THREADS, find_thread
-from moot.cli.told import words_of
-from moot.cli.trouble import Exit
+from moot.cli.client import to_read
+from moot.cli.options import Options, talks
+from moot.cli.room import Room, identified
+from moot.cli.thread import THREADS
 
 COLUMNS = ("ID", "STATE", "TURNS", "WHO", "LAST", "AGE", "TITLE")
 LAST = 40
+#: state -> its mark, for people
+MARKS = {"live": "●", "paused": "⏸", "closed": "✓"}
 
 
 @click.command("list")
@@ -23,89 +21,59 @@ LAST = 40
 @click.option("--archived", is_flag=True, help="Those that were put away.")
 @talks
 def list_(options: Options, limit: int, archived: bool) -> None:
-    """List the threads, newest first."""
-    asked = {"limit": limit, "about": "true", **({"archived": "true"} if archived else {})}
-    found = to_read(options).get(THREADS, **asked)["threads"]
+    """List the threads, those first in which something happened last.
+
+    \b
+    In a pipe: id, state, turns, how many are new, who, what was said last, when, title.
+    """
+    asked = {"limit": limit, "about": "true"} | (
+        {"archived": "true"} if archived else {"order": "active"}
+    )
+    page = to_read(options).get(THREADS, **asked)
     if options.json:
-        output.show_json(found)
+        output.show_json(page["threads"])
         return
-    rows = ([*_row(each)] for each in found)
+    rows = (_row(each, Room(page["you"])) for each in page["threads"])
     output.table(COLUMNS, rows, empty="No thread yet. Begin one: moot convene QUESTION --with A,B")
 
 
-def _row(row: dict[str, Any]) -> tuple[Any, ...]:
-    last = row.get("last")
-    said = output.brief(f"{last['from']}: {last['content']}", LAST) if last else None
-    turns = f"{row['turns'] + 1}" + (f" ({row['unread']} new)" if row["unread"] else "")
-    who = " ".join(["you", *row.get("participants", [])])
-    return (
-        output.short(row["threadId"]), state_of(row), turns, who, said,
-        output.age(row["updatedAt"]), row["title"],
-    )  # fmt: skip
+def _row(row: dict[str, Any], room: Room) -> list[Any]:
+    people = room.people(row.get("createdBy", room.me))
+    who = " ".join([*people, *row.get("participants", [])])
+    turns, last, age = row.get("turnCount", 0), _last(row, room), row["updatedAt"]
+    if not output.on_terminal():
+        state = word_of(row)
+        return [row["threadId"], state, turns, row["unread"], who, last, age, _title(row)]
+    new = f" ({row['unread']} new)" if row["unread"] else ""
+    last = None if last is None else output.brief(last, LAST)
+    when = output.age(age)
+    when = "now" if when.endswith("ms") else when
+    name = output.short(row["threadId"])
+    return [name, state_of(row), f"{turns}{new}", who, last, when, _title(row)]
+
+
+def _last(row: dict[str, Any], room: Room) -> str | None:
+    if "decision" in row:
+        return f"Decision: {row['decision']}"
+    if "last" not in row:
+        return None
+    last = row["last"]
+    return f"{room.called(identified(last['from']))}: {last['content']}"
+
+
+def _title(row: dict[str, Any]) -> str:
+    if "forkedFrom" not in row:
+        return str(row["title"])
+    note = f": {row['forkNote']}" if row["forkNote"] else ""
+    return f"{row['title']} (from {output.short(row['forkedFrom'])}{note})"
+
+
+def word_of(row: dict[str, Any]) -> str:
+    if not row["open"]:
+        return "closed"
+    return "paused" if row.get("paused") else "live"
 
 
 def state_of(row: dict[str, Any]) -> str:
-    if not row["open"]:
-        return "✓ closed"
-    return "⏸ paused" if row.get("paused") else "● live"
-
-
-@click.command()
-@click.argument("name", metavar="THREAD")
-@click.option("-n", "--turns", type=click.IntRange(0, 1000), default=10, show_default=True,
-              help="How many of the newest turns.")  # fmt: skip
-@talks
-def show(options: Options, name: str, turns: int) -> None:
-    """Show a thread: who takes part, how it is steered, and its newest turns."""
-    api = to_read(options)
-    thread_id = find_thread(api, name)
-    thread = api.get(threads(thread_id))
-    events = api.get(path_of("threads", thread_id, "events"), limit=max(1, 4 * turns))["events"]
-    said = [event for event in events if event["type"] in SPOKEN]
-    said = said[-turns:] if turns else []
-    if options.json:
-        output.show_json({**thread, "events": said})
-        return
-    room, state = Room(), thread["state"]
-    room.read(thread)
-    click.echo(f"{click.style(thread_id, bold=True)} {output.line(thread['title'] or '')}")
-    row = {"open": thread["open"], "paused": state["paused"]}
-    who = ["you", *(room.styled(seat.agent_id) for seat in room.seats)]
-    click.echo(f"{state_of(row)} · {thread['turns'] + 1} turns · {', '.join(who)}")
-    if state["muted"]:
-        click.echo(f"muted: {', '.join(map(room.called, state['muted']))}")
-    for task in thread.get("tasks", []):
-        click.echo(f"task {output.line(task['id'])} for {room.called(task['to'])}")
-    for link in thread.get("links", []):
-        click.echo(f"linked: {output.line(link['threadId'])} {output.line(link['title'])}")
-    for event in said:
-        _tell(room, event)
-
-
-def _tell(room: Room, event: dict[str, Any]) -> None:
-    full = event["from"] if event["from"].startswith("user") else f"host:{event['from']}"
-    speaker = "system" if event["from"] == "moot" else full
-    to = "" if event["to"] == "all" else f" → {output.line(event['to'])}"
-    click.echo(f"{event['seq']:>4} {room.styled(speaker)}{to}  {words_of(event['content'])}")
-
-
-@click.command()
-@click.argument("name", metavar="THREAD")
-@click.option("-n", "--turns", type=click.IntRange(0, 1000), default=10, show_default=True,
-              help="How many of the newest turns first.")  # fmt: skip
-@talks
-def tail(options: Options, name: str, turns: int) -> Exit:
-    """Follow a thread as it happens: who speaks, who thinks, who types. Ctrl-C ends it."""
-    from moot.cli.convene import Attending, attend
-
-    api = to_write(options)
-    thread_id = find_thread(api, name)
-    path = path_of("threads", thread_id, "events")
-    events = api.get(path, limit=max(1, 4 * turns))["events"]
-    said = [event["seq"] for event in events if event["type"] in SPOKEN][-turns:]
-    newest = events[-1]["seq"] if events else -1
-    after = said[0] - 1 if said and turns else newest
-    how = Attending(prompt=False, as_json=options.json, after=after, stay=True)
-    if not api.get(threads(thread_id))["open"]:
-        how = how._replace(after=min(after, newest - 1))  # its end is shown, and then it ends
-    return attend(api, Client(place(options)), thread_id, how)
+    """``● live``"""
+    return f"{MARKS[word_of(row)]} {word_of(row)}"

@@ -7,11 +7,14 @@ import click
 
 from moot.cli import output
 from moot.cli.agent_lines import tool
-from moot.cli.quantities import counted, in_words
+from moot.cli.quantities import counted
 from moot.cli.room import Room
 from moot.cli.way import way
 
 Event = dict[str, Any]
+
+#: what a program that ends says of its last turn
+LEFT = "left"
 
 NATURAL = {
     "consensus": "Nobody has anything to add.",
@@ -50,6 +53,8 @@ class Teller:
         #: votes that have come in, and whether they have been told
         self._votes: dict[str, dict[str, Any]] = {}
         self._tallied = False
+        #: a program that has just said that it leaves
+        self._gone: str | None = None
 
     def tell(self, event: Event) -> list[Told]:
         """Nothing for what says nothing to a person."""
@@ -62,9 +67,20 @@ class Teller:
         to = f" → {room.called(str(turn['to']))}" if turn.get("to") else ""
         number = str(turn.get("turnIndex", "?"))
         head = f"{number:>2} {room.styled(speaker)}{to}"
+        head += of_kind(turn)
+        if turn.get("spokenBy"):
+            head += f" · said by {room.called(str(turn['spokenBy']))}"
         if turn.get("editedBy"):
             head += f" · edited by {output.one_line(str(turn['editedBy']))}"
-        return [Told(words_of(turn.get("content", "")), head, _cost(turn))]
+        told = [Told(words_of(turn.get("content", "")), head, _cost(turn))]
+        if LEFT in _tags(turn):
+            self._gone = speaker
+            told.append(note(f"let it come back: {self._way_back(speaker)}"))
+        return told
+
+    def _way_back(self, speaker: str) -> str:
+        name = output.one_line(speaker.removeprefix("host:"))
+        return way(f"join {self._thread_id} --as {name} --exec CMD")
 
     def _opened(self, event: Event) -> list[Told]:
         for member in listed(event["payload"].get("participants")):
@@ -104,33 +120,21 @@ class Teller:
         return self._room.called(str(said.get(key, "")))
 
     def _controlled(self, event: Event) -> list[Told]:
-        said = event["payload"]
-        content = said.get("content")
-        who = self._name(said, "from")
-        found = content.items() if isinstance(content, dict) else ()
-        return [note(text) for word, value in found if (text := self._control(who, word, value))]
+        return self._steered(event, "control", event["payload"].get("content"))
 
-    def _control(self, who: str, word: str, value: Any) -> str:
-        names = ", ".join(map(self._room.called, _targets(value)))
-        on = value.get("on", True) if isinstance(value, dict) else value
-        match word:
-            case "mute":
-                timed = isinstance(value, dict) and isinstance(value.get("seconds"), int | float)
-                return f"{who} muted {names}" + (
-                    f" for {in_words(value['seconds'])}" if timed else ""
-                )
-            case "unmute":
-                return f"{who} unmuted {names}"
-            case "pause" if on:
-                return "paused; agents hold. /resume to go on"
-            case "pause":
-                return f"{who} let it go on"
-            case "prod":
-                return f"{names} was asked to speak once"
-            case "done":
-                return f"{who} has nothing more to say"
-            case _:
-                return f"{who} set {word}: {output.brief(value, 100)}"
+    def _renamed(self, event: Event) -> list[Told]:
+        return self._steered(event, "thread.renamed", event["payload"].get("title"))
+
+    def _linked(self, event: Event) -> list[Told]:
+        said = event["payload"]
+        if said.get("closed") is True:
+            return []  # a turn of the host tells what came of it
+        return self._steered(event, "thread.linked", {"name": said.get("title")})
+
+    def _steered(self, event: Event, kind: str, content: Any) -> list[Told]:
+        from moot.cli.steered import told_of  # heavy: read when something was steered
+
+        return [note(text) for text in told_of(self._room, event, kind, content)]
 
     def _joined(self, event: Event) -> list[Told]:
         said = event["payload"]
@@ -143,6 +147,10 @@ class Teller:
 
     def _left(self, event: Event) -> list[Told]:
         said = event["payload"]
+        name, by = said.get("participantId"), said.get("by")
+        gone, self._gone = self._gone, None
+        if name == by:
+            return [] if name == gone else [note(f"{self._name(said)} left")]
         return [note(f"{self._name(said, 'participantId')} left, by {self._name(said)}")]
 
     def _set(self, event: Event) -> list[Told]:
@@ -247,11 +255,15 @@ def _cost(turn: dict[str, Any]) -> str:
     )
 
 
-def _targets(value: Any) -> list[str]:
-    found = value.get("targets") if isinstance(value, dict) else value
-    found = [found] if isinstance(found, str) else found
-    names = [str(name) for name in found] if isinstance(found, list) else []
-    return [name if ":" in name else f"host:{name}" for name in names]
+def of_kind(turn: dict[str, Any]) -> str:
+    """`` · task``, where it is more than words."""
+    kind = _object(turn.get("meta")).get("kind")
+    return f" · {kind}" if kind in ("task", "result") else ""
+
+
+def _tags(turn: dict[str, Any]) -> list[Any]:
+    tags = _object(turn.get("meta")).get("tags")
+    return tags if isinstance(tags, list) else []
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -267,6 +279,8 @@ TELLS: dict[str, Callable[[Teller, Event], list[Told]]] = {
     "conversation.exchanged": Teller._turn,
     "conversation.closed": Teller._closed,
     "moot.thread.control": Teller._controlled,
+    "moot.thread.renamed": Teller._renamed,
+    "moot.thread.linked": Teller._linked,
     "moot.participant.joined": Teller._joined,
     "moot.participant.left": Teller._left,
     "moot.participation.set": Teller._set,

@@ -12,6 +12,9 @@ from moot.cli.runs import resolve
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.way import way
 
+#: turns that are shown to who comes back; of more there is a catch-up
+MOST_MISSED = 50
+
 if TYPE_CHECKING:
     from moot.cli.convene import Attending
 
@@ -74,6 +77,17 @@ def _council(
         click.echo(f"{short} is closed. Read it: {way(f'watch {short} --from-start')}", err=True)
         return Exit.OK
     if not how.as_json:
-        turns = counted(thread["turns"] + 1, "turn")
+        turns = counted(thread["turnCount"], "turn")
         click.echo(f"{turns} so far; --from-start shows them.", err=True)
-    return attend(api, client, name, how._replace(after=int(thread["lastSequence"])))
+    return attend(api, client, name, how._replace(after=_left_at(api, thread)))
+
+
+def _left_at(api: Api, thread: dict[str, Any]) -> int:
+    """The end; for a person who has been here before, where he has stopped reading."""
+    newest = int(thread["lastSequence"])
+    if not output.on_terminal():
+        return newest
+    from moot.cli.marks import Mark
+
+    mark = Mark(api, str(thread["threadId"]))
+    return mark.up_to if mark.up_to >= 0 and 0 < mark.unread <= MOST_MISSED else newest

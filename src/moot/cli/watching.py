@@ -29,6 +29,8 @@ STANDSTILLS = (
 PAUSES = ("moot.participation.decided", "moot.participation.stopped", "moot.tool.asked")
 #: the workflow of councils and threads, and how one is called that goes on by itself
 THREAD, TALKING = "moot.thread", "talking"
+#: and how a thread is that is open to whoever has something to say
+LIVE = "live"
 #: statuses of nodes that have not ended
 AT_WORK = ("running", "retrying", "interrupted")
 
@@ -191,6 +193,22 @@ def goes_on(api: Api, thread: dict[str, Any]) -> bool:
     if api.offline or not floor or not thread["open"]:
         return False
     return not floor["atRest"] and not floor["asks"]
+
+
+def stands(api: Api, thread: dict[str, Any] | None) -> str | None:
+    """How people call it that a conversation is open; None where the run's status says it."""
+    if thread is None or not thread["open"]:
+        return None
+    if goes_on(api, thread):
+        return TALKING
+    return LIVE if is_plain(thread) and thread["threadId"] == thread["runId"] else None
+
+
+def is_plain(thread: dict[str, Any]) -> bool:
+    """Whether nobody leads it: who is meant answers."""
+    from moot.core.policy import THREADED
+
+    return thread.get("floor", {}).get("mode") in (None, *THREADED)
 
 
 def thread_of(api: Api, run_id: str) -> dict[str, Any] | None:

@@ -222,6 +222,9 @@ class Item(Answer, frozen=True):
     asked_by: str = ""
     since: str = ""
     deadline: str | None = None
+    #: of a conversation: how it is called, and the turn that asks
+    title: str | None = None
+    turn_index: int | None = None
 
 
 class Notice(Answer, frozen=True):

@@ -21,7 +21,7 @@ class Index(Struct, frozen=True):
 
 
 class Told(Struct, frozen=True):
-    """One event of a thread. ``seq`` is what to go on from."""
+    """One event of a thread. ``seq`` is what to go on from, ``turn`` how a turn is numbered."""
 
     id: str
     ts: str
@@ -32,6 +32,7 @@ class Told(Struct, frozen=True):
     thread: str = ""
     content: Any = None
     meta: Data = {}
+    turn: int | None = None
 
 
 class Events(Struct, frozen=True):

@@ -26,9 +26,9 @@ def search(
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}/read", answers.Reading)
-def mark_read(thread_id: str, up_to: int | None = None) -> Sent:
-    """Say how far you have read a thread: to an event, or all of it."""
-    return Sent(thread_id, body=given(upTo=up_to))
+def mark_read(thread_id: str, up_to: int | None = None, *, turn: int | None = None) -> Sent:
+    """Say how far you have read a thread: to an event, to a turn, or all of it."""
+    return Sent(thread_id, body=given(upTo=up_to, turn=turn))
 
 
 @operation("GET /v1/host/moot/threads/{thread_id}/read", answers.Reading)

@@ -47,11 +47,12 @@ def list_(
     prefix: str | None = None,
     archived: bool | None = None,
     about: bool | None = None,
+    order: Literal["newest", "active"] | None = None,
 ) -> Sent:
-    """Threads, newest first; with ``archived`` those that were put away, with ``about`` also who
-    takes part and what was said last."""
+    """Threads, newest first, or those that were used last; with ``archived`` those that were put
+    away, with ``about`` also who takes part and what was said last."""
     query = {"limit": limit, "cursor": cursor, "prefix": prefix, "archived": archived}
-    return Sent(query={**query, "about": about})
+    return Sent(query={**query, "about": about, "order": order})
 
 
 @operation("POST /v1/host/moot/threads", answers.ThreadView)

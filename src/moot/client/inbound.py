@@ -30,9 +30,16 @@ def bind(
     roster_id: str | None = None,
     retry_policy: Mapping[str, Any] | None = None,
     input_mapping: Mapping[str, str] | None = None,
+    take_over: bool | None = None,
 ) -> Sent:
-    """Let a workflow take from a queue, also what waits in it."""
-    body = given(rosterId=roster_id, retryPolicy=retry_policy, inputMapping=input_mapping)
+    """Let a workflow take from a queue, also what waits in it; with ``take_over`` also from
+    another standing agent."""
+    body = given(
+        rosterId=roster_id,
+        retryPolicy=retry_policy,
+        inputMapping=input_mapping,
+        takeOver=take_over,
+    )
     return Sent(name, body={"workflowId": workflow_id, **body})
 
 
@@ -82,13 +89,55 @@ def drop(name: str, item_id: str) -> Sent:
     return Sent(name, item_id, body={})
 
 
+# -- what came in, by its id ---------------------------------------------------------------------
+
+
+@operation("GET /v1/host/moot/deliveries", answers.Deliveries)
+def deliveries(
+    *,
+    state: Sequence[str] = (),
+    source: Sequence[str] = (),
+    subscription: str | None = None,
+    member: str | None = None,
+    prefix: str | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Sent:
+    """What came in from queues and by webhooks, newest first."""
+    query = given(
+        state=",".join(state) or None, source=",".join(source) or None, subscription=subscription,
+        member=member, prefix=prefix, limit=limit, cursor=cursor,
+    )  # fmt: skip
+    return Sent(query=query)
+
+
+@operation("GET /v1/host/moot/deliveries/{delivery_id}", answers.Item)
+def delivery(delivery_id: str) -> Sent:
+    """One of them, what it said, its run, its member, the turns and the cost."""
+    return Sent(delivery_id)
+
+
+@operation("POST /v1/host/moot/deliveries/{delivery_id}:redeliver", answers.Item)
+def deliver_again(delivery_id: str) -> Sent:
+    """Try it again from the beginning."""
+    return Sent(delivery_id, body={})
+
+
+@operation("POST /v1/host/moot/deliveries/{delivery_id}:drop", answers.Item)
+def drop_delivery(delivery_id: str) -> Sent:
+    """Forget what it says."""
+    return Sent(delivery_id, body={})
+
+
 # -- subscriptions -------------------------------------------------------------------------------
 
 
 @operation("GET /v1/trigger-subscriptions", answers.Subscriptions)
-def subscriptions() -> Sent:
-    """What is listened to; never the secrets."""
-    return Sent()
+def subscriptions(
+    *, source: str | None = None, limit: int | None = None, cursor: str | None = None
+) -> Sent:
+    """What is listened to, by id; never the secrets."""
+    return Sent(query=given(source=source, limit=limit, cursor=cursor))
 
 
 @operation("GET /v1/trigger-subscriptions/{subscription_id}", answers.SubscriptionView)
@@ -106,6 +155,7 @@ def subscribe(
     retry_policy: Mapping[str, Any] | None = None,
     verification: str | None = None,
     input_mapping: Mapping[str, str] | None = None,
+    roster_id: str | None = None,
 ) -> Sent:
     """Let a webhook start runs; the answer has the secret, this once."""
     body = given(
@@ -113,14 +163,23 @@ def subscribe(
         retryPolicy=retry_policy,
         verification=None if verification is None else {"mode": verification},
         inputMapping=input_mapping,
+        rosterId=roster_id,
     )
     return Sent(body={"source": source, "workflowId": workflow_id, **body})
 
 
 @operation("PATCH /v1/trigger-subscriptions/{subscription_id}", answers.SubscriptionView)
-def change(subscription_id: str, *, state: str | None = None, roster_id: str | None = None) -> Sent:
-    """Pause or resume it, hand it to a standing agent."""
-    return Sent(subscription_id, body=given(state=state, rosterId=roster_id))
+def change(
+    subscription_id: str,
+    *,
+    state: str | None = None,
+    roster_id: str | None = None,
+    input_mapping: Mapping[str, str] | None = None,
+    note: str | None = None,
+) -> Sent:
+    """Pause or resume it, hand it to a standing agent, say where its inputs stand."""
+    body = given(state=state, rosterId=roster_id, inputMapping=input_mapping, note=note)
+    return Sent(subscription_id, body=body)
 
 
 @silent("DELETE /v1/trigger-subscriptions/{subscription_id}")
@@ -184,6 +243,10 @@ class Subscriptions(Of):
     rotate = waits(rotate)
     dead_letters = waits(dead_letters)
     send = waits(send)
+    deliveries = waits(deliveries)
+    delivery = waits(delivery)
+    redeliver = waits(deliver_again)
+    drop = waits(drop_delivery)
 
 
 class AsyncSubscriptions(AsyncOf):
@@ -195,3 +258,7 @@ class AsyncSubscriptions(AsyncOf):
     rotate = awaits(rotate)
     dead_letters = awaits(dead_letters)
     send = awaits(send)
+    deliveries = awaits(deliveries)
+    delivery = awaits(delivery)
+    redeliver = awaits(deliver_again)
+    drop = awaits(drop_delivery)

@@ -11,6 +11,8 @@ class Queue(Answer, frozen=True):
     roster_id: str | None = None
     #: why it wakes nobody, if that is its member's doing
     inert: str | None = None
+    #: why it is paused
+    note: str = ""
     #: state of an item -> how many there are
     items: dict[str, int] = {}
 
@@ -26,6 +28,8 @@ class Pushed(Answer, frozen=True):
     status: str
     run_id: str | None = None
     roster_id: str | None = None
+    #: why it has not
+    reason: str = ""
 
 
 class Item(Answer, frozen=True):
@@ -39,7 +43,12 @@ class Item(Answer, frozen=True):
     updated_at: str = ""
     next_try_at: str | None = None
     attempts: list[Data] = []
-    #: only of one item: where it has led, for whom, what was said
+    #: by which way it came
+    source: str | None = None
+    subscription_id: str | None = None
+    queue: str | None = None
+    #: only of one item: what it says, where it has led, for whom, what was said
+    content: Data | None = None
     run: Data | None = None
     member: Data | None = None
     turns: list[Data] = []
@@ -47,6 +56,11 @@ class Item(Answer, frozen=True):
 
 class Items(Answer, frozen=True):
     items: list[Item]
+    next_cursor: str | None = None
+
+
+class Deliveries(Answer, frozen=True):
+    deliveries: list[Item]
     next_cursor: str | None = None
 
 
@@ -64,6 +78,9 @@ class Subscriptions(Answer, frozen=True):
     total: int
     #: subscription -> why it wakes nobody, if that is its member's doing
     inert: dict[str, str] = {}
+    #: subscription -> what it leads to, where only those of one source were asked for
+    bound: dict[str, Data] = {}
+    next_cursor: str | None = None
 
 
 class Binding(Answer, frozen=True):
@@ -83,6 +100,7 @@ class Subscribed(Answer, frozen=True):
 class SubscriptionView(Answer, frozen=True):
     subscription: Subscription
     bound: Data = {}
+    ingest_url: str | None = None
     counts: dict[str, int] = {}
     deliveries: list[Data] = []
     state_changes: list[Data] = []

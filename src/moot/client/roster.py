@@ -63,7 +63,13 @@ def change(roster_id: str, fields: Mapping[str, Any]) -> Sent:
 
 @silent("DELETE /v1/host/moot/roster/{roster_id}")
 def dismiss(roster_id: str) -> Sent:
-    """Let it go; what it did stays its own."""
+    """Let it go; what it did stays its own, what woke it rests."""
+    return Sent(roster_id)
+
+
+@operation("GET /v1/host/moot/roster/{roster_id}/history", answers.MemberHistory)
+def history(roster_id: str) -> Sent:
+    """Who did what with it; also with one that was let go."""
     return Sent(roster_id)
 
 
@@ -100,6 +106,7 @@ class Roster(Of):
     hire = waits(hire)
     change = waits(change)
     dismiss = waits(dismiss)
+    history = waits(history)
     pause = waits(pause)
     resume = waits(resume)
     run = waits(run)
@@ -114,6 +121,7 @@ class AsyncRoster(AsyncOf):
     hire = awaits(hire)
     change = awaits(change)
     dismiss = awaits(dismiss)
+    history = awaits(history)
     pause = awaits(pause)
     resume = awaits(resume)
     run = awaits(run)

@@ -39,8 +39,20 @@ class Member(RosterEntry, frozen=True):
     #: of a pause: runs that go on, or that were cancelled
     running: list[str] = []
     stopped: list[str] = []
+    #: of somebody hired: what woke whoever had the name before, and rests
+    left: list[dict[str, Any]] = []
+    #: of a pause with an end: how many times of its schedules it costs, and the first of them
+    costs: dict[str, Any] | None = None
     #: of a pause: how many triggers wake nobody now
     inert: int = 0
+
+
+class MemberHistory(Answer, frozen=True):
+    roster_id: str
+    #: who did what with it, the newest first
+    history: list[dict[str, Any]] = []
+    #: of somebody let go: what woke it, and rests until somebody takes it over
+    left: list[dict[str, Any]] = []
 
 
 class Portfolio(Answer, frozen=True):

@@ -42,6 +42,10 @@ class ScheduleView(ScheduleTimes, frozen=True, kw_only=True):
     going: list[str] = []
     waiting: int = 0
     left_out: list[str] = []
+    #: in lists: times that wait for somebody to look, missed or never begun
+    missed: int = 0
+    #: of a pause with an end: how many times it costs, and the first of them
+    costs: Data | None = None
     pause: Data | None = None
     last_run_id: str | None = None
     last_fire_at: str | None = None
@@ -76,6 +80,7 @@ class Skipped(Answer, frozen=True):
     schedule_id: str
     dry_run: bool = False
     skipped: str | None = None
+    restored: str | None = None
     dismissed: str | None = None
 
 

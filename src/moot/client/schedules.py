@@ -69,9 +69,12 @@ def run(
 
 
 @operation("POST /v1/host/moot/schedules/{schedule_id}/skip", answers.Skipped, Again.ONCE)
-def skip(schedule_id: str, *, fire: str | None = None, dry_run: bool = False) -> Sent:
-    """Leave the next time out; with ``fire``, let go what was missed."""
-    return Sent(schedule_id, body=given(fire=fire, dryRun=dry_run or None))
+def skip(
+    schedule_id: str, *, fire: str | None = None, undo: bool = False, dry_run: bool = False
+) -> Sent:
+    """Leave the next time out; with ``fire``, let go what was missed; with ``undo``, take in again
+    what was left out last."""
+    return Sent(schedule_id, body=given(fire=fire, undo=undo or None, dryRun=dry_run or None))
 
 
 @operation("POST /v1/host/moot/schedules/{schedule_id}/backfill", answers.FiresDone, Again.ONCE)

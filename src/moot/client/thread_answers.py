@@ -22,13 +22,24 @@ class ThreadView(Answer, frozen=True):
     node_id: str
     open: bool
     title: str | None = None
+    #: index of the newest turn, and how many there are
     turns: int = 0
+    turn_count: int = 0
     last_sequence: int = -1
     created_at: str = ""
+    #: who has begun it, and who asks
+    created_by: str = ""
+    you: str = ""
     updated_at: str = ""
     participants: list[Data] = []
     state: Data = {}
     floor: Data | None = None
+    #: what it was closed with
+    decision: Data | None = None
+    #: the thread whose history it has, and those that have its own
+    forked_from: str | None = None
+    fork_note: str | None = None
+    goes_on_in: list[Data] = []
 
     @property
     def quiet(self) -> bool:
@@ -51,16 +62,22 @@ class ThreadRow(Answer, frozen=True):
     created_at: str = ""
     updated_at: str = ""
     forked_from: str | None = None
+    fork_note: str | None = None
     #: turns of others that were not read
     unread: int = 0
     #: where it was asked for
     paused: bool | None = None
+    turn_count: int | None = None
+    created_by: str = ""
     participants: list[str] = []
     last: Data | None = None
+    decision: str | None = None
 
 
 class ThreadPage(Answer, frozen=True):
     threads: list[ThreadRow] = []
+    #: who asks
+    you: str = ""
     next_cursor: str | None = None
 
 
@@ -116,7 +133,9 @@ class Line(Answer, frozen=True):
     to: str | None = None
     content: Any = None
     model: str | None = None
+    kind: str | None = None
     via: str | None = None
+    spoken_by: str | None = None
     edited_by: str | None = None
     note: str | None = None
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from moot.core.events import Event, event_id, iso, micros
+from moot.core.thread import full_name
 from moot.core.waiting import Conversation
 
 #: who the host is when it says or decides something
@@ -16,6 +17,8 @@ COORDINATOR = "moot"
 #: whoever does not show whom he means, means everybody
 ALL = "all"
 TAGS = ["coordinator"]
+#: who else had a hand in a turn: as it is told here, and as the log has it
+BY = {"edited_by": "editedBy", "spoken_by": "spokenBy"}
 
 Told = dict[str, Any]
 
@@ -27,6 +30,11 @@ def handle(name: Any) -> str:
     """Agents of this host go by their short name, the host by its own."""
     text = str(name)
     return COORDINATOR if text == "system" else text.removeprefix("host:")
+
+
+def identified(name: str) -> str:
+    """The id of who goes by such a handle."""
+    return "system" if name == COORDINATOR else full_name(name)
 
 
 def instant(text: str) -> int:
@@ -116,13 +124,16 @@ class Teller:
             tags = [*TAGS, *tags]
         if reply is not None:  # a place in this log, whichever run says it again
             meta["reply_to"] = event_id(event.run_id, reply) if type(reply) is int else reply
-        if "editedBy" in turn:
-            meta["edited_by"] = turn["editedBy"]
+        for word, key in BY.items():  # the host's to say, whatever came along
+            meta.pop(word, None)
+            if key in turn:
+                meta[word] = handle(turn[key])
         return self._event(
             event,
             kind if kind in ("task", "result") else "message",
             turn.get("speakerId") or turn.get("from"),
             turn.get("content"),
+            turn=turn.get("turnIndex"),
             to=handle(turn.get("to", ALL)),
             meta={**meta, "tags": tags},
         )

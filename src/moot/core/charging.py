@@ -20,6 +20,8 @@ ABANDONED = "moot.effect.abandoned"
 #: a member whose time is up has been heard meanwhile, or has not had its chance yet
 HEARD = "moot.participation.heard"
 
+#: where an effect says which standing agent is charged
+CHARGED = "chargedTo"
 #: how calls of models are named
 MODEL = "model:"
 

@@ -184,7 +184,15 @@ def turn_of(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> 
     if said.get("to", "all") != "all":
         turn["to"] = thread.full_name(said["to"])
     turn["via"] = who.principal
+    if who.principal != HOST and speaker not in who.names and _host_speaks_for(talk, speaker):
+        turn["spokenBy"] = who.person
     return turn
+
+
+def _host_speaks_for(talk: Conversation, speaker: str) -> bool:
+    """Whether the host gives it the floor: its name says that a model spoke."""
+    member = talk.floor.members.get(speaker) if talk.floor is not None else None
+    return member is not None and not member.outside
 
 
 def floor(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> tuple[str, str]:

@@ -169,6 +169,14 @@ class Sight:
             else:
                 self.take(fire, self._spec.overlap)
 
+    def look_again(self, fire: Fire, since: int) -> None:
+        """One that had its turn and could not be begun then. What counted for its slot counts."""
+        again = replace(fire, act="start", waited=True)
+        if (bar := self._bar_since(since)) is not None:
+            self._skip(again, bar.reason)
+        else:
+            self.take(again, self._spec.overlap)
+
     def take(self, fire: Fire, overlap: Overlap) -> None:
         """Start it, let it wait, or skip it, as the overlap policy has it."""
         if fire.cause == "catch-up" and not fire.waited and self._caught_up >= MOST_CAUGHT_UP:

@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from moot.core.definition import SUPERVISOR
 from moot.core.flow import Flow, FlowNode
 from moot.core.initiation import Initiation, Member
@@ -72,14 +70,11 @@ def _within(value: Any, levels: int) -> Iterator[str]:
 def whose(flow: Flow, command: "StartRun") -> Initiation | None:
     """What a run's beginning says of who began it. A run that names one member alone is that
     member's; one that names several says so node by node."""
-    begun = command.initiation
-    if begun is not None and begun.member is not None:
-        return begun
+    if command.initiation is not None:
+        return command.initiation  # what began it knows whose it is
     members = [command.members[name] for name in own(flow) if name in command.members]
     if len(members) != 1:
-        return begun
-    if begun is not None:
-        return replace(begun, member=members[0])
+        return None
     source = BY_HAND if command.parent_run is None else DISPATCHED
     return Initiation(source=source, member=members[0])
 
@@ -96,6 +91,15 @@ def worker(run: "Run", flow: Flow, node_id: str) -> dict[str, Any] | None:
     if name is None and node.definition.type_id == WORK:
         member = run.member
     return pinned if member is None else projected(member)
+
+
+def payers(run: "Run", name: str | None) -> tuple[str, ...]:
+    """Who may have to pay for what is done under a name, the nearest first: whoever does it, else
+    whoever's run it is."""
+    found = [name] if name else []
+    if run.member is not None and run.member.roster_id != name:
+        found.append(run.member.roster_id)
+    return tuple(found)
 
 
 def projected(member: Member) -> dict[str, Any]:

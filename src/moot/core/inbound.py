@@ -1,7 +1,8 @@
 """Subscriptions to what comes in: their states, when a delivery is tried again, what a run is told.
 
 Pure. One delivery that cannot be made, however often it is tried, ends its subscription until a
-person looks at it; so does, for the time being, a number of deliveries that fail side by side.
+person looks at it; so does, for the time being, a number of deliveries that fail side by side. One
+that is itself at fault, with inputs that do not fit, is given up alone.
 """
 
 import hashlib
@@ -18,6 +19,8 @@ Backoff = Literal["none", "fixed", "exponential"]
 Mode = Literal["required", "best-effort", "none"]
 
 STATES: tuple[State, ...] = ("active", "paused", "failed", "dead-lettered")
+#: what is written down of a subscription that has changed, and of each try of a delivery
+CHANGED, ATTEMPTED = "trigger.subscription.state.changed", "trigger.delivery.attempted"
 MOST_TRIES = 3
 FIRST_WAIT = 1000
 LONGEST_WAIT = 30_000
@@ -64,6 +67,8 @@ class Subscription(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     earlier_until: int = 0
     #: why it came into this state, where the protocol has a word for it
     reason: str | None = None
+    #: what whoever paused it has said
+    note: str = ""
 
     def secrets(self, now: int) -> list[str]:
         """Those that sign, the newest first."""
@@ -165,7 +170,10 @@ def inputs_of(
         return {name: value for name, value in found.items() if value is not MISSING}
     content = event[event["source"]]
     body = content.get("body") if event["source"] == "webhook" else None
-    offered = {**(body if isinstance(body, dict) else {}), **content, "trigger": event}
+    fields = body if isinstance(body, dict) else {}
+    offered = {**fields, **content, "trigger": event}
+    if "body" in fields:  # who sends such a field means it, as in an item of a queue
+        offered["body"] = fields["body"]
     if event["source"] == "queue":
         offered["item"] = content
     return {name: offered[name] for name in declared if name in offered}

@@ -69,9 +69,11 @@ def _own(headers: Mapping[str, str], body: bytes, secrets: list[str], now: int) 
     """This way has no id of its own: what is told of an event is known by the event, anything
     else by its time and its bytes."""
     seconds = headers.get("x-openwop-timestamp", "")
-    event_id = _told_event(body) or f"{seconds}.{hashlib.sha256(body).hexdigest()}"
+    event_id = _told_event(body)
     if problem := _time(seconds, now):
         return Judged(False, event_id, problem)
+    # the number is signed, however it is written
+    event_id = event_id or f"{int(seconds)}.{hashlib.sha256(body).hexdigest()}"
     names = ("x-openwop-signature", "x-openwop-signature-previous")
     given = [headers[name] for name in names if name in headers]
     expected = [webhooks.signature(secret, int(seconds), body) for secret in secrets]

@@ -10,11 +10,12 @@ from typing import Any
 
 from msgspec import UNSET
 
-from moot.core import agency, agent_work, asking, refusals, told, told_children, told_talks
+from moot.core import agency, agent_work, asking, handles, refusals, told, told_children, told_talks
 from moot.core import wake as waking
 from moot.core.abroad import ASKED_ANEW
 from moot.core.answered import ANSWERS, asked_back
 from moot.core.channels import Rule, check
+from moot.core.charging import CHARGED
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake, decide
 from moot.core.comparison import CLOCKS, alike
 from moot.core.definition import SUPERVISOR
@@ -188,6 +189,8 @@ def _check_effect(seen: Seen, node: FlowNode, event: Event) -> None:
             raise Impossible("payload", {"invocationId": name}, said)
     if said.get("attempt") != run.nodes[node.id].attempt:
         raise Impossible("payload", {"attempt": run.nodes[node.id].attempt}, said)
+    if said.get(CHARGED) not in (None, *handles.payers(run, handles.handle_of(node))):
+        raise Impossible("impossible", "whoever's work it is", said)
     begun = (node.id, said["ordinal"])
     if event.type == "moot.effect.finished" and begun not in seen.kept.begun:
         raise Impossible("impossible", "an effect that was begun", said)

@@ -1,4 +1,5 @@
-"""What people do to a schedule by hand. Asking without writing the answer down is the dry run."""
+"""What is done to a schedule beside its times: by people, and by the host that tries again. Asking
+without writing the answer down is the dry run."""
 
 from collections.abc import Collection
 from itertools import islice
@@ -76,6 +77,13 @@ def skip_next(spec: Schedule, ledger: Ledger) -> tuple[int, Ledger]:
     return found[0], replace(ledger, skips=(*ledger.skips, found[0]))
 
 
+def unskip(ledger: Ledger) -> tuple[int, Ledger]:
+    """The time that was left out last is taken in again. Raises ScheduleRefused where none is."""
+    if not ledger.skips:
+        raise ScheduleRefused("undo", "No time of this schedule is left out.")
+    return ledger.skips[-1], replace(ledger, skips=ledger.skips[:-1])
+
+
 def backfill(
     spec: Schedule,
     ledger: Ledger,
@@ -83,13 +91,16 @@ def backfill(
     between: tuple[int, int],
     ran: Collection[int] = (),
     overlap: Overlap = "buffer-all",
+    paused: bool = False,
 ) -> Decision:
-    """Runs for slots of the past, both ends included, except those in ``ran`` that had one.
+    """Runs for slots of the past, both ends included, except those in ``ran`` that had one. With
+    ``paused`` also while it is; then nothing waits in it.
 
     Raises ScheduleOff, ScheduleBusy, and ScheduleRefused for more slots than one backfill may name
     and for times to come.
     """
-    if (bar := _check_on(spec, ledger, seen)) is not None:
+    bar = _check_on(spec, ledger, seen)
+    if bar is not None and not paused:
         raise ScheduleOff(spec.schedule_id, bar.reason)
     first, last = between
     if first > last:
@@ -102,11 +113,20 @@ def backfill(
     if len(named) > MOST_BACKFILLED:
         message = f"More than {MOST_BACKFILLED} slots lie between; name a shorter time."
         raise ScheduleRefused("to", message)
-    if seen.going and (overlap == "skip" or (overlap == "buffer-one" and ledger.buffered)):
+    full = bar is not None or (overlap == "buffer-one" and ledger.buffered)
+    if seen.going and (overlap == "skip" or (overlap.startswith("buffer") and full)):
         raise ScheduleBusy(spec.schedule_id, seen.going[0])
     sight = Sight(spec, ledger, seen)
     for slot in wanted:
         sight.take(Fire(act="start", slot=slot, due=slot, cause="backfill"), overlap)
+    return _decision(sight, spec, ledger, seen.now)
+
+
+def try_again(spec: Schedule, ledger: Ledger, seen: Seen, fire: Fire, since: int) -> Decision:
+    """Once more a start whose run could not be begun at ``since``: by the overlap policy, and not
+    if a pause came between."""
+    sight = Sight(spec, ledger, seen)
+    sight.look_again(fire, since)
     return _decision(sight, spec, ledger, seen.now)
 
 

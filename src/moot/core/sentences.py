@@ -1,17 +1,28 @@
 """Controls as people read them, and how each is taken back."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
-from moot.core import thread
-from moot.core.bridge import Told, handle
+from moot.core import controls, thread
+from moot.core.bridge import COORDINATOR, Told, handle
 from moot.core.events import iso, micros
+from moot.core.threads import KNOWN
 from moot.core.waiting import Conversation
 
+#: what anybody but the host may say; asking for a tool's use is told as a control
+OF_MEMBERS = KNOWN | {"asks"}
 
-def says(told: Told) -> str | None:
+#: how somebody who goes by a handle is called; whoever reads may be "you"
+Names = Callable[[str], str]
+
+#: characters of a value that says nothing
+BRIEF = 60
+
+
+def says(told: Told, called: Names = str) -> str | None:
     """An event of a thread in a sentence; a turn speaks for itself."""
-    who, content = told["from"], told["content"]
+    who, content = called(told["from"]), told["content"]
     match told["type"]:
         case "thread.created":
             return f"{who} began “{content}”"
@@ -23,32 +34,48 @@ def says(told: Told) -> str | None:
         case "presence" if isinstance(content, dict):
             return f"{who} is {content.get('state')}"
         case "control" if isinstance(content, dict):
-            parts = [_control(who, word, value, told) for word, value in content.items()]
+            parts = [control(told, word, called) for word in content]
             return "; ".join(parts) or f"{who} said nothing"
         case "control":
-            return f"{who} sent what is no control"
+            return f"{who} sent what is no control, which changed nothing"
         case _:
             return None
 
 
-def _control(who: str, word: str, value: Any, told: Told) -> str:
+def control(told: Told, word: str, called: Names = str) -> str:
+    """One word of a control. What nobody understands, or only the host may say, is named."""
+    who, value = called(told["from"]), told["content"][word]
+    if word in void(told):
+        return f"{who} set {word[:64]} to {_brief(value)}, which changed nothing"
     sentence = SENTENCES.get(word)
-    said = None if sentence is None else sentence(who, value, told)
-    return said or f"{who} set {word[:64]}"
+    said = None if sentence is None else sentence(who, value, told, called)
+    return said or f"{who} set {word[:64]} to {_brief(value)}"
 
 
-def _names(value: Any) -> str:
-    return ", ".join(map(handle, thread.targets(value)))
+def void(told: Told) -> dict[str, str]:
+    """The words of a control that changed nothing, and why."""
+    if told["from"] == COORDINATOR or not isinstance(told["content"], dict):
+        return {}
+    return controls.problems(told["content"], OF_MEMBERS)
 
 
-def _mute(who: str, value: Any, told: Told) -> str | None:
+def _brief(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = " ".join(text.split())
+    return text if len(text) <= BRIEF else text[: BRIEF - 1] + "…"
+
+
+def _names(value: Any, called: Names) -> str:
+    return ", ".join(called(handle(name)) for name in thread.targets(value))
+
+
+def _mute(who: str, value: Any, told: Told, called: Names) -> str | None:
     seconds = value.get("seconds") if isinstance(value, dict) else None
-    if not _names(value):
-        return None
+    muted = f"{who} muted {_names(value, called)}"
     if seconds is None or not thread.is_time(seconds):
-        return f"{who} muted {_names(value)}"
+        return muted
     until = iso(micros(told["ts"]) + int(seconds * 1_000_000))
-    return f"{who} muted {_names(value)} until {until[:19].replace('T', ' ')} UTC"
+    return f"{muted} until {until[:19].replace('T', ' ')} UTC"
 
 
 def _on(value: Any) -> bool:
@@ -59,36 +86,65 @@ def _who(value: Any) -> str:
     return handle(value.get("participant_id") if isinstance(value, dict) else value)
 
 
-def _listed(value: Any, verb: str) -> str:
-    found = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-    return "; ".join(f"{handle(one.get('participant_id'))} {verb}: {one.get('reason')}"
-                     for one in found)  # fmt: skip
+def _uninvite(who: str, value: Any, told: Told, called: Names) -> str:
+    whom = called(_who(value))
+    return f"{who} left" if whom == who else f"{who} sent {whom} away"
 
 
-SENTENCES: dict[str, Callable[[str, Any, Told], str | None]] = {
+def _ttl(who: str, value: Any, told: Told, called: Names) -> str:
+    span = "" if value is None else f" for {value} seconds"
+    return f"{who} let agents go on by themselves{span}"
+
+
+def _held(who: str, value: Any, told: Told, called: Names) -> str:
+    state = "muted" if _object(value).get("reason") == "participant_muted" else "paused"
+    return f"{called(_who(value))} tried to speak while {state}, and the turn is held"
+
+
+def _listed(verb: str) -> Callable[..., str]:
+    def listed(who: str, value: Any, told: Told, called: Names) -> str:
+        found = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+        return "; ".join(f"{called(_who(one))} {verb}: {one.get('reason')}" for one in found)
+
+    return listed
+
+
+def _plain(words: str) -> Callable[..., str]:
+    return lambda who, value, told, called: f"{who} {words}"
+
+
+def _switched(on: str, off: str) -> Callable[..., str]:
+    return lambda who, value, told, called: f"{who} {on if _on(value) else off}"
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+SENTENCES: dict[str, Callable[[str, Any, Told, Names], str | None]] = {
     "mute": _mute,
-    "unmute": lambda who, value, _: f"{who} unmuted {_names(value)}",
-    "pause": lambda who, value, _: f"{who} {'paused the agents' if _on(value) else 'let it go on'}",
-    "prod": lambda who, value, _: f"{who} asked {_names(value)} to speak once",
-    "done": lambda who, value, _: f"{who} has nothing more to say",
-    "ttl_seconds": lambda who, value, _: (
-        f"{who} lets agents go on by themselves"
-        + ("" if value is None else f" for {value} seconds")
-    ),
-    "discussion": lambda who, value, _: (
-        f"{who} {'lets agents wake one another' if _on(value) else 'ended the discussion'}"
-    ),
-    "invited_auto": lambda who, value, _: (
-        f"{who} {'wants everybody to answer' if _on(value) else 'wants answers from those named'}"
-    ),
-    "invite": lambda who, value, _: f"{who} invited {_who(value)}",
-    "uninvite": lambda who, value, _: f"{who} sent {_who(value)} away",
-    "continue": lambda who, value, _: f"{who} let it go on",
-    "participation": lambda who, value, _: f"{who} changed how turns are taken",
-    "wakes": lambda who, value, _: _listed(value, "has the floor"),
-    "skipped": lambda who, value, _: _listed(value, "is passed by"),
-    "called": lambda who, value, _: _listed(value, "is called"),
-    "stopped": lambda who, value, _: f"nobody is woken any more: {value}",
+    "unmute": lambda who, value, _, called: f"{who} unmuted {_names(value, called)}",
+    "pause": _switched("paused the agents", "let it go on"),
+    "prod": lambda who, value, _, called: f"{who} asked {_names(value, called)} to speak once",
+    "done": _plain("had nothing more to say"),
+    "ttl_seconds": _ttl,
+    "discussion": _switched("let agents wake one another", "ended the discussion"),
+    "invited_auto": _switched("asked for everybody's answer", "asked for answers of those named"),
+    "invite": lambda who, value, _, called: f"{who} invited {called(_who(value))}",
+    "uninvite": _uninvite,
+    "continue": _plain("let it go on"),
+    "participation": _plain("changed how turns are taken"),
+    "vote": lambda who, value, *_: f"{who} put to the vote: {_object(value).get('decision')}",
+    "admit": _plain("let a held turn in"),
+    "drop": _plain("dropped a held turn"),
+    "asks": lambda who, value, *_: f"{who} asked to use {_object(value).get('tool')}",
+    "allow": _plain("allowed it"),
+    "deny": _plain("did not allow it"),
+    "held": _held,
+    "wakes": _listed("has the floor"),
+    "skipped": _listed("is passed by"),
+    "called": _listed("is called"),
+    "stopped": lambda who, value, *_: f"nobody is woken any more: {value}",
 }
 
 
@@ -127,7 +183,7 @@ def _invite(talk: Conversation, value: Any) -> dict[str, Any] | None:
     return {"uninvite": {"participant_id": _who(value)}} if here else None
 
 
-def _uninvite(talk: Conversation, value: Any) -> dict[str, Any] | None:
+def _invite_again(talk: Conversation, value: Any) -> dict[str, Any] | None:
     here = thread.full_name(_who(value)) in talk.state.members
     return None if here else {"invite": {"participant_id": _who(value)}}
 
@@ -142,5 +198,5 @@ UNDO: dict[str, Callable[[Conversation, Any], dict[str, Any] | None]] = {
         {"ttl_seconds": None} if talk.state.ttl_until is not None else None
     ),
     "invite": _invite,
-    "uninvite": _uninvite,
+    "uninvite": _invite_again,
 }

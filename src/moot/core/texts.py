@@ -11,10 +11,14 @@ from msgspec import UNSET, Struct
 
 from moot.core import decisions
 from moot.core.events import Event, decode
+from moot.core.thread import is_person
 from moot.core.waiting import THREAD
 
 Kind = Literal["thread", "turn", "decision", "run"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+
+#: how the ids of threads begin
+THREAD_PREFIX = "th_"
 
 #: characters of what a run was given or gave; of a turn all count
 LONGEST = 20_000
@@ -55,7 +59,9 @@ def _started(event: Event) -> Iterator[Text]:
     said = event.payload
     by, inputs = str(said.get("person", "user")), said.get("inputs", {})
     if said.get("workflowId") == THREAD:
-        yield Text(kind="thread", text=_words(inputs.get("title", "")), by=by)
+        # what a program asks that takes no part itself is put by the host: see _opened
+        asked = "" if is_person(by) else inputs.get("question", "")
+        yield Text(kind="thread", text=_words([inputs.get("title", ""), asked]).strip(), by=by)
         return
     about = [said.get("workflowId", ""), said.get("tags", []), inputs]
     yield Text(kind="run", text=_words(about, LONGEST), by=by)
@@ -76,7 +82,10 @@ def _ended(event: Event) -> Iterator[Text]:
 
 
 def _opened(event: Event) -> Iterator[Text]:
-    yield from _turn(event, event.payload.get("initialTurn"))
+    """A thread that the host opens begins with its title, which is found as such."""
+    turn = event.payload.get("initialTurn", {})
+    if turn.get("role") != "system" or not event.run_id.startswith(THREAD_PREFIX):
+        yield from _turn(event, turn)
 
 
 def _exchanged(event: Event) -> Iterator[Text]:

@@ -10,6 +10,7 @@ from moot.core import (
     agency,
     charging,
     conversation,
+    handles,
     led,
     participating,
     patience,
@@ -296,9 +297,6 @@ def silent(seen: Seen) -> list[NewEvent]:
     return []
 
 
-# -- members at work -------------------------------------------------------------------------------
-
-
 def report(seen: Seen) -> list[NewEvent]:
     """What is recorded while a member works on its answer."""
     event, said = seen.event, seen.event.payload
@@ -314,6 +312,7 @@ def report(seen: Seen) -> list[NewEvent]:
         for name, wake in wakes.items()
         if event.causation_id == event_id(seen.run.run_id, _cause(event, wake))
         and said.get("agentId", wake.agent) == wake.agent
+        and said.get(charging.CHARGED) in (None, *handles.payers(seen.run, wake.agent))
     ]
     check = _REPORTS.get(event.type, _tells if event.type in agency.HANDLERS else None)
     for name, wake in found:

@@ -23,6 +23,19 @@ class MemberOffDuty(Conflict):
         )
 
 
+class MemberGone(MemberOffDuty):
+    """Nobody of that name is here, or not any more: off duty until somebody is."""
+
+    def __init__(self, roster_id: str) -> None:
+        Conflict.__init__(
+            self,
+            f"There is no member {roster_id} (any more), so nothing starts; hand this to somebody"
+            " else, or to nobody.",
+            rosterId=roster_id,
+            reason="dismissed",
+        )
+
+
 class NotInPortfolio(Conflict):
     code = "workflow_not_in_portfolio"
 
@@ -66,11 +79,32 @@ class TenantMembershipRequired(Forbidden):
 class SubscriptionNotActive(Conflict):
     code, passing = "subscription_not_active", True
 
-    def __init__(self, name: str, state: str) -> None:
+    def __init__(self, name: str, state: str, queue: str | None = None, note: str = "") -> None:
+        what = "The subscription" if queue is None else f"The queue {queue}"
+        why = f" ({note})" if note else ""
         super().__init__(
-            f"The subscription is {state} and takes nothing; resume it first.",
+            f"{what} is {state}{why} and takes nothing; resume it first.",
             subscriptionId=name,
             state=state,
+            **({} if queue is None else {"queue": queue}),
+        )
+
+
+class QueueIdle(Conflict):
+    code, passing = "queue_idle", True
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(f"Nobody takes from {queue}; bind a workflow to it.", queue=queue)
+
+
+class QueueTaken(Conflict):
+    code = "queue_taken"
+
+    def __init__(self, queue: str, roster_id: str) -> None:
+        super().__init__(
+            f"{queue} is {roster_id}'s; take it over to give it to somebody else.",
+            queue=queue,
+            rosterId=roster_id,
         )
 
 

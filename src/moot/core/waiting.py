@@ -123,6 +123,16 @@ def title_of(run: "Run", talk: Conversation) -> str:
     return first_title(run, talk) if talk.title is None else talk.title
 
 
+def only_titled(run: "Run") -> bool:
+    """Whether nobody opened the thread with words: its first turn is its title, and none."""
+    return run.workflow_id == THREAD and not run.inputs.get("question")
+
+
+def turns_said(run: "Run", talk: Conversation) -> int:
+    """How many turns there are."""
+    return talk.turns if only_titled(run) else talk.turns + 1
+
+
 def _requested(run: "Run", event: Event, at: int) -> None:
     said = event.payload
     run.interrupts[_node(event)] = Interrupt(

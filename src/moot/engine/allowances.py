@@ -49,6 +49,13 @@ class Allowances:
         #: told of the tenant whose inbox has one more
         self.ring: Callable[[str], None] = lambda _: None
 
+    async def first(self, tenant: str, names: tuple[str, ...]) -> str | None:
+        """The first of them that is a standing agent."""
+        for name in names:
+            if await self._roster.find(tenant, name) is not None:
+                return name
+        return None
+
     async def bounds(self, tenant: str, seat: Seat) -> list[Bound]:
         """Each limit it has, as it stands now."""
         budget, member = seat.hired.budget, seat.entry.roster_id

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from moot.core import nodework
+from moot.core import handles, nodework
 from moot.core.commands import Command
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, decode
@@ -51,6 +51,7 @@ class Context:
         self._variables = dict(call.variables)  # those of the run move on
         self._unconfirmed: deque[asyncio.Task[Any]] = deque()
         self._ordinals = 0
+        self.payer: str | None = None
         self.memory = Memory(host, self, head, node)
 
     @property
@@ -103,9 +104,8 @@ class Context:
         return run.members.get(name) if name else run.member
 
     @property
-    def charged(self) -> str | None:
-        member = self._head.run.member
-        return member.roster_id if member is not None else None
+    def charged(self) -> tuple[str, ...]:
+        return handles.payers(self._head.run, handles.handle_of(self._node))
 
     async def warn(self, message: str) -> None:
         await self.log("warn", message)

@@ -33,6 +33,7 @@ from moot.engine.host import Host
 from moot.engine.recollections import refuse_forgotten
 from moot.engine.runs import refuse_newer
 from moot.engine.turn import ReceiptFor, Turn
+from moot.store.protocol import Guard
 
 #: events of a branch and of the children forked with it: they are one commit
 MOST_EVENTS = 200_000
@@ -51,6 +52,8 @@ class Wanted(Struct, kw_only=True):
     #: it is a person who may answer: what was allowed in the source is allowed again
     answers: bool = False
     note: str | None = None
+    #: who is to go on with it is still as it was
+    guards: list[Guard] = []
 
 
 class Plan(Struct):
@@ -91,6 +94,7 @@ async def branch(
     await asyncio.to_thread(turn.tell, head)
     owed = turn.owed()
     turn.batch.receipt = receipt(head.run) if receipt is not None else None
+    turn.batch.guards += wanted.guards
     await host.commit(turn, owed)
     return head.run
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from moot.core import events
-from moot.core.charging import MODEL
+from moot.core.charging import CHARGED, MODEL
 from moot.core.errors import MootError
 from moot.core.events import NewEvent
 from moot.core.ids import logical_invocation_id
@@ -49,9 +49,13 @@ class Reporter(Protocol):
     def inherited(self) -> int:
         """How many events of the run are those of another, said again."""
 
+    #: the standing agent that is charged for it, as soon as that is known
+    payer: str | None
+
     @property
-    def charged(self) -> str | None:
-        """The standing agent whose work this is."""
+    def charged(self) -> tuple[str, ...]:
+        """Whose work this may be, the nearest first: the first of them that is a standing agent
+        is charged."""
 
     async def recorded(self, *events: NewEvent) -> None: ...
 
@@ -117,6 +121,7 @@ def begun(reporter: Reporter, effect: Effect, name: str) -> dict[str, Any]:
         "nodeId": reporter.node_id,
         "attempt": reporter.attempt,
         **({} if effect.key is None else {"cacheKey": effect.key}),
+        **({} if reporter.payer is None else {CHARGED: reporter.payer}),
     }
 
 
@@ -170,6 +175,8 @@ class Ledger:
 
     async def _made_or_found(self, reporter: Reporter, name: str, effect: Effect) -> Any:
         known = None if effect.new else await self._known(reporter, name, effect)
+        if self.purse is not None and effect.provider_key.startswith(MODEL):
+            reporter.payer = await self.purse.payer(reporter.tenant, reporter.charged)
         payload = begun(reporter, effect, name)
         if known is not None and known.ended is not None:
             said = known.ended
@@ -223,8 +230,9 @@ class Ledger:
         if (counted := made_here.get()) is not None:
             counted.append(name)
         try:
+            # what was used up before is on record by now, with the beginning of this one
             if self.purse is not None and effect.provider_key.startswith(MODEL):
-                warning = await self.purse.look_into(reporter.tenant, reporter.charged)
+                warning = await self.purse.look_into(reporter.tenant, reporter.payer)
                 if warning is not None:
                     await reporter.warn(warning)
             result = copied(await effect.call(name))

@@ -32,9 +32,12 @@ class Drawn(Struct):
     versions: dict[str, str] = {}
     members: dict[str, Member] = {}
     guards: list[Guard] = []
+    #: those who carry it out, and what each of them is hired for
+    portfolios: dict[str, tuple[str, ...]] = {}
 
     def take(self, seat: Seat, member: Member) -> None:
         self.members[member.roster_id] = member
+        self.portfolios[member.roster_id] = seat.entry.workflows
         self.guards.append(seat.guard)
 
 

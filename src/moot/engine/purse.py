@@ -23,6 +23,10 @@ class Purse:
         #: those of standing agents
         self.allowances: Allowances | None = None
 
+    async def payer(self, tenant: str, names: tuple[str, ...]) -> str | None:
+        """The first of them that is a standing agent."""
+        return None if self.allowances is None else await self.allowances.first(tenant, names)
+
     async def look_into(self, tenant: str, member: str | None) -> str | None:
         """Raises BudgetUsedUp; a sentence, when little is left to a standing agent."""
         await self.refuse_when_empty(tenant)

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from moot.core import inbox
-from moot.core.charging import ABANDONED, FINISHED
+from moot.core.charging import ABANDONED, CHARGED, FINISHED
 from moot.core.events import Event, millis
 from moot.core.origins import origin
 from moot.core.pending import Owed
@@ -115,8 +115,17 @@ def effect_rows(run: Run, event: Event) -> list[EffectRow]:
         day=day,
         tokens=tokens,
         money=money,
+        member=_payer(run, event) if day else None,
     )
     return [row]
+
+
+def _payer(run: Run, event: Event) -> str | None:
+    """Who is charged; where nobody was found then, whoever's run it is."""
+    found = event.payload.get(CHARGED)
+    if isinstance(found, str):
+        return found
+    return run.member.roster_id if run.member is not None else None
 
 
 def _used_up(event: Event) -> tuple[int, int, int]:

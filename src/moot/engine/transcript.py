@@ -26,7 +26,7 @@ class Extent(Struct, frozen=True, kw_only=True):
     #: index of the newest turn, and events of the log
     turns: int
     length: int
-    #: where it begins
+    #: where it begins; what a fork has from its source is no news in it
     first: int = 0
 
 
@@ -37,7 +37,7 @@ def extent(run: Run, talk: Conversation) -> Extent:
         node_id=talk.node_id,
         turns=talk.turns,
         length=run.next_sequence,
-        first=talk.opened_seq,
+        first=max(talk.opened_seq, run.inherited),
     )
 
 
@@ -102,8 +102,15 @@ async def unread(store: LogStore, where: Extent, mark: ReadMark | None, reader: 
     last = min(after + LOOKED_AT, where.length - 1)
     found = await _turns(store, where, after + 1, last)
     turns = [turn for turn in found if turn.index > known]
-    seen = turns[-1].index if turns else known
-    return sum(turn.speaker != reader for turn in turns) + where.turns - seen
+    counted = sum(turn.speaker != reader and not _is_title(turn) for turn in turns)
+    if last == where.length - 1:
+        return counted
+    return counted + where.turns - (turns[-1].index if turns else known)
+
+
+def _is_title(turn: Heard) -> bool:
+    """What the host begins a thread with that nobody has opened with words."""
+    return turn.index == 0 and turn.role == "system"
 
 
 async def newest(store: LogStore, where: Extent) -> Heard | None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from moot.agents.desk import ToolCall
-from moot.core import canonical
+from moot.core import canonical, handles
 from moot.core.agency import ASKED, DECIDED
 from moot.core.charging import ABANDONED
 from moot.core.errors import Conflict, MootError, NotFound
@@ -68,6 +68,7 @@ class WakeDesk:
         seq, _, index = wake_id.partition(".")
         self._first = int(seq) * 10_000 + int(index or 0) * 100
         self._calls = self._asks = self._decisions = 0
+        self.payer: str | None = None
         #: whoever has not begun has made no calls either
         self._new = not wake.said
         self._facts: list[NewEvent] = []
@@ -79,9 +80,8 @@ class WakeDesk:
         self._mouth = f"{HOST}:{self.run_id}"
 
     @property
-    def charged(self) -> str | None:
-        member = self._head.run.member
-        return member.roster_id if member is not None else None
+    def charged(self) -> tuple[str, ...]:
+        return handles.payers(self._head.run, self._wake.agent)
 
     async def warn(self, message: str) -> None:
         """A conversation has no place for it; who looks at the member sees it."""

@@ -15,3 +15,5 @@ class EffectRow(Struct, frozen=True, kw_only=True):
     day: int = 0
     tokens: int = 0
     money: int = 0
+    #: the standing agent whose budget it is charged to
+    member: str | None = None

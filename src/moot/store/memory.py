@@ -183,11 +183,9 @@ class MemoryStore(Journal, Shelf, Library):
         found = [
             effect
             for effect in self._effects.values()
-            if effect.tenant == tenant
+            if (effect.tenant, effect.member) == (tenant, member)
             and effect.day > 0
             and first <= effect.day <= last
-            and (row := await self.find_run(tenant, effect.run_id)) is not None
-            and row.member == member
         ]
         return sum(effect.tokens for effect in found), sum(effect.money for effect in found)
 

@@ -39,13 +39,11 @@ class RunRow(Struct, frozen=True, kw_only=True):
     fork_seq: int | None = None
     fork_mode: str | None = None
     fork_note: str | None = None
-    #: the standing agent whose work it is
-    member: str | None = None
+    member: str | None = None  # the standing agent whose work it is
     #: of a thread
     title: str | None = None
     turns: int | None = None
-    #: attempts after which it was given up
-    dead_after: int | None = None
+    dead_after: int | None = None  # attempts after which it was given up
 
 
 class InboxRow(Struct, frozen=True, kw_only=True):

@@ -73,6 +73,12 @@ class Shelf:
         }
         return [newest[name] for name in sorted(newest) if not newest[name].gone]
 
+    async def record_page(
+        self, tenant: str, kind: str, after: str, limit: int
+    ) -> tuple[list[Record], int]:
+        found = await self.records(tenant, kind)
+        return [record for record in found if record.name > after][:limit], len(found)
+
     async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
         wanted = (tenant, kind, name)
         return [
@@ -126,6 +132,16 @@ class Shelf:
     def _order(self, delivery: Delivery) -> cursor.Position:
         return delivery.received_at, self._numbers[_place(delivery)]
 
+    async def waiting_deliveries(
+        self, tenant: str, subscription: str, limit: int
+    ) -> list[Delivery]:
+        found = [
+            each
+            for each in sorted(self._deliveries.values(), key=self._order)
+            if (each.tenant, each.subscription, each.state) == (tenant, subscription, "waiting")
+        ]
+        return found[:limit]
+
     async def delivery_counts(self, tenant: str, subscription: str) -> dict[str, int]:
         counts: dict[str, int] = {}
         for each in self._deliveries.values():
@@ -159,7 +175,7 @@ class Shelf:
 def fits(delivery: Delivery, where: DeliveryFilter) -> bool:
     return (
         where.subscription in (None, delivery.subscription)
-        and where.source in (None, delivery.source)
+        and (not where.sources or delivery.source in where.sources)
         and (not where.states or delivery.state in where.states)
         and where.member in (None, delivery.member)
         and where.run_id in (None, delivery.run_id)

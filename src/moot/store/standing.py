@@ -53,13 +53,15 @@ class Ledger(Struct, frozen=True, kw_only=True):
     gone: bool = False
 
 
-class Attempt(Struct, frozen=True, kw_only=True):
-    """How one try went. ``event_id`` is that of the event which says so."""
+class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How one try went. ``event_id`` is that of the event which says so. ``unfit``: what was to be
+    handed over is at fault, and no further try could go otherwise."""
 
     event_id: str
     at: int
     outcome: str
     reason: str = ""
+    unfit: bool = False
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
@@ -92,7 +94,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
 class DeliveryFilter(Struct, frozen=True, kw_only=True):
     subscription: str | None = None
-    source: str | None = None
+    sources: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
     member: str | None = None
     run_id: str | None = None
@@ -108,6 +110,11 @@ class RecordKeeping(Protocol):
 
     async def records(self, tenant: str, kind: str) -> list[Record]:
         """The newest of every name that is not gone, by name."""
+
+    async def record_page(
+        self, tenant: str, kind: str, after: str, limit: int
+    ) -> tuple[list[Record], int]:
+        """Of those, so many whose names come after this one; and how many there are in all."""
 
     async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
         """Every version, the newest first."""
@@ -136,6 +143,11 @@ class StandingStore(RecordKeeping, TallyStore, Protocol):
         self, tenant: str, where: DeliveryFilter, before: str | None, limit: int
     ) -> tuple[list[Delivery], str | None]:
         """Newest first, and the cursor of the next page. Raises BadRequest on a bad cursor."""
+
+    async def waiting_deliveries(
+        self, tenant: str, subscription: str, limit: int
+    ) -> list[Delivery]:
+        """Those in the state ``waiting``, oldest first."""
 
     async def delivery_counts(self, tenant: str, subscription: str) -> dict[str, int]:
         """How many there are in each state."""

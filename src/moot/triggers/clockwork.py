@@ -14,21 +14,33 @@ from msgspec.structs import replace
 from moot.clock import Clock
 from moot.core.commands import CancelRun
 from moot.core.errors import MootError, Unavailable
-from moot.core.firing import bar_at, decide_fires
+from moot.core.firing import bar_at, barred, decide_fires
 from moot.core.run import Run
 from moot.core.schedule import Decision, Fire, Seen
 from moot.core.schedule_errors import ScheduleRefused
+from moot.core.schedule_manual import try_again
 from moot.core.slots import ticks
 from moot.core.trigger_errors import MemberOffDuty, NotInPortfolio, Overtaken
 from moot.engine.host import Host
 from moot.engine.hub import inbox_of
 from moot.store.protocol import Batch, Delivery, Ledger, Store
-from moot.triggers.fires import DEAD, Rows, schedule_of, told, waiting
+from moot.triggers.fires import DEAD, Rows, fire_of, schedule_of, told, waiting
 from moot.triggers.firing import Claim, Firing, Order
 from moot.triggers.news import News
-from moot.triggers.plans import KIND, MOST_GOING, SOURCE, Book, book_of, ledger_row
+from moot.triggers.plans import (
+    KIND,
+    MOST_GOING,
+    SOURCE,
+    Book,
+    Plan,
+    book_of,
+    ledger_row,
+    plan_record,
+)
+from moot.triggers.retries import failed, stops_since
 from moot.triggers.rounds import Rounds
 from moot.triggers.sight import Case, Sight
+from moot.triggers.taking import hand_over, taken
 
 log = logging.getLogger("moot.triggers")
 
@@ -64,6 +76,8 @@ class Clockwork:
         #: hints: what this host has begun and not seen end, and where something waits for an end
         self._begun: dict[str, Place] = {}
         self._waiting: set[Place] = set()
+        #: tells whoever carries what is tried again
+        self.look_at_retries: Callable[[], None] = lambda: None
 
     async def next_due(self) -> int | None:
         """When (ms) the first schedule must be looked at."""
@@ -141,6 +155,28 @@ class Clockwork:
                 self.sight.forget(tenant, schedule_id)
         raise Overtaken(schedule_id)
 
+    async def again(self, row: Delivery) -> None:
+        """For the courier: another try of a run that could not be begun."""
+        name = schedule_of(row.key)
+        for _ in range(MOST_RACES):
+            case = await self.sight.case(row.tenant, name)
+            if case is None:
+                gone = replace(row, state="skipped", due_at=None, revision=row.revision + 1)
+                await self._store.commit(Batch(deliveries=[gone]))
+                return
+            spec, kept, since = case.plan.spec, case.book.decided, row.updated_at
+            stops = await stops_since(self._store, row.tenant, name, since)
+            seen = replace(case.seen, bars=(*case.seen.bars, *stops))
+            try:
+                await self.carry(case, try_again(spec, kept, seen, fire_of(row), since))
+                return
+            except (Overtaken, MemberOffDuty, NotInPortfolio):
+                self.sight.forget(row.tenant, name)
+                known = await self._store.delivery(row.tenant, row.subscription, row.key)
+                if known is None or known.revision != row.revision:
+                    return  # somebody else was at it
+        raise Overtaken(row.delivery_id)
+
     # -- writing -----------------------------------------------------------------------------
 
     async def carry(self, case: Case, decision: Decision, by_hand: bool = False) -> list[Done]:
@@ -148,7 +184,7 @@ class Clockwork:
         Starts after the first wait in the ledger until theirs, so that none is lost."""
         starts = [fire for fire in decision.fires if fire.act == "start"]
         others = [fire for fire in decision.fires if fire.act != "start"]
-        writing = _Writing(case, decision)
+        writing = _Writing(case, decision, by_hand)
         rows = Rows(self._store, case.tenant, case.plan, case.seen.now, self._clock.new_id)
         placed = any(fire.act == "buffer" for fire in others)
         letters, tail = await rows.of(others, case.book.tail, bool(starts) or placed)
@@ -159,8 +195,6 @@ class Clockwork:
         if not starts:
             await self._write(case, writing, letters)
             return [Done(fire) for fire in others]
-        for run_id in {name: None for fire in starts for name in fire.cancels}:
-            await self._cancel(case.tenant, run_id)
         done = [Done(fire) for fire in others]
         for number, fire in enumerate(starts):
             run = await self._start(case, rows, fire, writing.rest(starts[number + 1 :]), letters)
@@ -170,11 +204,16 @@ class Clockwork:
                 break
         return done
 
-    async def _write(self, case: Case, writing: "_Writing", letters: list[Delivery]) -> None:
+    async def _write(
+        self, case: Case, writing: "_Writing", letters: list[Delivery], plan: Plan | None = None
+    ) -> None:
         after = writing.ledger(writing.book)
         if not letters and after.body == case.ledger.body and after.due_at == case.ledger.due_at:
             return
         batch = Batch(guards=case.guards, ledgers=[after], deliveries=letters)
+        if plan is not None:
+            batch.records = [plan_record(case.tenant, plan, "moot", case.seen.now)]
+            self.sight.forget(case.tenant, plan.spec.schedule_id)
         await self.news.commit(batch)
 
     async def _start(
@@ -203,28 +242,59 @@ class Clockwork:
         if any(each.outcome == DEAD for each in row.attempts):
             claim.inboxes = [case.tenant]  # people were told that it could not begin
         try:
+            order = await self._with_items(case, fire, order, claim)
+            await self._cancel(order, fire.cancels)
             run = await self._firing.start(order, claim)
         except (Overtaken, MemberOffDuty, NotInPortfolio, Unavailable):
             self._begun.pop(writing.book.last_run or "", None)
             raise
         except MootError as refusal:
             log.warning("Schedule %s could not start its run: %s", spec.schedule_id, refusal)
-            dead = await rows.dead(fire, refusal.message[:500])
-            await self._write(case, writing, [*letters, dead])
+            why = f"{refusal.code}: {refusal.message}"[:500]
+            await self._unbegun(case, writing, letters, await rows.failed(fire, why))
             return None
         finally:
             writing.revision += 1
         return run
 
-    async def _cancel(self, tenant: str, run_id: str) -> None:
-        """First, so that a crash in between leaves the slot to be decided again."""
-        command = CancelRun(self._clock.millis(), "schedule-overlap")
-        try:
-            await self._host.handle(tenant, run_id, command)
-        except Unavailable:
-            raise
-        except MootError:
-            return  # it has ended meanwhile
+    async def _with_items(self, case: Case, fire: Fire, order: Order, claim: Claim) -> Order:
+        """A schedule that waits for work is given the work. Raises Overtaken when somebody else
+        took it, and the time goes without."""
+        condition = case.plan.spec.condition
+        if condition is None or condition.queue is None:
+            return order
+        found = await taken(self._store, case.tenant, condition.queue)
+        if not found.rows and fire.cause in ("slot", "catch-up"):
+            raise Overtaken(case.plan.spec.schedule_id)
+        flow = await self._host.flows.newest(case.tenant, order.workflow_id)
+        return hand_over(found, order, claim, flow, self._clock.millis())
+
+    async def _unbegun(
+        self, case: Case, writing: "_Writing", letters: list[Delivery], row: Delivery
+    ) -> None:
+        """Whoever asks for a run by hand is told, and may ask again; others are tried again."""
+        if writing.by_hand:
+            await self._write(case, writing, [*letters, row])
+            return
+        found = await failed(self._store, case, row, self._clock.millis())
+        if found.plan is not None:
+            writing.stop()
+        await self._write(case, writing, [*letters, found.row], found.plan)
+        self.look_at_retries()
+
+    async def _cancel(self, order: Order, run_ids: tuple[str, ...]) -> None:
+        """What makes room goes first, so that a crash in between leaves the slot to be decided
+        again; but only when there is something to make room for."""
+        if run_ids:
+            await self._firing.drawn(order)
+        for run_id in run_ids:
+            command = CancelRun(self._clock.millis(), "schedule-overlap")
+            try:
+                await self._host.handle(order.tenant, run_id, command)
+            except Unavailable:
+                raise
+            except MootError:
+                continue  # it has ended meanwhile
 
     # -- ends of runs ------------------------------------------------------------------------
 
@@ -250,10 +320,10 @@ class Clockwork:
 class _Writing:
     """The ledger as it goes on from one transaction of a decision to the next."""
 
-    def __init__(self, case: Case, decision: Decision) -> None:
-        self._case, self._decision = case, decision
+    def __init__(self, case: Case, decision: Decision, by_hand: bool) -> None:
+        self._case, self._decision, self.by_hand = case, decision, by_hand
         self.book = replace(case.book, decided=decision.ledger)
-        if any(fire.cause != "manual" for fire in decision.fires):
+        if any(fire.cause != "manual" and not fire.waited for fire in decision.fires):
             self.book = replace(self.book, observed=case.observed)
         self.revision = case.ledger.revision
         self._rest: list[Fire] = []
@@ -262,6 +332,11 @@ class _Writing:
         """The next transaction: these starts are still to come."""
         self._rest = starts
         return self
+
+    def stop(self) -> None:
+        """Nothing starts from now on."""
+        stopped = barred(self._decision.ledger, self._case.seen.now, "paused")
+        self._decision = replace(self._decision, ledger=stopped)
 
     def with_run(self, run: Run) -> Ledger:
         now = self._case.seen.now

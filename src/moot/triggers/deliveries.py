@@ -13,20 +13,16 @@ from msgspec.structs import replace
 
 from moot.agents.roster import Roster
 from moot.clock import Clock
-from moot.core.errors import Conflict, MootError, NotFound, Unavailable
-from moot.core.inbound import (
-    Arrival,
-    after_failure,
-    inputs_of,
-    next_try,
-    trigger_event,
-    without_content,
-)
+from moot.core.errors import BadRequest, Conflict, MootError, NotFound, Unavailable
+from moot.core.inbound import Arrival, after_failure, next_try
 from moot.core.initiation import Delivered
+from moot.core.starting import check_inputs
 from moot.core.trigger_errors import (
     MemberOffDuty,
+    NotInPortfolio,
     Overtaken,
     QueueFull,
+    QueueIdle,
     SubscriptionNotActive,
 )
 from moot.core.webhooks import lot_of
@@ -34,21 +30,21 @@ from moot.engine.flows import Flows
 from moot.store.protocol import Batch, Delivery, Guard, Store
 from moot.store.standing import Attempt, DeliveryFilter
 from moot.triggers.firing import Claim, Firing, Order
+from moot.triggers.items import SOURCES, arrival_of, given_of
 from moot.triggers.news import News
 from moot.triggers.room import Room
 from moot.triggers.subscriptions import MOST_RACES, Seen, Subscriptions
 
-#: what this module hands over; schedules and webhooks that go out have their own ways
-SOURCES = ("webhook", "queue")
 #: items of one queue that may wait, and refused requests of one subscription that are remembered
 MOST_WAITING = 10_000
 MOST_UNVERIFIED = 200
 #: what waits for somebody to come back is looked at so often even if nobody says so (ms)
 RECHECK = 600_000
 PAGE = 200
+#: states of what is to become a run yet
+UNDONE = ("waiting", "retrying")
 REDELIVERED = "redelivered"
 
-_arrival = msgspec.json.Decoder(Arrival).decode
 Place = tuple[str, str, str]
 
 
@@ -72,7 +68,7 @@ class Deliveries:
         self._store, self._clock, self._firing, self._flows = store, clock, firing, flows
         self._roster, self._subscriptions = roster, subscriptions
         self._under_way: dict[Place, asyncio.Future[Delivery]] = {}
-        self._waiting = Room(store, ("waiting", "retrying"), MOST_WAITING)
+        self._waiting = Room(store, UNDONE, MOST_WAITING)
         self._unverified = Room(store, ("unverified",), MOST_UNVERIFIED)
         self.look: Callable[[], None] = lambda: None
         self.news = News(store)
@@ -143,8 +139,7 @@ class Deliveries:
         """For the courier: another try of one that is due."""
         seen = await self._subscriptions.find(delivery.tenant, delivery.subscription)
         if seen is None:
-            await self._write(self._next(delivery, state="dropped", due_at=None, body=b"",
-                                         reason="The subscription was removed."))  # fmt: skip
+            await self._gone(delivery)
             return
         await self._attempt(seen, delivery)
 
@@ -164,26 +159,26 @@ class Deliveries:
 
     async def _once(self, seen: Seen, row: Delivery) -> Delivery:
         """Raises Overtaken when what it relied on has changed."""
-        state, name = seen.it.state, seen.it.subscription_id
-        if state != "active":
-            return await self._park(row, SubscriptionNotActive(name, state), seen.guard)
+        if (why := _inactive(seen)) is not None:
+            return await self._park(row, why, seen.guard)
         try:
             return await self._start(seen, row)
         except (Overtaken, Unavailable):
             raise
-        except MemberOffDuty as refusal:
+        except (MemberOffDuty, NotInPortfolio) as refusal:
             return await self._await_member(seen, row, refusal)
         except MootError as refusal:
             return await self._failed(seen, row, refusal)
 
     async def _start(self, seen: Seen, row: Delivery) -> Delivery:
         it, tries = seen.it, tries_of(row) + 1
-        event = trigger_event(it, _arrival(row.body), row.delivery_id, row.key, row.received_at)
         workflow_id = it.workflow_id or ""
         flow = await self._flows.newest(row.tenant, workflow_id)
-        declared = [variable.name for variable in flow.definition.variables]
-        inputs = inputs_of(event, it.input_mapping, declared)
-        secret = not flow.sensitive.isdisjoint(inputs)
+        given = given_of(it, row, arrival_of(row.body), flow)
+        try:
+            check_inputs(flow, given.inputs)
+        except BadRequest as refusal:
+            return await self._unfit(row, refusal)
         now = self._clock.millis()
         done = Attempt(event_id=row.delivery_id, at=now, outcome="delivered")
         after = self._next(row, state="delivered", due_at=None, reason="", body=b"",
@@ -194,8 +189,8 @@ class Deliveries:
             source=it.source,
             principal=it.owner,
             roster_id=it.roster_id,
-            inputs=inputs,
-            trigger=without_content(event) if secret else event,
+            inputs=given.inputs,
+            trigger=given.trigger,
             delivered=Delivered(
                 delivery_id=row.delivery_id,
                 subscription=it.subscription_id,
@@ -206,14 +201,21 @@ class Deliveries:
         run = await self._firing.start(order, Claim(guards=[seen.guard], deliveries=[after]))
         return replace(after, run_id=run.run_id)
 
-    async def _await_member(self, seen: Seen, row: Delivery, refusal: MemberOffDuty) -> Delivery:
-        """It is kept until the member is back, its own or one that the workflow names; that it is
-        away is made sure of."""
-        seat = await self._roster.find(row.tenant, str(refusal.details["rosterId"]))
-        if seat is None or seat.hired.off_duty(self._clock.millis()) is None:
-            raise Overtaken(row.delivery_id)
-        until = seat.hired.pause.until if seat.hired.pause is not None else None
-        return await self._park(row, refusal, seen.guard, seat.guard, until=until)
+    async def _await_member(
+        self, seen: Seen, row: Delivery, refusal: MemberOffDuty | NotInPortfolio
+    ) -> Delivery:
+        """It is kept until the member may do it, its own or one that the workflow names; that this
+        one may not is made sure of."""
+        name, until = str(refusal.details["rosterId"]), None
+        seat = await self._roster.find(row.tenant, name)
+        guard = await self._roster.guard(row.tenant, name) if seat is None else seat.guard
+        if seat is not None:
+            now, pause = self._clock.millis(), seat.hired.pause
+            until = pause.until if pause is not None and pause.holds(now) else None
+            own = name != seen.it.roster_id or seen.it.workflow_id in seat.entry.workflows
+            if own and seat.hired.off_duty(now) is None:
+                raise Overtaken(row.delivery_id)
+        return await self._park(row, refusal, seen.guard, guard, until=until)
 
     async def _park(
         self, row: Delivery, why: MootError, *guards: Guard, until: int | None = None
@@ -232,20 +234,7 @@ class Deliveries:
         """No run could be begun: again later, or given up with the subscription."""
         now, tries = self._clock.millis(), tries_of(row) + 1
         due = next_try(seen.it.retry_policy, tries, now, lot_of(row.delivery_id))
-        why = f"{refusal.code}: {refusal.message}"[:500]
-        attempt = Attempt(
-            event_id=f"{row.delivery_id}.{len(row.attempts) + 1}",
-            at=now,
-            outcome="dead-lettered" if due is None else "retrying",
-            reason=why,
-        )
-        after = self._next(
-            row,
-            state="dead" if due is None else "retrying",
-            due_at=due,
-            reason=why,
-            attempts=[*row.attempts, attempt],
-        )
+        after = self._refused(row, refusal, due)
         counts = await self._store.delivery_counts(row.tenant, row.subscription)
         beside = 0 if row.state == "retrying" else 1
         state, reason = after_failure(
@@ -254,12 +243,36 @@ class Deliveries:
         batch = Batch(deliveries=[after])
         if state != seen.it.state:
             changed = replace(seen.it, state=state, reason=reason)
-            batch.guards = [seen.guard]
+            batch.guards, batch.inboxes = [seen.guard], [row.tenant]
             batch.records = [self._subscriptions.record(row.tenant, changed, "moot", state)]
         await self.news.commit(batch)
         self._subscriptions.forget(seen)
         self.look()
         return after
+
+    async def _unfit(self, row: Delivery, refusal: MootError) -> Delivery:
+        """It is no input of its workflow, and trying again cannot make it one. It is given up
+        alone: whoever comes after it is not at fault."""
+        return await self._write(self._refused(row, refusal, None, unfit=True))
+
+    def _refused(
+        self, row: Delivery, refusal: MootError, due: int | None, unfit: bool = False
+    ) -> Delivery:
+        why = f"{refusal.code}: {refusal.message}"[:500]
+        attempt = Attempt(
+            event_id=f"{row.delivery_id}.{len(row.attempts) + 1}",
+            at=self._clock.millis(),
+            outcome="dead-lettered" if due is None else "retrying",
+            reason=why,
+            unfit=unfit,
+        )
+        return self._next(
+            row,
+            state="dead" if due is None else "retrying",
+            due_at=due,
+            reason=why,
+            attempts=[*row.attempts, attempt],
+        )
 
     # -- by people ---------------------------------------------------------------------------
 
@@ -271,10 +284,13 @@ class Deliveries:
 
     async def again(self, seen: Seen, row: Delivery, by: str) -> Delivery:
         """One that was given up, or waits, is tried from the beginning, at once."""
-        if row.state not in ("dead", "waiting", "retrying"):
-            raise Conflict(f"It is {row.state}, and cannot be delivered again.", state=row.state)
-        if seen.it.state != "active":
-            raise SubscriptionNotActive(seen.it.subscription_id, seen.it.state)
+        if row.state not in ("dead", *UNDONE):
+            more = "; give it to a run by hand" if row.state == "delivered" else ""
+            raise Conflict(
+                f"It is {row.state}, and cannot be delivered again{more}.", state=row.state
+            )
+        if (why := _inactive(seen)) is not None:
+            raise why
         now = self._clock.millis()
         mark = Attempt(event_id=f"{row.delivery_id}.{len(row.attempts) + 1}", at=now,
                        outcome=REDELIVERED, reason=f"by {by}")  # fmt: skip
@@ -283,10 +299,30 @@ class Deliveries:
 
     async def drop(self, row: Delivery, by: str) -> Delivery:
         """What came in is forgotten; that it was there is not."""
-        if row.state not in ("dead", "waiting", "retrying"):
+        if row.state not in ("dead", *UNDONE):
             raise Conflict(f"It is {row.state}, and cannot be dropped.", state=row.state)
         dropped = self._next(row, state="dropped", due_at=None, body=b"", reason=f"by {by}")
         return await self._write(dropped, was=row)
+
+    async def let_go(self, seen: Seen) -> None:
+        """Its subscription was removed: nothing of it is owed, kept or shown as undone."""
+        where = DeliveryFilter(subscription=seen.it.subscription_id, states=("dead", *UNDONE))
+        cursor = None
+        while True:
+            found, cursor = await self._store.deliveries(seen.tenant, where, cursor, PAGE)
+            for row in found:
+                await self._gone(row)
+            if cursor is None:
+                return
+
+    async def _gone(self, row: Delivery) -> None:
+        removed = "The subscription was removed."
+        try:
+            await self._write(
+                self._next(row, state="dropped", due_at=None, body=b"", reason=removed), was=row
+            )
+        except Overtaken:
+            return  # somebody is at it, and will find the subscription gone
 
     async def wake(self, tenant: str, where: DeliveryFilter) -> None:
         """What was kept waiting is due now."""
@@ -313,6 +349,16 @@ class Deliveries:
     def _next(self, row: Delivery, **changes: object) -> Delivery:
         now = self._clock.millis()
         return replace(row, revision=row.revision + 1, updated_at=now, **changes)
+
+
+def _inactive(seen: Seen) -> Conflict | None:
+    """Why nothing of it becomes a run just now."""
+    it = seen.it
+    if it.queue is not None and it.workflow_id is None:
+        return QueueIdle(it.queue)
+    if it.state != "active":
+        return SubscriptionNotActive(it.subscription_id, it.state, it.queue, it.note)
+    return None
 
 
 def tries_of(row: Delivery) -> int:

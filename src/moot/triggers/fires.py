@@ -79,13 +79,17 @@ class Rows:
         row = self._row(key, fire, "delivered", await self._known(key))
         attempt = Attempt(event_id=row.delivery_id, at=self._now, outcome="delivered")
         row = replace(row, attempts=[*row.attempts, attempt])
-        delivered = Delivered(delivery_id=row.delivery_id, subscription=row.subscription, key=key)
+        delivered = Delivered(
+            delivery_id=row.delivery_id, subscription=row.subscription, key=key,
+            attempt=len(row.attempts),
+        )  # fmt: skip
         return row, delivered
 
-    async def dead(self, fire: Fire, why: str) -> Delivery:
-        """A run that could not be begun."""
+    async def failed(self, fire: Fire, why: str) -> Delivery:
+        """A run that could not be begun, and is given up."""
         row, _ = await self.start(fire)
-        attempt = replace(row.attempts[-1], outcome=DEAD, reason=why)
+        name = f"{row.delivery_id}.{len(row.attempts)}"
+        attempt = Attempt(event_id=name, at=self._now, outcome=DEAD, reason=why)
         return replace(row, state="dead", reason=why, attempts=[*row.attempts[:-1], attempt])
 
     async def _known(self, key: str) -> Delivery | None:
@@ -98,6 +102,7 @@ class Rows:
             "member": self._plan.spec.roster_id,
             "reason": fire.reason or "",
             "body": msgspec.json.encode(fire),
+            "due_at": None,
         }
         if before is not None:
             return replace(before, revision=before.revision + 1, **said)

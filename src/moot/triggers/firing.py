@@ -1,6 +1,6 @@
 """The one way in which a trigger starts a run: looked up, guarded, written in one transaction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from msgspec import Struct
@@ -8,12 +8,15 @@ from msgspec.structs import replace
 
 from moot.agents.roster import Roster, Seat
 from moot.clock import Clock
+from moot.core import handles
+from moot.core.errors import NotProvided
+from moot.core.flow import Flow
 from moot.core.initiation import Delivered, Initiation, Member
 from moot.core.run import Run
 from moot.core.starting import StartRun, check_inputs
-from moot.core.trigger_errors import MemberOffDuty, NotInPortfolio
+from moot.core.trigger_errors import MemberGone, MemberOffDuty, NotInPortfolio
 from moot.engine.host import Host
-from moot.engine.pins import Pins
+from moot.engine.pins import Drawn, Pins
 from moot.store.protocol import Batch, Guard
 from moot.store.standing import Delivery, Ledger
 
@@ -51,16 +54,17 @@ class Claim(Struct, kw_only=True):
 
 
 class Firing:
-    def __init__(self, host: Host, roster: Roster, pins: Pins, clock: Clock) -> None:
+    def __init__(
+        self, host: Host, roster: Roster, pins: Pins, clock: Clock, sources: Collection[str]
+    ) -> None:
+        """``sources``: what may fire a portfolio here, besides whoever asks for it by hand."""
         self._host, self._roster, self._pins, self._clock = host, roster, pins, clock
+        self._sources = sources
 
     async def start(self, order: Order, claim: Claim | None = None) -> Run:
         """Raises MemberOffDuty or NotInPortfolio when its member may not do it, Overtaken when the
         member or what is claimed has changed meanwhile; then there is no run."""
-        seat = await self._seat(order)
-        flow = await self._host.flows.newest(order.tenant, order.workflow_id)
-        check_inputs(flow, order.inputs)
-        drawn = await self._pins.drawn(order.tenant, flow, self._host.flows, seat)
+        flow, drawn = await self.drawn(order)
         command = StartRun(
             tenant=order.tenant,
             principal=order.principal,
@@ -74,7 +78,7 @@ class Firing:
             members=drawn.members,
             initiation=Initiation(
                 source=order.source,
-                member=drawn.members[order.roster_id] if order.roster_id else None,
+                member=_whose(order, flow, drawn),
                 delivered=order.delivered,
                 trigger=order.trigger,
             ),
@@ -87,23 +91,47 @@ class Firing:
 
         return await self._host.create(flow, command, beside=beside)
 
-    async def rehearsed(self, order: Order) -> Member:
-        """Who would do it, in which version. Raises what a start would; starts nothing."""
+    async def drawn(self, order: Order) -> tuple[Flow, Drawn]:
+        """What would be started, and who would do it in which version. Raises what a start would;
+        starts nothing."""
         seat = await self._seat(order)
         flow = await self._host.flows.newest(order.tenant, order.workflow_id)
         check_inputs(flow, order.inputs)
-        drawn = await self._pins.drawn(order.tenant, flow, self._host.flows, seat)
+        return flow, await self._pins.drawn(order.tenant, flow, self._host.flows, seat)
+
+    async def rehearsed(self, order: Order) -> Member:
+        """Whose work it would be."""
+        _, drawn = await self.drawn(order)
         return drawn.members[str(order.roster_id)]
 
     async def _seat(self, order: Order) -> Seat | None:
         if order.roster_id is None:
             return None
-        seat = await self._roster.must_find(order.tenant, order.roster_id)
+        if order.source != handles.BY_HAND and order.source not in self._sources:
+            raise NotProvided(
+                f"{order.source[:64]} fires no portfolio on this host.",
+                capability="agents.roster.portfolioTriggerSources",
+            )
+        seat = await self._roster.find(order.tenant, order.roster_id)
+        if seat is None:
+            raise MemberGone(order.roster_id)
         if reason := seat.hired.off_duty(self._clock.millis()):
             raise MemberOffDuty(order.roster_id, reason)
         if order.workflow_id not in seat.entry.workflows:
             raise NotInPortfolio(order.roster_id, order.workflow_id)
         return seat
+
+
+def _whose(order: Order, flow: Flow, drawn: Drawn) -> Member | None:
+    """The member it is started for; else the only one that its nodes name, if the workflow is of
+    that one's portfolio."""
+    if order.roster_id is not None:
+        return drawn.members[order.roster_id]
+    named = [name for name in handles.own(flow) if name in drawn.members]
+    sole = named[0] if len(named) == 1 else None
+    if sole is None or order.workflow_id not in drawn.portfolios.get(sole, ()):
+        return None
+    return drawn.members[sole]
 
 
 def write(claim: Claim, run: Run, batch: Batch) -> None:

@@ -10,13 +10,13 @@ from msgspec.json import encode
 from moot.core.calendars import moment_of, zone_from
 from moot.core.events import iso
 from moot.core.expressions import ExpressionError, check, evaluate
-from moot.core.inbound import queue_subscription
 from moot.core.schedule import Condition
 from moot.core.schedule_errors import ScheduleRefused
 from moot.core.slots import timing_of
 from moot.store.protocol import Store
 from moot.store.standing import DeliveryFilter
 from moot.triggers.plans import Book, Plan
+from moot.triggers.taking import taken
 
 log = logging.getLogger("moot.triggers")
 
@@ -49,7 +49,7 @@ async def work(store: Store, tenant: str, plan: Plan, book: Book, now: int) -> W
     if condition is None:
         return Work()
     if condition.queue is not None:
-        return Work(await items(store, tenant, condition.queue) > 0)
+        return Work(bool((await taken(store, tenant, condition.queue, 1)).rows))
     try:
         names = await _names(store, tenant, plan, book, now)
         value = evaluate(condition.expression or "", names)
@@ -62,17 +62,11 @@ async def work(store: Store, tenant: str, plan: Plan, book: Book, now: int) -> W
     return Work(book.observed not in (None, seen), seen)
 
 
-async def items(store: Store, tenant: str, queue: str) -> int:
-    """How many items of a queue nobody has done yet."""
-    counts = await store.delivery_counts(tenant, queue_subscription(tenant, queue))
-    return sum(counts.get(state, 0) for state in UNDONE)
-
-
 async def _names(store: Store, tenant: str, plan: Plan, book: Book, now: int) -> dict[str, Any]:
     """What an expression may speak of; docs/schedules.md lists it."""
     local: datetime = moment_of(now).astimezone(zone_from(timing_of(plan.spec).zone))
     found, _ = await store.deliveries(
-        tenant, DeliveryFilter(source="queue", states=UNDONE), None, MOST_COUNTED
+        tenant, DeliveryFilter(sources=("queue",), states=UNDONE), None, MOST_COUNTED
     )
     last = await store.find_run(tenant, book.last_run) if book.last_run is not None else None
     return {

@@ -47,6 +47,14 @@ class Trigger(Struct, frozen=True):
     inert: str | None
 
 
+class Page(Struct, frozen=True):
+    """Some of what is listened to, how much there is in all, and after which name more may come."""
+
+    found: list[Seen]
+    total: int
+    last: str | None = None
+
+
 class Listening:
     def __init__(
         self,
@@ -61,21 +69,27 @@ class Listening:
 
     # -- reading -----------------------------------------------------------------------------
 
-    async def all(self, tenant: str) -> list[Seen]:
-        """By id."""
-        found = await self._subscriptions.all(tenant)
-        planned = self._planned(await self._store.records(tenant, KIND))
-        return [replace(seen, it=planned.get(seen.it.subscription_id, seen.it)) for seen in found]
+    async def page(self, tenant: str, after: str, limit: int) -> Page:
+        """By id, those after this one. Only what is shown is read."""
+        records, total = await self._store.record_page(tenant, SUBSCRIPTION, after, limit)
+        found = [await self._as_planned(seen_of(record)) for record in records]
+        last = records[-1].name if len(records) == limit else None
+        return Page([seen for seen in found if seen is not None], total, last)
 
     async def must_find(self, tenant: str, name: str) -> Seen:
-        seen = await self._subscriptions.must_find(tenant, name)
+        seen = await self._as_planned(await self._subscriptions.must_find(tenant, name))
+        if seen is None:
+            raise SubscriptionNotFound(name)
+        return seen
+
+    async def _as_planned(self, seen: Seen) -> Seen | None:
+        """None where its schedule is gone."""
         if seen.it.source != SOURCE:
             return seen
-        record = await self._store.record(tenant, KIND, seen.it.schedule_id or "")
+        record = await self._store.record(seen.tenant, KIND, seen.it.schedule_id or "")
         if record is None:
-            raise SubscriptionNotFound(name)
-        it = as_planned(seen.it, plan_of(record), self._clock.millis())
-        return replace(seen, it=it)
+            return None
+        return replace(seen, it=as_planned(seen.it, plan_of(record), self._clock.millis()))
 
     async def of_member(self, tenant: str, roster_id: str) -> list[Trigger]:
         """All that wakes one of them. Of what wakes others no more than the bytes are looked at."""
@@ -121,11 +135,11 @@ class Listening:
 
     # -- by people ---------------------------------------------------------------------------
 
-    async def pause(self, seen: Seen, by: str) -> Seen:
+    async def pause(self, seen: Seen, by: str, note: str = "") -> Seen:
         if seen.it.source != SOURCE:
-            return await self._subscriptions.pause(seen, by)
+            return await self._subscriptions.pause(seen, by, note)
         if seen.it.state == "active":
-            await self._schedules.pause(seen.tenant, str(seen.it.schedule_id), by, "", None)
+            await self._schedules.pause(seen.tenant, str(seen.it.schedule_id), by, note, None)
         return await self.must_find(seen.tenant, seen.it.subscription_id)
 
     async def resume(self, seen: Seen, by: str) -> Seen:

@@ -2,7 +2,7 @@
 subscription that its deliveries belong to. Of the last only its name is kept; all it says is the
 schedule's."""
 
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +19,9 @@ KIND = "schedule"
 SUBSCRIPTION = "subscription"
 SOURCE: Final = "schedule"
 
+#: why a subscription stands still, where the protocol has a word for it
+STOPPED: dict[str | None, str | None] = {"dead-lettered": "retry-exhausted", "failed": None}
+
 #: runs of a schedule that are remembered as not ended
 MOST_GOING = 100
 
@@ -30,9 +33,11 @@ class Plan(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     subscription: str
     #: runs are started in this name
     owner: str
-    #: what happened in this version: made, changed, paused, resumed, removed
+    #: what happened in this version: made, changed, paused, stopped, resumed, removed
     did: str
     pause: Pause | None = None
+    #: of a pause that the host made, because runs could not be begun: what the protocol calls it
+    stopped: Literal["failed", "dead-lettered"] | None = None
 
 
 class Tail(Struct, frozen=True, rename="camel"):
@@ -69,11 +74,13 @@ def book_of(ledger: Ledger) -> Book:
 def as_planned(it: Subscription, plan: Plan, now: int) -> Subscription:
     """The subscription of a schedule, as it is at a time. It has no state of its own."""
     spec, pause = plan.spec, plan.pause
-    off = not spec.enabled or (pause is not None and pause.holds(now))
+    paused = pause is not None and pause.holds(now)
+    stopped = plan.stopped if paused else None
+    off = not spec.enabled or paused
     return replace(
         it,
-        state="paused" if off else "active",
-        reason="operator-paused" if off else None,
+        state=stopped or ("paused" if off else "active"),
+        reason=STOPPED.get(stopped, "operator-paused") if off else None,
         workflow_id=spec.workflow_id,
         roster_id=spec.roster_id,
     )

@@ -8,14 +8,16 @@ from typing import Any
 
 from msgspec import Struct
 
+from moot.agents.roster import Roster
 from moot.clock import Clock
 from moot.core.errors import BadRequest, Conflict, NotFound
 from moot.core.inbound import Arrival, RetryPolicy, dedup_key, queue_subscription
+from moot.core.trigger_errors import Overtaken, QueueTaken
 from moot.engine.flows import Flows
 from moot.store.protocol import Delivery
 from moot.store.standing import DeliveryFilter
 from moot.triggers.deliveries import Deliveries, Handed
-from moot.triggers.subscriptions import Seen, Subscriptions
+from moot.triggers.subscriptions import MOST_RACES, Seen, Subscriptions
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 LONGEST_SUBJECT = 500
@@ -32,14 +34,19 @@ class Consumer(Struct, frozen=True, kw_only=True):
 
 class Queues:
     def __init__(
-        self, clock: Clock, flows: Flows, subscriptions: Subscriptions, deliveries: Deliveries
+        self,
+        clock: Clock,
+        flows: Flows,
+        roster: Roster,
+        subscriptions: Subscriptions,
+        deliveries: Deliveries,
     ) -> None:
-        self._clock, self._flows = clock, flows
+        self._clock, self._flows, self._roster = clock, flows, roster
         self._subscriptions, self._deliveries = subscriptions, deliveries
 
     async def all(self, tenant: str) -> list[Seen]:
         """By name."""
-        found = [seen for seen in await self._subscriptions.all(tenant) if seen.it.queue]
+        found = [seen for seen in await self._subscriptions.inbound(tenant) if seen.it.queue]
         return sorted(found, key=lambda seen: seen.it.queue or "")
 
     async def find(self, tenant: str, queue: str) -> Seen | None:
@@ -51,16 +58,35 @@ class Queues:
             raise NotFound("There is no such queue; see the list of them.", queue=queue[:64])
         return found
 
-    async def bind(self, tenant: str, queue: str, consumer: Consumer, by: str) -> Seen:
-        """From now on its items become runs of this workflow, also those that wait."""
+    async def bind(
+        self, tenant: str, queue: str, consumer: Consumer, by: str, take_over: bool = False
+    ) -> Seen:
+        """From now on its items become runs of this workflow, also those that wait. Raises
+        QueueTaken when another member listens to it and it is not to be taken over."""
         await self._flows.newest(tenant, consumer.workflow_id)
         await self._subscriptions.check_member(tenant, consumer.roster_id, consumer.workflow_id)
         await self._made(tenant, queue, by)
-        seen = await self.must_find(tenant, queue)
-        bound = await self._subscriptions.change(
+        for _ in range(MOST_RACES):
+            seen = await self.must_find(tenant, queue)
+            if not take_over:
+                await self._refuse_theft(seen, consumer.roster_id)
+            try:
+                bound = await self._bound(seen, consumer, by)
+            except Overtaken:
+                continue
+            await self.wake(bound)
+            return bound
+        raise Overtaken(queue)
+
+    async def _bound(self, seen: Seen, consumer: Consumer, by: str) -> Seen:
+        guards = await self._subscriptions.check_member(
+            seen.tenant, consumer.roster_id, consumer.workflow_id
+        )
+        return await self._subscriptions.change(
             seen,
             by,
             "bound",
+            guards,
             workflow_id=consumer.workflow_id,
             roster_id=consumer.roster_id,
             retry_policy=consumer.retry_policy,
@@ -68,9 +94,16 @@ class Queues:
             owner=by,
             state="active",
             reason=None,
+            note="",
         )
-        await self.wake(bound)
-        return bound
+
+    async def _refuse_theft(self, seen: Seen, roster_id: str | None) -> None:
+        """What was handed to somebody who has gone is free."""
+        holder = seen.it.roster_id
+        if holder is None or holder == roster_id or seen.it.workflow_id is None:
+            return
+        if await self._roster.find(seen.tenant, holder) is not None:
+            raise QueueTaken(str(seen.it.queue), holder)
 
     async def unbind(self, tenant: str, queue: str, by: str) -> Seen:
         """Nobody takes from it any more; it keeps what it has and what comes."""

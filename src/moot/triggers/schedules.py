@@ -16,11 +16,11 @@ from moot.core.flow import Flow
 from moot.core.schedule import HORIZON, Decision, Overlap, Schedule
 from moot.core.schedule import Ledger as Decided
 from moot.core.schedule_errors import ScheduleRefused
-from moot.core.schedule_manual import backfill, run_now, skip_next
+from moot.core.schedule_manual import backfill, run_now, skip_next, unskip
 from moot.core.schedule_reading import edit_schedule, read_schedule, retimes
 from moot.core.slots import ticks
 from moot.core.starting import check_inputs
-from moot.core.trigger_errors import Overtaken
+from moot.core.trigger_errors import MemberGone, Overtaken
 from moot.engine.flows import Flows
 from moot.store.protocol import Batch, Delivery, Guard, Store
 from moot.store.standing import DeliveryFilter, Record
@@ -38,10 +38,14 @@ from moot.triggers.plans import (
     subscription_record,
 )
 from moot.triggers.sight import Case
+from moot.triggers.taking import given_by
 
 #: schedules of one tenant
 MOST_SCHEDULES = 20_000
 PAGE = 200
+MOST_PAGES = 1000
+#: fires that are not done with
+OWED = ("waiting", "retrying", "missed", "dead")
 
 #: the next version of a schedule, and what is to be kept of its decisions
 Step = Callable[[Case], tuple[Plan, Decided]]
@@ -76,13 +80,18 @@ class Schedules:
 
     async def read(self, tenant: str, body: bytes, schedule_id: str) -> Schedule:
         """A schedule as it would be kept. Raises ScheduleRefused, ScheduleHorizonExceeded."""
+        return (await self._read(tenant, body, schedule_id))[0]
+
+    async def _read(
+        self, tenant: str, body: bytes, schedule_id: str
+    ) -> tuple[Schedule, list[Guard]]:
         spec = read_schedule(body, schedule_id, self._clock.millis())
-        await self.check(tenant, spec)
-        return spec
+        return spec, await self.check(tenant, spec)
 
     async def make(self, tenant: str, body: bytes, by: str, schedule_id: str | None = None) -> Case:
         await self._refuse_too_many(tenant)
-        spec = await self.read(tenant, body, schedule_id or self._clock.new_id("sch_"))
+        name = schedule_id or self._clock.new_id("sch_")
+        spec, guards = await self._read(tenant, body, name)
         now = self._clock.millis()
         plan = Plan(spec=spec, subscription=self._clock.new_id("sub_"), owner=by, did="made")
         decided = opened(spec, now)
@@ -90,7 +99,7 @@ class Schedules:
         due = first.due if first is not None else None
         ledger = ledger_row(tenant, spec.schedule_id, Book(decided=decided), 0, due)
         batch = Batch(
-            guards=[await self._nothing(tenant, spec.schedule_id)],
+            guards=[await self._nothing(tenant, spec.schedule_id), *guards],
             records=[
                 plan_record(tenant, plan, by, now),
                 subscription_record(tenant, plan, by, now),
@@ -130,35 +139,26 @@ class Schedules:
     ) -> Case:
         def step(case: Case) -> tuple[Plan, Decided]:
             now = case.seen.now
+            if until is not None and until <= now:
+                raise BadRequest("until has passed; name a time to come.", field="until")
             pause = Pause(since=now, by=by, reason=reason, until=until)
             kept = barred(case.book.decided, now, "paused", until)
-            return replace(case.plan, pause=pause, did="paused"), kept
+            return replace(case.plan, pause=pause, stopped=None, did="paused"), kept
 
         return await self._step(tenant, schedule_id, by, step, settle=False)
 
     async def resume(self, tenant: str, schedule_id: str, by: str) -> Case:
         def step(case: Case) -> tuple[Plan, Decided]:
             kept = unbarred(case.book.decided, case.seen.now, "paused")
-            return replace(case.plan, pause=None, did="resumed"), kept
+            return replace(case.plan, pause=None, stopped=None, did="resumed"), kept
 
         return await self._step(tenant, schedule_id, by, step)
-
-    async def leave_behind(self, tenant: str, roster_id: str, why: str) -> None:
-        """Its member is gone: nothing of it falls due any more until somebody resumes it."""
-        for plan in await self.all(tenant):
-            lasts = plan.pause is not None and plan.pause.until is None
-            if plan.spec.roster_id == roster_id and not lasts:
-                with suppress(NotFound):  # removed meanwhile
-                    await self.pause(tenant, plan.spec.schedule_id, "moot", why, None)
 
     async def remove(self, tenant: str, schedule_id: str, by: str) -> None:
         """What it has started goes on; nothing of it waits any more, or for anybody."""
         for _ in range(MOST_RACES):
             case, now = await self.find(tenant, schedule_id), self._clock.millis()
-            where = DeliveryFilter(
-                subscription=case.plan.subscription, states=("waiting", "missed", "dead")
-            )
-            rows, _ = await self._store.deliveries(tenant, where, None, PAGE)
+            rows = await self._let_go_to_the_last(case)
             plan = replace(case.plan, did="removed")
             batch = Batch(
                 guards=[guard_of(case.record)],
@@ -177,6 +177,18 @@ class Schedules:
                 return
         raise Overtaken(schedule_id)
 
+    async def _let_go_to_the_last(self, case: Case) -> list[Delivery]:
+        """What asks for somebody, or waits, is let go page by page; the last page is given back."""
+        where = DeliveryFilter(subscription=case.plan.subscription, states=OWED)
+        for _ in range(MOST_PAGES):
+            rows, cursor = await self._store.deliveries(case.tenant, where, None, PAGE)
+            if cursor is None:
+                return rows
+            now = self._clock.millis()
+            with suppress(Overtaken):  # somebody was at one of them: they are read again
+                await self._store.commit(Batch(deliveries=[_let_go(row, now) for row in rows]))
+        raise Overtaken(case.plan.spec.schedule_id)
+
     async def _step(
         self, tenant: str, schedule_id: str, by: str, step: Step, settle: bool = True
     ) -> Case:
@@ -187,11 +199,14 @@ class Schedules:
             case = await self.find(tenant, schedule_id)
             plan, kept = step(case)
             now = case.seen.now
+            guards = [guard_of(case.record)]
             if plan.spec != case.plan.spec:
-                await self.check(tenant, plan.spec)
+                guards += await self.check(tenant, plan.spec)
+            elif case.plan.pause is not None and plan.pause is None:
+                guards += await self._whose(tenant, plan.spec)
             book, before = replace(case.book, decided=kept), case.ledger.revision
             batch = Batch(
-                guards=[guard_of(case.record)],
+                guards=guards,
                 records=[plan_record(tenant, plan, by, now)],
                 ledgers=[ledger_row(tenant, schedule_id, book, before, now)],
             )
@@ -231,33 +246,39 @@ class Schedules:
 
         return await self._clockwork.act(tenant, schedule_id, decide, dry)
 
-    async def skip(self, tenant: str, schedule_id: str, by: str, dry: bool) -> int:
-        """Leaves the next slot out, and says which. Raises ScheduleRefused if none is to come."""
+    async def skip(
+        self, tenant: str, schedule_id: str, by: str, dry: bool, undo: bool = False
+    ) -> int:
+        """Leaves the next slot out, or takes the last one in again, and says which. Raises
+        ScheduleRefused if none is to come."""
+
+        def decided(case: Case) -> tuple[int, Decided]:
+            kept = case.book.decided
+            return unskip(kept) if undo else skip_next(case.plan.spec, kept)
+
         if dry:
-            case = await self.find(tenant, schedule_id)
-            return skip_next(case.plan.spec, case.book.decided)[0]
-        left_out = 0
+            return decided(await self.find(tenant, schedule_id))[0]
+        slot = 0
 
         def step(case: Case) -> tuple[Plan, Decided]:
-            nonlocal left_out
-            left_out, kept = skip_next(case.plan.spec, case.book.decided)
-            return replace(case.plan, did="skipped"), kept
+            nonlocal slot
+            slot, kept = decided(case)
+            return replace(case.plan, did="unskipped" if undo else "skipped"), kept
 
         await self._step(tenant, schedule_id, by, step)
-        return left_out
+        return slot
 
     async def backfill(
         self, tenant: str, schedule_id: str, between: tuple[int, int],
-        overlap: Overlap | None, dry: bool,
+        overlap: Overlap | None, dry: bool, paused: bool = False,
     ) -> list[Done]:  # fmt: skip
         """Slots of the past that have had no run. Raises ScheduleOff, ScheduleBusy,
         ScheduleRefused."""
         ran = await self._ran(tenant, schedule_id, between)
 
         def decide(case: Case) -> Decision:
-            return backfill(
-                case.plan.spec, case.book.decided, case.seen, between, ran, overlap or "buffer-all"
-            )
+            policy, kept = overlap or "buffer-all", case.book.decided
+            return backfill(case.plan.spec, kept, case.seen, between, ran, policy, paused)
 
         return await self._clockwork.act(tenant, schedule_id, decide, dry)
 
@@ -270,7 +291,8 @@ class Schedules:
         row = await self._row(case, delivery_id)
         fire = fire_of(row)
         slot = fire.slot if fire.until is None else fire.until
-        done = await self.backfill(tenant, schedule_id, (slot, slot), case.plan.spec.overlap, dry)
+        policy = case.plan.spec.overlap
+        done = await self.backfill(tenant, schedule_id, (slot, slot), policy, dry, paused=True)
         if not done:
             message = "That slot has had its run, or the schedule has other times now; run it now."
             raise ScheduleRefused("fire", message)
@@ -318,17 +340,17 @@ class Schedules:
         if self._counts[tenant] >= MOST_SCHEDULES:
             raise BadRequest(f"There are {MOST_SCHEDULES} schedules; remove one first.")
 
-    async def check(self, tenant: str, spec: Schedule, flow: Flow | None = None) -> None:
-        """What it names is there, and its inputs and its condition can be used. ``flow`` is a
-        workflow that is not registered yet."""
+    async def check(self, tenant: str, spec: Schedule, flow: Flow | None = None) -> list[Guard]:
+        """What it names is there, and its inputs and its condition can be used; so long as the
+        guards hold. ``flow`` is a workflow that is not registered yet."""
         check_condition(spec.condition)
         try:
             flow = flow or await self._flows.newest(tenant, spec.workflow_id)
         except NotFound as refusal:
             raise ScheduleRefused("workflowId", refusal.message) from None
-        check_inputs(flow, spec.inputs or {})
+        check_inputs(flow, {**given_by(spec, flow), **(spec.inputs or {})})
         if spec.roster_id is None:
-            return
+            return []
         try:
             seat = await self._roster.must_find(tenant, spec.roster_id)
         except NotFound as refusal:
@@ -336,10 +358,20 @@ class Schedules:
         if spec.workflow_id not in seat.entry.workflows:
             message = f"{spec.workflow_id} is none of the workflows of {spec.roster_id}."
             raise ScheduleRefused("workflowId", message)
+        return [seat.guard]
+
+    async def _whose(self, tenant: str, spec: Schedule) -> list[Guard]:
+        """That whoever it belongs to is here. Raises MemberGone."""
+        if spec.roster_id is None:
+            return []
+        seat = await self._roster.find(tenant, spec.roster_id)
+        if seat is None:
+            raise MemberGone(spec.roster_id)
+        return [seat.guard]
 
 
 def _let_go(row: Delivery, now: int) -> Delivery:
-    return replace(row, state="skipped", revision=row.revision + 1, updated_at=now)
+    return replace(row, state="skipped", revision=row.revision + 1, updated_at=now, due_at=None)
 
 
 class _Switch(Struct):

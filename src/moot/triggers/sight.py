@@ -7,11 +7,15 @@ from msgspec.structs import replace
 
 from moot.agents.roster import Roster
 from moot.clock import Clock
-from moot.core.errors import NotFound
+from moot.core import handles
+from moot.core.errors import MootError, NotFound
 from moot.core.schedule import Bar, Seen
+from moot.engine.flows import Flows
+from moot.engine.pins import MOST_MEMBERS
 from moot.store.protocol import Guard, Ledger, Store
 from moot.store.standing import Record
 from moot.triggers import idle
+from moot.triggers.absences import GONE, Absences
 from moot.triggers.plans import (
     KIND,
     Book,
@@ -22,8 +26,6 @@ from moot.triggers.plans import (
 )
 
 MOST_KNOWN = 20_000
-
-OFF = Bar(0, None, "disabled")
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -43,8 +45,9 @@ class Case(Struct, frozen=True, kw_only=True):
 class Sight:
     """Records that were read before are not read again: if one has changed, its guard says so."""
 
-    def __init__(self, store: Store, clock: Clock, roster: Roster) -> None:
-        self._store, self._clock, self._roster = store, clock, roster
+    def __init__(self, store: Store, clock: Clock, roster: Roster, flows: Flows) -> None:
+        self._store, self._clock, self._roster, self._flows = store, clock, roster, flows
+        self._absences = Absences(roster)
         self._known: OrderedDict[tuple[str, str], tuple[Record, Plan]] = OrderedDict()
 
     def forget(self, tenant: str, schedule_id: str) -> None:
@@ -71,7 +74,7 @@ class Sight:
         record, plan = found
         at = self._clock.millis() if now is None else now
         kept, guards = book_of(ledger), [guard_of(record)]
-        bars = await self._bars(tenant, plan, guards)
+        bars = await self._bars(tenant, plan, kept, guards)
         book = replace(kept, going=await self._going(tenant, kept))
         work = await idle.work(self._store, tenant, plan, book, at)
         seen = Seen(
@@ -103,21 +106,32 @@ class Sight:
             self._known.popitem(last=False)
         return found
 
-    async def _bars(self, tenant: str, plan: Plan, guards: list[Guard]) -> list[Bar]:
-        """What holds a schedule up from outside: its member."""
-        bars: list[Bar] = []
-        spec = plan.spec
-        if spec.roster_id is None:
-            return bars
-        seat = await self._roster.find(tenant, spec.roster_id)
-        if seat is None:
-            return [OFF]
-        guards.append(seat.guard)
-        if not seat.entry.enabled or spec.workflow_id not in seat.entry.workflows:
-            bars.append(OFF)
-        if (pause := seat.hired.pause) is not None:
-            bars.append(Bar(pause.since, pause.until, "paused"))
+    async def _bars(self, tenant: str, plan: Plan, book: Book, guards: list[Guard]) -> list[Bar]:
+        """What holds a schedule up from outside: its member, and whoever its workflow cannot begin
+        without. Also what has, since its slots were last decided."""
+        spec, bars = plan.spec, list[Bar]()
+        after = min((book.decided.decided, *(one.since for one in book.decided.buffered)))
+        if spec.roster_id is not None:
+            seat = await self._roster.find(tenant, spec.roster_id)
+            if seat is None:
+                guards.append(await self._roster.guard(tenant, spec.roster_id))
+                return [GONE]
+            guards.append(seat.guard)
+            bars += await self._absences.of(tenant, seat, spec.workflow_id, after)
+        for handle in await self._named(tenant, spec.workflow_id):
+            seat = await self._roster.find(tenant, handle) if handle != spec.roster_id else None
+            if seat is not None:
+                guards.append(seat.guard)
+                bars += await self._absences.of(tenant, seat, None, after)
         return bars
+
+    async def _named(self, tenant: str, workflow_id: str) -> list[str]:
+        """Who carries out nodes of it. What cannot be begun at all says so when it is to begin."""
+        try:
+            flow = await self._flows.newest(tenant, workflow_id)
+        except MootError:
+            return []
+        return handles.own(flow)[:MOST_MEMBERS]
 
     async def _going(self, tenant: str, book: Book) -> tuple[str, ...]:
         """Of its runs, those that have not ended."""

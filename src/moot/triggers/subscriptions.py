@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from moot.agents.roster import Roster
 from moot.clock import Clock
 from moot.core.errors import BadRequest, Conflict
 from moot.core.inbound import (
+    CHANGED,
     OVERLAP,
     Mode,
     RetryPolicy,
@@ -20,7 +22,13 @@ from moot.core.inbound import (
     queue_subscription,
 )
 from moot.core.inbound_signatures import PREFIX
-from moot.core.trigger_errors import NotInPortfolio, Overtaken, SubscriptionNotFound
+from moot.core.trigger_errors import (
+    MemberGone,
+    NotInPortfolio,
+    Overtaken,
+    QueueIdle,
+    SubscriptionNotFound,
+)
 from moot.engine.flows import Flows
 from moot.store.protocol import Batch, Guard, Store
 from moot.store.standing import Record
@@ -54,6 +62,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     retry_policy: RetryPolicy = RetryPolicy()
     verification: Mode = "required"
     input_mapping: dict[str, str] = {}
+    roster_id: str | None = None
 
 
 class Subscriptions:
@@ -64,10 +73,12 @@ class Subscriptions:
         #: where requests of strangers may go: subscription -> whose it is
         self._owners: dict[str, str] = {}
         self._known: dict[tuple[str, str], Seen] = {}
+        #: tenant -> its queues and webhooks, without what schedules have; filled when asked for
+        self._own: dict[str, set[str]] = {}
 
     async def load(self) -> None:
         for tenant in await self._store.record_tenants(KIND):
-            for seen in await self.all(tenant):
+            for seen in await self.inbound(tenant):
                 if seen.it.source == "webhook":
                     self._owners[seen.it.subscription_id] = tenant
 
@@ -75,10 +86,24 @@ class Subscriptions:
         """By id. Those of schedules are no more than a name here: see ``listening``."""
         return [seen_of(record) for record in await self._store.records(tenant, KIND)]
 
+    async def inbound(self, tenant: str) -> list[Seen]:
+        """Those of queues and webhooks, by id. However many schedules there are, only the first
+        look reads them."""
+        names = sorted(await self._names(tenant))
+        return [seen for name in names if (seen := await self.find(tenant, name)) is not None]
+
+    async def _names(self, tenant: str) -> set[str]:
+        if tenant not in self._own:
+            found = [seen for seen in await self.all(tenant) if seen.it.source != "schedule"]
+            for seen in found:
+                self._keep(seen)
+            own = {seen.it.subscription_id for seen in found}
+            self._own[tenant] = own | self._own.get(tenant, set())
+        return self._own[tenant]
+
     async def refuse_too_many(self, tenant: str) -> None:
         """Schedules are counted where they are made."""
-        own = [seen for seen in await self.all(tenant) if seen.it.source != "schedule"]
-        if len(own) >= MOST_SUBSCRIPTIONS:
+        if len(await self._names(tenant)) >= MOST_SUBSCRIPTIONS:
             raise BadRequest(f"There are {MOST_SUBSCRIPTIONS} subscriptions; remove one first.")
 
     async def find(self, tenant: str, name: str) -> Seen | None:
@@ -96,9 +121,13 @@ class Subscriptions:
         self._known.pop((seen.tenant, seen.it.subscription_id), None)
 
     def _keep(self, seen: Seen) -> Seen:
+        """Unless a newer version is known already: two may read at once."""
+        place = (seen.tenant, seen.it.subscription_id)
+        if (known := self._known.get(place)) is not None and known.revision > seen.revision:
+            return known
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
-        self._known[seen.tenant, seen.it.subscription_id] = seen
+        self._known[place] = seen
         return seen
 
     async def must_find(self, tenant: str, name: str) -> Seen:
@@ -120,8 +149,9 @@ class Subscriptions:
     # -- made --------------------------------------------------------------------------------
 
     async def register(self, tenant: str, wanted: Wanted, by: str) -> Subscription:
-        """One for a webhook. Raises WorkflowNotFound."""
+        """One for a webhook. Raises WorkflowNotFound; NotFound or NotInPortfolio for its member."""
         await self._flows.newest(tenant, wanted.workflow_id)
+        await self.check_member(tenant, wanted.roster_id, wanted.workflow_id)
         await self.refuse_too_many(tenant)
         name = self._clock.new_id("sub_")
         secret = self._secret()
@@ -129,6 +159,7 @@ class Subscriptions:
             subscription_id=name,
             source="webhook",
             workflow_id=wanted.workflow_id,
+            roster_id=wanted.roster_id,
             owner=by,
             created_at=self._clock.millis(),
             dedup_enabled=wanted.dedup_enabled,
@@ -173,45 +204,59 @@ class Subscriptions:
 
     # -- changed -----------------------------------------------------------------------------
 
-    async def change(self, seen: Seen, by: str, did: str, **changes: Any) -> Seen:
+    async def change(
+        self, seen: Seen, by: str, did: str, guards: Sequence[Guard] = (), **changes: Any
+    ) -> Seen:
         """The next version. Raises Overtaken when another came between."""
-        return await self._put(seen, replace(seen.it, **changes), by, did)
+        return await self._put(seen, replace(seen.it, **changes), by, did, guards=guards)
 
-    async def pause(self, seen: Seen, by: str) -> Seen:
-        return await self.turned(seen, "paused", "operator-paused", by)
+    async def pause(self, seen: Seen, by: str, note: str = "") -> Seen:
+        if (seen.it.state, seen.it.note) == ("paused", note):
+            return seen
+        return await self.change(
+            seen, by, "paused", state="paused", reason="operator-paused", note=note
+        )
 
     async def resume(self, seen: Seen, by: str) -> Seen:
-        """Also after it had failed. Raises Conflict for a queue that nobody takes from."""
+        """Also after it had failed. Raises QueueIdle for a queue that nobody takes from, and
+        MemberGone."""
         if seen.it.workflow_id is None:
-            raise Conflict(
-                "Nobody takes from this queue; bind a workflow to it.", queue=seen.it.queue
-            )
-        return await self.turned(seen, "active", None, by)
+            raise QueueIdle(str(seen.it.queue))
+        guards = []
+        if seen.it.roster_id is not None:
+            seat = await self._roster.find(seen.tenant, seen.it.roster_id)
+            if seat is None:
+                raise MemberGone(seen.it.roster_id)
+            guards = [seat.guard]
+        return await self.turned(seen, "active", None, by, guards)
 
-    async def turned(self, seen: Seen, state: State, reason: str | None, by: str) -> Seen:
+    async def turned(
+        self, seen: Seen, state: State, reason: str | None, by: str, guards: Sequence[Guard] = ()
+    ) -> Seen:
         if seen.it.state == state:
             return seen
-        return await self.change(seen, by, state, state=state, reason=reason)
+        return await self.change(seen, by, state, guards, state=state, reason=reason, note="")
 
     async def hand_to(self, seen: Seen, roster_id: str | None, by: str) -> Seen:
         """To a standing agent, whose workflow it must be. Raises NotFound, NotInPortfolio."""
-        await self.check_member(seen.tenant, roster_id, seen.it.workflow_id)
-        return await self.change(seen, by, "handed", roster_id=roster_id)
+        guards = await self.check_member(seen.tenant, roster_id, seen.it.workflow_id)
+        return await self.change(seen, by, "handed", guards, roster_id=roster_id)
+
+    async def map_inputs(self, seen: Seen, mapping: dict[str, str], by: str) -> Seen:
+        if seen.it.source == "schedule":
+            raise Conflict("A schedule has inputs of its own; change those.")
+        return await self.change(seen, by, "mapped", input_mapping=mapping)
 
     async def check_member(
         self, tenant: str, roster_id: str | None, workflow_id: str | None
-    ) -> None:
+    ) -> list[Guard]:
+        """It is so while the guards hold."""
         if roster_id is None:
-            return
+            return []
         seat = await self._roster.must_find(tenant, roster_id)
         if workflow_id is not None and workflow_id not in seat.entry.workflows:
             raise NotInPortfolio(roster_id, workflow_id)
-
-    async def leave_behind(self, tenant: str, roster_id: str) -> None:
-        """Its member is gone: what it listened to is kept, and starts nothing."""
-        for seen in await self.all(tenant):
-            if seen.it.roster_id == roster_id:
-                await self.turned(seen, "paused", "source-removed", "moot")
+        return [seat.guard]
 
     async def rotate(self, seen: Seen, by: str) -> Subscription:
         """Another secret; the one before stays good for a day."""
@@ -238,14 +283,19 @@ class Subscriptions:
         self._owners.pop(seen.it.subscription_id, None)
 
     async def _put(
-        self, seen: Seen, it: Subscription, by: str, did: str, gone: bool = False
-    ) -> Seen:
+        self, seen: Seen, it: Subscription, by: str, did: str, gone: bool = False,
+        guards: Sequence[Guard] = (),
+    ) -> Seen:  # fmt: skip
         record = self.record(seen.tenant, it, by, did, gone)
         self.forget(seen)
-        await self._store.commit(Batch(guards=[seen.guard], records=[record]))
-        history = await self.history(seen.tenant, it.subscription_id)
-        revision = next(each.revision for each in history if each.body == record.body)
-        fresh = Seen(seen.tenant, it, revision)
+        await self._store.commit(Batch(guards=[seen.guard, *guards], records=[record]))
+        newest = await self._store.record(seen.tenant, KIND, it.subscription_id)
+        ours = newest is not None and newest.body == record.body
+        #: 0: somebody has changed it since, and what relies on this version is overtaken
+        fresh = Seen(seen.tenant, it, newest.revision if newest is not None and ours else 0)
+        if it.source != "schedule" and seen.tenant in self._own:
+            own = self._own[seen.tenant]
+            own.discard(it.subscription_id) if gone else own.add(it.subscription_id)
         return fresh if gone else self._keep(fresh)
 
     def record(
@@ -287,8 +337,8 @@ def changes(history: list[Record]) -> list[dict[str, Any]]:
             }
             if it.reason is not None:
                 said["reason"] = it.reason
-            told.append({"eventId": f"{record.name}.{record.revision}", "at": record.created_at,
-                         "by": record.by, "payload": said})  # fmt: skip
+            told.append({"eventId": f"{record.name}.{record.revision}", "type": CHANGED,
+                         "at": record.created_at, "by": record.by, "payload": said})  # fmt: skip
         before = it
     return told
 

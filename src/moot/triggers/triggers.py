@@ -12,10 +12,13 @@ from moot.store.standing import DeliveryFilter
 from moot.triggers.clockwork import Clockwork
 from moot.triggers.courier import Courier
 from moot.triggers.declared import Declared
-from moot.triggers.deliveries import SOURCES, Deliveries
+from moot.triggers.deliveries import Deliveries
 from moot.triggers.firing import Firing
+from moot.triggers.items import SOURCES, Items
+from moot.triggers.leaving import Leaving
 from moot.triggers.listening import Listening
 from moot.triggers.outgoing import Outgoing
+from moot.triggers.plans import SOURCE as SCHEDULE
 from moot.triggers.queues import Queues
 from moot.triggers.rounds import Rounds
 from moot.triggers.schedules import Schedules
@@ -29,18 +32,22 @@ class Triggers:
         self, host: Host, store: Store, clock: Clock, roster: Roster, pins: Pins, net: Outbound
     ) -> None:
         self.roster, self.net = roster, net
-        self.firing = Firing(host, roster, pins, clock)
+        #: what fires portfolios here: each part that brings such a source adds its name
+        self.sources: set[str] = set()
+        self.firing = Firing(host, roster, pins, clock, self.sources)
         self.courier = Courier(store, clock)
         self.webhooks = Webhooks(store, clock, net)
         self.outgoing = Outgoing(store, clock, self.webhooks, net)
         self.courier.carriers[SOURCE] = self.outgoing.carry
         self.webhooks.look = self.courier.look
         host.outbox = self.webhooks
-        self.clockwork = Clockwork(host, store, clock, self.firing, Sight(store, clock, roster))
+        sight = Sight(store, clock, roster, host.flows)
+        self.clockwork = Clockwork(host, store, clock, self.firing, sight)
+        self.clockwork.look_at_retries = self.courier.look
+        self.courier.carriers[SCHEDULE] = self.clockwork.again
+        self.sources.add(SCHEDULE)
         self.schedules = Schedules(store, clock, host.flows, roster, self.clockwork)
         self.declared = Declared(store, clock, host.flows, self.schedules)
-        #: what fires portfolios here: each part that brings such a source adds its name
-        self.sources: set[str] = {"schedule", *SOURCES}
         self.subscriptions = Subscriptions(store, clock, host.flows, roster)
         self.deliveries = Deliveries(
             store, clock, self.firing, host.flows, roster, self.subscriptions
@@ -48,9 +55,13 @@ class Triggers:
         self.deliveries.look = self.courier.look
         self.deliveries.news = self.outgoing.news = self.clockwork.news
         self.courier.carriers |= dict.fromkeys(SOURCES, self.deliveries.carry)
-        self.queues = Queues(clock, host.flows, self.subscriptions, self.deliveries)
+        self.sources.update(SOURCES)
+        self.items = Items(host, self.subscriptions)
+        self.queues = Queues(clock, host.flows, roster, self.subscriptions, self.deliveries)
         self.listening = Listening(store, clock, roster, self.subscriptions, self.schedules)
+        self.leaving = Leaving(store, clock, self.subscriptions, self.listening)
         self._tasks = host.tasks
+        roster.leaving.append(self.leaving.rest)
         roster.told.append(self._member_changed)
         #: what goes round, and what must be let go of
         self.rounds: list[Rounds] = [self.courier.rounds, self.clockwork.rounds]
@@ -66,15 +77,11 @@ class Triggers:
         await self.subscriptions.load()
 
     def _member_changed(self, tenant: str, roster_id: str) -> None:
-        """What waits for a member is tried again when there is news of it; what was handed to one
-        that is gone rests."""
+        """What waits for a member is tried again when there is news of it."""
         self._tasks.start(self._member_news(tenant, roster_id))
 
     async def _member_news(self, tenant: str, roster_id: str) -> None:
-        if await self.roster.find(tenant, roster_id) is None:
-            await self.subscriptions.leave_behind(tenant, roster_id)
-            why = await self.roster.away(tenant, roster_id)
-            await self.schedules.leave_behind(tenant, roster_id, why or "")
+        self.clockwork.rounds.look()
         await self.deliveries.wake(tenant, DeliveryFilter(member=roster_id))
 
     def start(self) -> None:

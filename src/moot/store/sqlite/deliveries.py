@@ -26,15 +26,20 @@ BY_ID = f"SELECT {COLUMNS} FROM deliveries WHERE delivery_id = ? AND tenant = ?"
 _REST = """
   AND d.tenant = :tenant AND (d.received_at, d.id) < (:received_at, :id)
   AND (:subscription IS NULL OR d.subscription = :subscription)
-  AND (:source IS NULL OR d.source = :source)
+  AND (:sources IS NULL OR d.source IN (SELECT value FROM json_each(:sources)))
   AND (:member IS NULL OR d.member = :member)
   AND (:run IS NULL OR d.run_id = :run)
-  AND (:states IS NULL OR d.state IN (SELECT value FROM json_each(:states)))
+  AND (:state IS NULL OR d.state = :state)
   AND (:prefix IS NULL OR substr(d.delivery_id, 1, length(:prefix)) = :prefix)
 ORDER BY d.received_at DESC, d.id DESC LIMIT :limit
 """
-#: the filter whose index is walked -> the query; all other filters are checked row by row
+#: the filter whose index is walked -> the query; all other filters are checked row by row. Of
+#: several states each is asked for by itself.
 LISTS = {
+    "prefix": f"""SELECT d.id, {COLUMNS} FROM deliveries AS d INDEXED BY deliveries_id
+                  WHERE d.delivery_id >= :prefix AND d.delivery_id < :prefix_end {_REST}""",
+    "within": f"""SELECT d.id, {COLUMNS} FROM deliveries AS d INDEXED BY deliveries_within
+                  WHERE d.subscription = :subscription AND d.state = :state {_REST}""",
     "run": f"""SELECT d.id, {COLUMNS} FROM deliveries AS d INDEXED BY deliveries_run
                WHERE d.run_id = :run {_REST}""",
     "subscription": f"""SELECT d.id, {COLUMNS} FROM deliveries AS d INDEXED BY deliveries_of
@@ -44,8 +49,13 @@ LISTS = {
     "newest": f"""SELECT d.id, {COLUMNS} FROM deliveries AS d INDEXED BY deliveries_newest
                   WHERE true {_REST}""",
 }
+WAITING = f"""
+SELECT {COLUMNS} FROM deliveries INDEXED BY deliveries_state
+WHERE tenant = ? AND state = 'waiting' AND subscription = ? ORDER BY received_at, id LIMIT ?
+"""
 COUNTS = """
-SELECT state, count(*) FROM deliveries WHERE tenant = ? AND subscription = ? GROUP BY state
+SELECT state, count(*) FROM deliveries INDEXED BY deliveries_within
+WHERE tenant = ? AND subscription = ? GROUP BY state
 """
 DUE = f"SELECT {COLUMNS} FROM deliveries WHERE due_at <= ? ORDER BY due_at, id LIMIT ?"
 NEXT = "SELECT min(due_at) FROM deliveries WHERE due_at IS NOT NULL"
@@ -83,11 +93,18 @@ def by_id(db: apsw.Connection, tenant: str, delivery_id: str) -> Delivery | None
 def listed(
     db: apsw.Connection, tenant: str, where: DeliveryFilter, before: cursor.Position, limit: int
 ) -> tuple[list[Delivery], str | None]:
-    values = _values(tenant, where, before, limit + 1)
-    found = db.execute(LISTS[_index(where)], values).fetchall()
+    sql, found = LISTS[_index(where)], []
+    for state in dict.fromkeys(where.states) or (None,):
+        found += db.execute(sql, _values(tenant, where, state, before, limit + 1)).fetchall()
+    found.sort(key=_place, reverse=True)
     page = found[:limit]
     more = len(found) > limit > 0
     return [_delivery(row[1:]) for row in page], _cursor(page[-1]) if more else None
+
+
+def waiting(db: apsw.Connection, tenant: str, subscription: str, limit: int) -> list[Delivery]:
+    found = db.execute(WAITING, (tenant, subscription, limit)).fetchall()
+    return [_delivery(row) for row in found]
 
 
 def counts(db: apsw.Connection, tenant: str, subscription: str) -> dict[str, int]:
@@ -107,31 +124,37 @@ def next_due(db: apsw.Connection) -> int | None:
 def _index(where: DeliveryFilter) -> str:
     if where.run_id is not None:
         return "run"
+    if where.prefix:
+        return "prefix"
     if where.subscription is not None:
-        return "subscription"
-    return "state" if len(where.states) == 1 else "newest"
+        return "within" if where.states else "subscription"
+    return "state" if where.states else "newest"
 
 
 def _values(
-    tenant: str, where: DeliveryFilter, before: cursor.Position, limit: int
+    tenant: str, where: DeliveryFilter, state: str | None, before: cursor.Position, limit: int
 ) -> dict[str, Any]:
     return {
         "tenant": tenant,
         "received_at": before[0],
         "id": before[1],
         "subscription": where.subscription,
-        "source": where.source,
+        "sources": msgspec.json.encode(where.sources).decode() if where.sources else None,
         "member": where.member,
         "run": where.run_id,
-        "states": msgspec.json.encode(where.states).decode() if where.states else None,
-        "state": where.states[0] if where.states else None,
+        "state": state,
         "prefix": where.prefix or None,
+        "prefix_end": f"{where.prefix}\U0010ffff" if where.prefix else None,
         "limit": limit,
     }
 
 
+def _place(row: tuple[Any, ...]) -> cursor.Position:
+    return row[7], row[0]
+
+
 def _cursor(row: tuple[Any, ...]) -> str:
-    return cursor.encode((row[7], row[0]))
+    return cursor.encode(_place(row))
 
 
 def _ledger(row: tuple[Any, ...]) -> Ledger:

@@ -166,6 +166,7 @@ class Group:
         for effect in self._effects.values():
             effects += (effect.tenant, effect.invocation_id, effect.run_id, effect.sequence)
             effects += (int(effect.finished), effect.day, effect.tokens, effect.money)
+            effects.append(effect.member)
         sql.PUT_EFFECTS.run(db, effects)
 
     def _write_inbox(self, db: apsw.Connection) -> None:

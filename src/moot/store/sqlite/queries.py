@@ -29,7 +29,7 @@ WHERE h.run_id = ? AND h.tenant = ? AND s.fold_version = ?
 SEALED = "SELECT name, value FROM sealed WHERE tenant = ? AND run_id = ?"
 ARTIFACT = "SELECT body FROM artifacts WHERE tenant = ? AND run_id = ? AND artifact_id = ?"
 EFFECT = """
-SELECT sequence, finished, day, tokens, money FROM effects
+SELECT sequence, finished, day, tokens, money, member FROM effects
 WHERE tenant = ? AND run_id = ? AND invocation_id = ?
 """
 # '0' is the character after the wall that parts a room from its tenant
@@ -42,9 +42,9 @@ SELECT coalesce(sum(tokens), 0), coalesce(sum(money), 0) FROM (
 )
 """
 SPENT_BY = """
-SELECT coalesce(sum(e.tokens), 0), coalesce(sum(e.money), 0)
-FROM effects AS e CROSS JOIN heads AS h ON h.run_id = e.run_id CROSS JOIN runs AS r ON r.n = h.n
-WHERE e.tenant = ? AND e.day BETWEEN ? AND ? AND e.day > 0 AND r.member = ?
+SELECT coalesce(sum(tokens), 0), coalesce(sum(money), 0)
+FROM effects INDEXED BY effects_by_member
+WHERE tenant = ? AND member = ? AND day BETWEEN ? AND ? AND day > 0 AND member IS NOT NULL
 """
 FIND_RUN = """
 SELECT r.tenant, r.run_id, r.workflow_id, r.status, r.created_at, r.updated_at, r.ended_at,
@@ -141,7 +141,7 @@ def effect(db: apsw.Connection, tenant: str, run_id: str, invocation_id: str) ->
     row = _first(db, EFFECT, tenant, run_id, invocation_id)
     if row is None:
         return None
-    sequence, finished, day, tokens, money = row
+    sequence, finished, day, tokens, money, member = row
     return EffectRow(
         tenant=tenant,
         invocation_id=invocation_id,
@@ -151,6 +151,7 @@ def effect(db: apsw.Connection, tenant: str, run_id: str, invocation_id: str) ->
         day=day,
         tokens=tokens,
         money=money,
+        member=member,
     )
 
 
@@ -162,7 +163,7 @@ def spent(db: apsw.Connection, tenant: str, day: int) -> tuple[int, int]:
 def spent_by(
     db: apsw.Connection, tenant: str, member: str, first: int, last: int
 ) -> tuple[int, int]:
-    row = _first(db, SPENT_BY, tenant, first, last, member)
+    row = _first(db, SPENT_BY, tenant, member, first, last)
     return (row[0], row[1]) if row else (0, 0)
 
 

@@ -17,7 +17,11 @@ WHERE id IN (SELECT max(id) FROM records WHERE tenant = ? AND kind = ? GROUP BY 
   AND NOT gone
 ORDER BY name
 """
-
+_NEWEST_IDS = "SELECT max(id) FROM records WHERE tenant = ? AND kind = ? AND name > ? GROUP BY name"
+PAGE = f"""
+SELECT {COLUMNS} FROM records WHERE id IN ({_NEWEST_IDS}) AND NOT gone ORDER BY name LIMIT ?
+"""
+COUNT = f"SELECT count(*) FROM records WHERE id IN ({_NEWEST_IDS}) AND NOT gone"
 TENANTS = "SELECT DISTINCT tenant FROM records WHERE kind = ? ORDER BY tenant"
 
 
@@ -34,6 +38,14 @@ def newest(db: apsw.Connection, tenant: str, kind: str, name: str) -> Record | N
 
 def all_newest(db: apsw.Connection, tenant: str, kind: str) -> list[Record]:
     return [_record(row) for row in db.execute(ALL_NEWEST, (tenant, kind)).fetchall()]
+
+
+def page(
+    db: apsw.Connection, tenant: str, kind: str, after: str, limit: int
+) -> tuple[list[Record], int]:
+    found = db.execute(PAGE, (tenant, kind, after, limit)).fetchall()
+    total: Any = db.execute(COUNT, (tenant, kind, "")).get
+    return [_record(row) for row in found], int(total)
 
 
 def history(db: apsw.Connection, tenant: str, kind: str, name: str) -> list[Record]:

@@ -71,14 +71,15 @@ ADD_TEXTS = Bulk(
 )
 PUT_EFFECTS = Bulk(
     """
-    INSERT INTO effects (tenant, invocation_id, run_id, sequence, finished, day, tokens, money)
+    INSERT INTO effects (tenant, invocation_id, run_id, sequence, finished, day, tokens, money,
+                         member)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL
     ON CONFLICT (tenant, run_id, invocation_id) DO UPDATE SET
       sequence = excluded.sequence, finished = excluded.finished, day = excluded.day,
-      tokens = excluded.tokens, money = excluded.money
+      tokens = excluded.tokens, money = excluded.money, member = excluded.member
       WHERE excluded.sequence >= effects.sequence
     """,
-    8,
+    9,
 )
 ADD_RECEIPTS = Bulk(
     """

@@ -222,6 +222,11 @@ class SqliteStore:
     async def records(self, tenant: str, kind: str) -> list[Record]:
         return await self._readers.run(records.all_newest, tenant, kind)
 
+    async def record_page(
+        self, tenant: str, kind: str, after: str, limit: int
+    ) -> tuple[list[Record], int]:
+        return await self._readers.run(records.page, tenant, kind, after, limit)
+
     async def record_history(self, tenant: str, kind: str, name: str) -> list[Record]:
         return await self._readers.run(records.history, tenant, kind, name)
 
@@ -289,6 +294,11 @@ class SqliteStore:
 
     async def delivery_counts(self, tenant: str, subscription: str) -> dict[str, int]:
         return await self._readers.run(deliveries.counts, tenant, subscription)
+
+    async def waiting_deliveries(
+        self, tenant: str, subscription: str, limit: int
+    ) -> list[Delivery]:
+        return await self._readers.run(deliveries.waiting, tenant, subscription, limit)
 
     async def due_deliveries(self, until: int, limit: int) -> list[Delivery]:
         return await self._readers.run(deliveries.due, until, limit)

@@ -1,0 +1,40 @@
+"""What a conversation asks a person, in the words of who asks. They stand in the log only."""
+
+from typing import Any
+
+from moot.agents.fencing import words
+from moot.api.wire import Request
+from moot.core.bridge import handle
+from moot.core.errors import RunNotFound
+from moot.core.waiting import title_of
+from moot.engine.transcript import Talk, between
+from moot.store.protocol import InboxRow
+
+#: the kind of items that conversations have in the inbox
+CONVERSATION = "conversation"
+#: characters of what was said
+BRIEF = 300
+
+
+async def told(request: Request, row: InboxRow) -> dict[str, Any]:
+    """Who asks whom, where, and what; nothing for any other item, or when it was just answered."""
+    services = request.services
+    if row.kind != CONVERSATION:
+        return {}
+    try:
+        run = (await services.host.view(row.tenant, row.run_id)).run
+    except RunNotFound:
+        return {}
+    talk = run.conversations.get(row.node_id)
+    if talk is None or not talk.asked:
+        return {}
+    index, _ = next(iter(talk.asked.values()))
+    found = await between(Talk(services.store, run, talk), index, index, 1)
+    if not found:
+        return {}
+    [turn], title = found, title_of(run, talk)
+    people = ", ".join(map(handle, talk.asked))
+    text = " ".join(words(turn.content).split())
+    text = text if len(text) <= BRIEF else text[: BRIEF - 1] + "…"
+    question = f"{handle(turn.speaker)} asks {people} in “{title}”: {text}"
+    return {"question": question, "askedBy": turn.speaker, "title": title, "turnIndex": index}

@@ -1,0 +1,85 @@
+"""Items that a schedule takes: all that wait in its queue, handed to the run that it starts."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from moot.core.events import iso
+from moot.core.flow import Flow
+from moot.core.inbound import Arrival, Subscription, queue_subscription
+from moot.core.schedule import Schedule
+from moot.store.protocol import Delivery, Guard, Store
+from moot.store.standing import Attempt
+from moot.triggers.firing import Claim, Order
+from moot.triggers.plans import SUBSCRIPTION, guard_of
+
+#: items that one run is given, and how long they may be together; what is left waits for the next
+MOST_TAKEN = 100
+LONGEST = 1_000_000
+#: the input of a workflow that is given them
+INPUT = "items"
+
+_arrival = msgspec.json.Decoder(Arrival).decode
+_subscription = msgspec.json.Decoder(Subscription).decode
+
+
+class Taken(Struct, frozen=True):
+    """Oldest first; it is so while the guards hold and the rows are as they were."""
+
+    rows: list[Delivery]
+    guards: list[Guard]
+
+
+async def taken(store: Store, tenant: str, queue: str, most: int = MOST_TAKEN) -> Taken:
+    """What waits in a queue that no workflow takes from; a bound one gives its items there."""
+    record = await store.record(tenant, SUBSCRIPTION, queue_subscription(tenant, queue))
+    if record is None or _subscription(record.body).workflow_id is not None:
+        return Taken([], [])
+    rows, length = list[Delivery](), 0
+    for row in await store.waiting_deliveries(tenant, record.name, most):
+        length += len(row.body)
+        if rows and length > LONGEST:
+            break
+        rows.append(row)
+    return Taken(rows, [guard_of(record)])
+
+
+def given_by(spec: Schedule, flow: Flow) -> dict[str, Any]:
+    """What a run of a schedule is given besides its inputs, as long as there is nothing."""
+    takes = spec.condition is not None and spec.condition.queue is not None
+    return {INPUT: []} if takes and _declares(flow) else {}
+
+
+def _declares(flow: Flow) -> bool:
+    return any(variable.name == INPUT for variable in flow.definition.variables)
+
+
+def hand_over(found: Taken, order: Order, claim: Claim, flow: Flow, now: int) -> Order:
+    """The run is told of the items, they are its own with its beginning. A workflow that declares
+    ``items`` gets them as an input; if that is a secret one, no other place has them."""
+    assert order.delivered is not None and order.trigger is not None
+    said = [_said(row) for row in found.rows]
+    bare = [{"itemId": each["itemId"]} for each in said]
+    by = order.delivered.delivery_id
+    claim.guards = [*claim.guards, *found.guards]
+    claim.deliveries = [*claim.deliveries, *(_given(row, by, order, now) for row in found.rows)]
+    told = {**order.trigger["schedule"], INPUT: bare if INPUT in flow.sensitive else said}
+    trigger = {**order.trigger, "contentTrust": "untrusted", "schedule": told}
+    inputs = {INPUT: said, **order.inputs} if _declares(flow) else order.inputs
+    return replace(order, trigger=trigger, inputs=inputs)
+
+
+def _said(row: Delivery) -> dict[str, Any]:
+    received = iso(row.received_at * 1000)
+    return {"itemId": row.delivery_id, "receivedAt": received, "item": _arrival(row.body).content}
+
+
+def _given(row: Delivery, by: str, order: Order, now: int) -> Delivery:
+    """``by`` is the delivery of the schedule, whose event says so for all of them."""
+    return replace(
+        row, state="delivered", revision=row.revision + 1, updated_at=now, due_at=None, reason="",
+        body=b"", member=order.roster_id,
+        attempts=[*row.attempts, Attempt(event_id=by, at=now, outcome="delivered")],
+    )  # fmt: skip
