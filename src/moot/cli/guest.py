@@ -8,7 +8,6 @@ from moot.cli import output
 from moot.cli.client import Api, Client, path_of, refusal
 from moot.cli.participant import Participant
 from moot.cli.trouble import Exit, Trouble
-from moot.clock import SystemClock
 
 KEYS = "/v1/host/moot/keys"
 #: how long a key is good; it is renewed as long as the program stays
@@ -46,13 +45,20 @@ class Guest(Participant):
         replace: bool = False,
         seconds: int = SECONDS,
     ) -> None:
+        from moot.clock import SystemClock
+
         self._host, self._key_id, self._seconds = host, "", seconds
         self._clock, self._since = SystemClock(), 0
         super().__init__(host, thread_id, name)
         check_name(host, name)
         self._check_free(replace)
         self._mine = self.take_seat(profile)
-        self.api = self._joined()
+        try:
+            self.api = self._joined()
+        except Trouble:
+            if self._mine:
+                self._come_out()
+            raise
         #: what it says is told from what others say by it, whatever keys it will have
         self.mark = self._key_id or self._clock.new_id("said_")
 
