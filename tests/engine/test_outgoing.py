@@ -10,7 +10,7 @@ from outgoing_world import ahead, come_to, hook, opened, owe, rows, states
 
 from moot.core import webhooks as rules
 from moot.core.errors import BadRequest, Conflict
-from moot.core.trigger_errors import Overtaken, SubscriptionNotActive
+from moot.core.trigger_errors import Overtaken
 from moot.net.outbound import NotAsked, Order
 from moot.store.protocol import Batch
 from moot.triggers import courier, webhooks
@@ -136,7 +136,7 @@ async def test_what_waits_for_a_webhook_that_fails_for_good_is_dead_and_not_gone
         assert triggers.webhooks.must_find(TENANT, bad.webhook_id).state == "failed"
         letter = (await rows(place, bad))[0]
         assert letter.reason
-        with pytest.raises(SubscriptionNotActive):
+        with pytest.raises(Conflict):
             await triggers.outgoing.again(TENANT, bad.webhook_id, letter.delivery_id)
         with pytest.raises(Conflict, match="register it again"):
             await triggers.outgoing.resume(TENANT, bad.webhook_id, "me")

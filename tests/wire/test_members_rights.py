@@ -106,3 +106,25 @@ def test_a_time_that_is_written_otherwise_is_no_other_event(api: Api) -> None:
     assert [sent(f"{zeros}{seconds}") for zeros in ("", "0", "00")] == [
         "delivered", "duplicate", "duplicate",
     ]  # fmt: skip
+
+
+def test_a_workflow_that_starts_by_itself_needs_the_right_to_start_runs(api: Api) -> None:
+    writer = api.with_key(api.new_key("writer", scopes=["manifest:write"]))
+    body = definition("by-itself", [{"id": "a", "typeId": "core.noop"}])
+    timed = {"id": "t", "type": "schedule", "config": {"kind": "interval", "intervalSeconds": 3600}}
+    path = "/v1/host/moot/workflows"
+    details = refused(writer.post(path, {**body, "triggers": [timed]}), 403, "forbidden")
+    assert details == {"scopeRequired": "runs:create"}
+    assert writer.post(path, {**body, "triggers": [{**timed, "enabled": False}]}).status_code == 201
+
+
+def test_who_is_away_works_through_no_fork_of_a_parent_either(api: Api) -> None:
+    sally = hired(api)
+    node = {"id": "a", "typeId": "core.noop", "agent": {"agentId": sally["rosterId"]}}
+    api.register(definition("hers-below", [node]))
+    below = {"id": "s", "typeId": "core.subWorkflow", "config": {"workflowId": "hers-below"}}
+    api.register(definition("above-her", [below]))
+    run_id = api.run("above-her")["runId"]
+    api.post(f"{ROSTER}/{sally['rosterId']}/pause", {})
+    fork = {"mode": "branch", "fromSeq": 0}
+    refused(api.post(f"/v1/runs/{run_id}:fork", fork), 409, "roster_entry_disabled")

@@ -99,7 +99,8 @@ ENDPOINTS = (
         summary="Something that came in, its run, its member, the turns and the cost",
     ),
     Endpoint(
-        method="POST", path=f"{ONE}:redeliver", call=redeliver, scope=MANAGE, status=202,
+        method="POST", path=f"{ONE}:redeliver", call=redeliver, scope=MANAGE,
+        beside="runs:create", status=202,
         summary="Try it again from the beginning", errors=(404, 409),
     ),
     Endpoint(

@@ -9,7 +9,6 @@ from moot.api import interrupts, options
 from moot.api.idempotency import refused
 from moot.api.options import CreateRun
 from moot.api.wire import Endpoint, Reply, Request
-from moot.core import handles
 from moot.core.edits import SPOKEN, Edit
 from moot.core.errors import BadRequest, Forbidden, ReplayDivergedAtRefusal
 from moot.core.events import decode
@@ -129,7 +128,7 @@ async def _on_duty(request: Request, source: Head) -> list[Guard]:
     """Who goes on with a branch must not be away. Who was let go stays who did it: nobody of that
     name is asked."""
     run, guards = source.run, []
-    names = {name for name in handles.own(source.flow) if name in run.members}
+    names = set(run.members)
     if run.member is not None:
         names.add(run.member.roster_id)
     for name in sorted(names):

@@ -159,7 +159,8 @@ ENDPOINTS = (
         summary="An item, its run, its member, the turns and the cost",
     ),
     Endpoint(
-        method="POST", path=f"{ITEM}:redeliver", call=redeliver, scope=MANAGE, status=202,
+        method="POST", path=f"{ITEM}:redeliver", call=redeliver, scope=MANAGE,
+        beside="runs:create", status=202,
         summary="Try an item again from the beginning", errors=(404, 409),
     ),
     Endpoint(

@@ -314,7 +314,8 @@ ENDPOINTS = (
         errors=(404, 409), summary="Start nothing for now; nothing of it is caught up",
     ),
     Endpoint(
-        method="POST", path=f"{ONE}/resume", call=resume, scope=WRITE, errors=(404, 409),
+        method="POST", path=f"{ONE}/resume", call=resume, scope=WRITE, beside=START,
+        errors=(404, 409),
         summary="End a pause",
     ),
     Endpoint(

@@ -333,7 +333,8 @@ ENDPOINTS = (
         summary="Listen no longer",
     ),
     Endpoint(
-        method="POST", path=f"{ONE}/rotate-secret", call=rotate, scope=MANAGE, errors=(404, 409),
+        method="POST", path=f"{ONE}/rotate-secret", call=rotate, scope=MANAGE,
+        beside="runs:create", errors=(404, 409),
         summary="Another secret; the one before stays good for a day",
     ),
     Endpoint(

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from moot.api import options
+from moot.api.auth import require
 from moot.api.wire import Endpoint, Reply, Request, refuse_deep
 from moot.core.definition import WorkflowDef
 from moot.core.events import iso
@@ -36,8 +37,11 @@ async def register(request: Request) -> Reply:
     body = await request.body()
     refuse_deep(body)
     services = request.services
+    asked = services.host.flows.compile(body)
     if services.overlay:
-        options.refuse_switched_off(services, services.host.flows.compile(body))
+        options.refuse_switched_off(services, asked)
+    if any(each.type == "schedule" and each.enabled for each in asked.definition.triggers):
+        require(request.caller, "runs:create")  # it starts runs by itself
     flow = await services.triggers.declared.register(request.caller.tenant, body, request.caller.id)
     answer = {
         "workflowId": flow.definition.id,

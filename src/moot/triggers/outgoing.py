@@ -229,9 +229,7 @@ class Outgoing:
         Conflict for one that was given up."""
         hook = self._hooks.must_find(tenant, webhook_id)
         if hook.state == "failed":
-            raise Conflict(
-                "It failed for too long and was given up; register it again.", state=hook.state
-            )
+            raise given_up(hook)
         await self._close(tenant, webhook_id)
         if hook.state == "paused":
             hook = await self._hooks.change(tenant, webhook_id, by, "resumed", state="active")
@@ -257,6 +255,8 @@ class Outgoing:
         what is not dead or whose webhook is not called now."""
         found = await self._dead_letter(tenant, webhook_id, delivery_id)
         hook = self._hooks.must_find(tenant, webhook_id)
+        if hook.state == "failed":
+            raise given_up(hook)
         if hook.state != "active":
             raise SubscriptionNotActive(webhook_id, hook.state)
         now = self._clock.millis()
@@ -297,3 +297,8 @@ def _after(place: tuple[str, str], ledger: Ledger | None, circuit: Circuit) -> L
     return Ledger(
         tenant=tenant, kind=KIND, name=name, revision=revision, body=msgspec.json.encode(circuit)
     )
+
+
+def given_up(hook: Webhook) -> Conflict:
+    said = "It failed for too long and was given up; register it again."
+    return Conflict(said, webhookId=hook.webhook_id, state=hook.state)
