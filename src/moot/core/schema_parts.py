@@ -128,8 +128,9 @@ def _compared(option: Any) -> int:
 
 
 def places(body: bytes) -> int:
-    """At least the number of values in a JSON text."""
-    return 1 + body.count(b",") + body.count(b"[") + body.count(b"{")
+    """At least the number of values in a JSON text, and of names, which have schemas of their
+    own."""
+    return 1 + body.count(b",") + body.count(b"[") + body.count(b"{") + body.count(b":")
 
 
 def _named(schema: dict[str, Any], word: str) -> dict[str, Any]:
