@@ -16,6 +16,7 @@ from moot.cli.live import Live
 from moot.cli.marks import Mark
 from moot.cli.room import Room, identified
 from moot.cli.screen import Keyboard, Pipe, Screen, Terminal
+from moot.cli.thread_new import unknown
 from moot.cli.told import Teller, Told, note, turn_of
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.way import way
@@ -271,12 +272,8 @@ class Council:
     def _remark(self, content: dict[str, Any]) -> None:
         """Who is invited and not known here must speak by itself."""
         name = str(content.get("invite", {}).get("participant_id", ""))
-        if not name or ":" in name:
-            return
-        try:
-            self._api.get(path_of("v1", "host", "moot", "agents", name))
-        except Trouble as trouble:
-            self._complain(f"{trouble} It is waited for, and speaks with a key of its own.")
+        if name and (said := unknown(self._api, name)) is not None:
+            self._complain(said)
 
     def _only(self, word: str) -> str:
         """What waits for this word, when it is one thing."""

@@ -5,10 +5,11 @@ from moot.cli.catching_up import catch_up, read
 from moot.cli.search import search_threads
 from moot.cli.thread import thread
 from moot.cli.thread_list import list_
+from moot.cli.thread_new import new
 from moot.cli.thread_show import show, tail
 
 for _command in (
-    list_, show, tail, acts.invite, acts.uninvite, acts.mute, acts.unmute,
+    new, list_, show, tail, acts.invite, acts.uninvite, acts.mute, acts.unmute,
     acts.pause, acts.resume, acts.prod, acts.rename, acts.link, acts.reopen, acts.fork,
     acts.archive, acts.unarchive, search_threads, read, catch_up,
 ):  # fmt: skip

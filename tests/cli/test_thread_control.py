@@ -1,0 +1,48 @@
+"""moot thread: begun, steered and taken back from the command line, against a real server."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cli_helpers import Cli
+from council_room import write_agents
+
+from real_server import ServerProcess, server_environment
+
+
+@pytest.fixture(scope="module")
+def inn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    folder = tmp_path_factory.mktemp("control")
+    write_agents(folder)
+    process = ServerProcess(folder, [], server_environment())
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def moot(inn: ServerProcess) -> Cli:
+    return Cli(inn.folder)
+
+
+def begun(moot: Cli, *words: str) -> str:
+    made = moot("thread", "new", "Tea", *words)
+    assert made.code == 0, made.err
+    return made.lines()[0]
+
+
+def shown(moot: Cli, thread: str) -> dict[str, Any]:
+    return dict(json.loads(moot("thread", "show", thread, "--json").out))
+
+
+def test_a_thread_is_begun_with_a_title_with_others_and_with_words(moot: Cli) -> None:
+    assert "thread new TITLE" in moot.on_terminal("thread", "list").out
+    made = moot("thread", "new", "Tea", "--with", "ada, rex", "--say", "Green or black?")
+    assert "no agent 'rex'" in made.err and "ada" not in made.err
+    [thread] = made.lines()
+    told = shown(moot, thread)
+    assert told["title"] == "Tea"
+    assert list(told["floor"]["members"]) == ["host:ada", "host:rex"]
+    assert told["floor"]["outside"] == ["host:rex"]
+    assert "Green or black?" in moot("thread", "export", thread).out
+    assert moot("thread", "new", " ").code == 2
