@@ -46,3 +46,27 @@ def test_a_thread_is_begun_with_a_title_with_others_and_with_words(moot: Cli) ->
     assert told["floor"]["outside"] == ["host:rex"]
     assert "Green or black?" in moot("thread", "export", thread).out
     assert moot("thread", "new", " ").code == 2
+
+
+def test_what_is_said_to_nobody_is_said_with_a_warning_of_who_is_there(moot: Cli) -> None:
+    thread = begun(moot, "--with", "bo,cy")
+    for words in (("x", "--to", "zork"), ("@zork hi",), ("x", "--to", "zork", "--json")):
+        said = moot("say", thread, *words)
+        assert said.code == 0
+        assert "obody here is called " in said.err + said.out
+        assert "there are bo, cy" in said.err + said.out
+    assert moot("say", thread, "@user, and @bo: ask bo@example.org").err == ""
+    said = json.loads(moot("say", thread, "x", "--to", "Builder", "--json").out)
+    assert said["to"] == "bo" and "warning" not in said
+
+
+def test_a_control_that_changes_nothing_says_so_and_fails(moot: Cli) -> None:
+    thread = begun(moot, "--with", "bo")
+    for words in (("prod", "zz"), ("mute", "bo", "zz"), ("uninvite", "zz"), ("unmute", "cy")):
+        verb, *names = words
+        done = moot("thread", verb, thread, *names)
+        assert done.code == 1 and done.out == "", done
+        assert names[-1] in done.err
+    assert moot("thread", "unmute", thread, "bo").code == 0
+    asked = moot("thread", "invite", thread, "dee", "rex")
+    assert asked.code == 0 and "no agent 'rex'" in asked.err and "'dee'" not in asked.err

@@ -44,6 +44,12 @@ def say(
         output.show_json(event)
     else:
         click.echo(output.line(event["id"]))
+        if "warning" in event:
+            output.complain(f"It is said, but {_lowered(event['warning'])}")
+
+
+def _lowered(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
 
 
 def _span(ctx: click.Context, param: click.Parameter, given: str) -> int:
