@@ -70,3 +70,30 @@ def test_a_control_that_changes_nothing_says_so_and_fails(moot: Cli) -> None:
     assert moot("thread", "unmute", thread, "bo").code == 0
     asked = moot("thread", "invite", thread, "dee", "rex")
     assert asked.code == 0 and "no agent 'rex'" in asked.err and "'dee'" not in asked.err
+
+
+def test_everything_a_control_can_say_is_a_command_and_can_be_taken_back(moot: Cli) -> None:
+    assert "nothing to take back" in moot("thread", "undo", begun(moot)).err
+    thread = begun(moot, "--with", "bo")
+    before = shown(moot, thread)["state"]
+    for words in (
+        ("ttl", "10m"), ("discussion", "on"), ("auto", "on"), ("pause",), ("mute", "bo"),
+        ("uninvite", "bo"),
+    ):  # fmt: skip
+        verb, *more = words
+        assert moot("thread", verb, thread, *more).code == 0
+        assert shown(moot, thread)["state"] != before
+        taken = moot("thread", "undo", thread)
+        assert taken.code == 0 and ": taken back: you " in taken.out, taken
+        after = shown(moot, thread)["state"]
+        after["participants"]["invited"][0] |= before["participants"]["invited"][0]
+        assert after == before
+    moot("thread", "mode", thread, "large")
+    assert shown(moot, thread)["floor"]["mode"] == "large"
+    assert shown(moot, thread)["floor"]["limits"]["consecutive"] == 12
+    assert moot("thread", "ttl", thread, "soon").code == 2
+    moot("thread", "ttl", thread, "10m")
+    moot("thread", "ttl", thread, "off")
+    assert shown(moot, thread)["state"]["ttl_until"] is None
+    assert moot("thread", "done", thread).code == 0
+    assert shown(moot, thread)["state"]["done"] == ["user"]

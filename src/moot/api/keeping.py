@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.api import interrupts, listing, reading, steering, threads
-from moot.api.bridge_view import MOST_EVENTS, Page, Thread
+from moot.api.bridge_view import MOST_EVENTS, Thread
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core import rosters
@@ -16,8 +16,9 @@ from moot.core.errors import BadRequest, Conflict
 from moot.core.events import Event, decode
 from moot.core.policy import OF_THREADS, Policy
 from moot.core.run import Run
-from moot.core.sentences import says, undo
+from moot.core.sentences import says
 from moot.core.starting import StartRun
+from moot.core.taking_back import undo
 from moot.core.threads import Control
 from moot.core.waiting import THREAD, Conversation, thread_id, title_of
 from moot.engine.branching import Wanted, branch
@@ -282,14 +283,18 @@ async def events(request: Request) -> Reply:
     run, talk = await threads.place(request)
     thread = Thread(request.services.store, run, talk)
     limit = request.integer("limit", 1000, 1, MOST_EVENTS)
-    page: Page = await thread.after(request.integer("after", -1, -1, 2**53), limit)
-    told = [_worded(msgspec.json.decode(row), talk) for row in page.events]
+    if "before" in request.query:
+        page = await thread.before(request.integer("before", 0, 0, 2**53), limit)
+    else:
+        page = await thread.after(request.integer("after", -1, -1, 2**53), limit)
+    now = request.services.clock.millis()
+    told = [_worded(msgspec.json.decode(row), talk, now) for row in page.events]
     body = {"events": told, "count": len(told), "more": page.more}
     return Reply(encode(body), 200, {"Cache-Control": "no-store"})
 
 
-def _worded(told: dict[str, Any], talk: Conversation) -> dict[str, Any]:
-    sentence, back = says(told), undo(told, talk)
+def _worded(told: dict[str, Any], talk: Conversation, at: int) -> dict[str, Any]:
+    sentence, back = says(told), undo(told, talk, at)
     if sentence is not None:
         told["says"] = sentence
     if back is not None:
@@ -323,6 +328,8 @@ ENDPOINTS = (
         summary="Read the events of a thread, controls in sentences and how to take them back",
         query={
             "after": ({"type": "integer", "minimum": -1}, "highest sequence already seen"),
+            "before": ({"type": "integer", "minimum": 0},
+                       "instead of after: the newest that are lower than this"),
             "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_EVENTS}, "events at most"),
         },
     ),

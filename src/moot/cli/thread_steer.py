@@ -6,12 +6,13 @@ from typing import Any
 import click
 
 from moot.cli import output, quantities
+from moot.cli.asides import take_back
 from moot.cli.client import Api, to_write
 from moot.cli.council import threads
 from moot.cli.options import Options, talks
 from moot.cli.thread import find_thread
 from moot.cli.thread_new import remark
-from moot.cli.trouble import Exit
+from moot.cli.trouble import Exit, Trouble
 
 NAMES = click.argument("names", metavar="NAME...", nargs=-1, required=True)
 THREAD = click.argument("thread", metavar="THREAD")
@@ -113,3 +114,81 @@ def resume(options: Options, thread: str) -> Exit:
 def prod(options: Options, thread: str, names: tuple[str, ...]) -> Exit:
     """Ask them to speak once."""
     return steer(options, thread, f"asked to speak once: {', '.join(names)}", prod=list(names))
+
+
+@click.command()
+@THREAD
+@talks
+def undo(options: Options, thread: str) -> None:
+    """Take back what you have steered last, if it still holds."""
+    api = to_write(options)
+    thread_id = find_thread(api, thread)
+    said = take_back(api, thread_id)
+    if options.json:
+        output.show_json(api.get(threads(thread_id)))
+    else:
+        click.echo(output.line(f"{thread_id}: taken back: {said}"))
+
+
+def _span_or_off(ctx: click.Context, param: click.Parameter, given: str) -> int | None:
+    return None if given == "off" else span(ctx, param, given)
+
+
+@click.command()
+@THREAD
+@click.argument("seconds", metavar="SPAN|off", callback=_span_or_off)
+@talks
+def ttl(options: Options, thread: str, seconds: int | None) -> Exit:
+    """Let agents go on by themselves for so long: 90s, 10m, 2h; or off, for as long as they like.
+
+    After that only who is addressed alone, or prodded, is woken.
+    """
+    said = "agents go on as long as they like"
+    if seconds is not None:
+        said = f"agents go on by themselves for {quantities.in_words(seconds)}"
+    return steer(options, thread, said, ttl_seconds=seconds)
+
+
+SWITCH = click.argument("switch", metavar="on|off", type=click.Choice(("on", "off")))
+
+
+@click.command()
+@THREAD
+@SWITCH
+@talks
+def discussion(options: Options, thread: str, switch: str) -> Exit:
+    """Let agents wake one another with @NAME, or no longer."""
+    said = "agents wake one another" if switch == "on" else "agents wake nobody"
+    return steer(options, thread, said, discussion={"on": switch == "on"})
+
+
+@click.command()
+@THREAD
+@SWITCH
+@talks
+def auto(options: Options, thread: str, switch: str) -> Exit:
+    """Have everybody answer what a person says to all, however many there are."""
+    said = "all answer what is said to all" if switch == "on" else "who is named answers"
+    return steer(options, thread, said, invited_auto={"on": switch == "on"})
+
+
+@click.command()
+@THREAD
+@talks
+def done(options: Options, thread: str) -> Exit:
+    """Say that you have nothing more to say. A thread in which all are done is closed."""
+    return steer(options, thread, "you are done", done=True)
+
+
+@click.command()
+@THREAD
+@click.argument("mode", metavar="auto|small|large", type=click.Choice(("auto", "small", "large")))
+@talks
+def mode(options: Options, thread: str, mode: str) -> Exit:
+    """Say who answers a person: small all, large who is named, auto by how many there are."""
+    api = to_write(options)
+    floor = api.get(threads(find_thread(api, thread))).get("floor")
+    if floor is None or floor["mode"] not in ("auto", "small", "large"):
+        raise Trouble("It is led as a council is; a thread has such modes.")
+    policy = {"mode": mode, "renews": True, "limits": floor["limits"]}
+    return steer(options, thread, f"answers as a thread that is {mode}", participation=policy)

@@ -11,8 +11,10 @@ from moot.cli.thread_show import show, tail
 
 for _command in (
     new, list_, show, tail, steering.invite, steering.uninvite, steering.mute, steering.unmute,
-    steering.pause, steering.resume, steering.prod, acts.rename, acts.link, acts.reopen, acts.fork,
-    acts.archive, acts.unarchive, search_threads, read, catch_up,
+    steering.pause, steering.resume, steering.prod, steering.undo, steering.ttl,
+    steering.discussion, steering.auto, steering.done, steering.mode,
+    acts.rename, acts.link, acts.reopen, acts.fork, acts.archive, acts.unarchive,
+    search_threads, read, catch_up,
 ):  # fmt: skip
     thread.add_command(_command)
 

@@ -139,9 +139,16 @@ def close(
 
 
 @operation("GET /v1/host/moot/threads/{thread_id}/events", answers.ThreadEvents)
-def events(thread_id: str, *, after: int | None = None, limit: int | None = None) -> Sent:
-    """What was said and done, controls in sentences and how to take them back."""
-    return Sent(thread_id, query={"after": after, "limit": limit})
+def events(
+    thread_id: str,
+    *,
+    after: int | None = None,
+    before: int | None = None,
+    limit: int | None = None,
+) -> Sent:
+    """What was said and done, controls in sentences and how to take them back; from a sequence on,
+    or the newest ``before`` one."""
+    return Sent(thread_id, query={"after": after, "before": before, "limit": limit})
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}:rename", answers.ThreadView)
