@@ -165,10 +165,7 @@ class Teller:
     def _controlled(self, event: Event, said: Told) -> list[Told]:
         if said.get("from") == "system":
             return self._host(event, said.get("content"))
-        told = self._event(event, "control", said.get("from"), said.get("content"))
-        if isinstance(muted := said.get("wasMuted"), dict):
-            told["meta"]["was"] = {"muted": {handle(name): muted[name] for name in muted}}
-        return [told]
+        return [self._event(event, "control", said.get("from"), said.get("content"))]
 
     def _by(self, event: Event, said: Told, content: Told) -> list[Told]:
         return [self._event(event, "control", said.get("by"), content)]
@@ -179,10 +176,7 @@ class Teller:
 
     def _left(self, event: Event, said: Told) -> list[Told]:
         who = {"participant_id": handle(said.get("participantId"))}
-        [told] = self._by(event, said, {"uninvite": who})
-        if isinstance(profile := said.get("profile"), dict):
-            told["meta"]["was"] = {"profile": profile}
-        return [told]
+        return self._by(event, said, {"uninvite": who})
 
     def _renamed(self, event: Event, said: Told) -> list[Told]:
         return [self._event(event, "thread.renamed", said.get("by"), said.get("title"))]

@@ -392,14 +392,3 @@ def left(floor: Floor, name: str) -> None:
     _settled(floor, name)
     floor.asks = {ask_id: ask for ask_id, ask in floor.asks.items() if ask.agent != name}
     floor.wakes = {wake_id: wake for wake_id, wake in floor.wakes.items() if wake.agent != name}
-
-
-def held(floor: Floor, said: dict[str, Any], sequence: int) -> None:
-    """``moot.turn.held``: a person says later whether it is heard."""
-    if len(floor.held) < MOST_HELD:
-        floor.held[str(said.get("held", sequence))] = said.get("turn", {})
-
-
-def settled(floor: Floor, said: dict[str, Any]) -> None:
-    """``moot.turn.admitted`` and ``moot.turn.dropped``."""
-    floor.held.pop(str(said.get("held", "")), None)

@@ -32,26 +32,14 @@ def _unmute(talk: Conversation, value: Any, told: Told, at: int) -> dict[str, An
 def _mute_again(talk: Conversation, value: Any, told: Told, at: int) -> dict[str, Any] | None:
     """For the rest of the time; where several had different ones nobody is muted longer than he
     was."""
-    was = _was(told).get("muted")
-    was = was if isinstance(was, dict) else {}
-    free = [name for name in thread.targets(value) if not thread.is_muted(talk.state, name, at)]
-    rests = {handle(name): _rest(was[handle(name)], at) for name in free if handle(name) in was}
-    rests = {name: rest for name, rest in rests.items() if rest is None or rest > 0}
-    timed = [rest for rest in rests.values() if rest is not None]
-    if not timed:
-        return {"mute": list(rests)} if rests else None
-    return {"mute": {"targets": list(rests), "seconds": min(timed)}}
-
-
-def _rest(until: Any, at: int) -> float | None:
-    """Seconds that are left; None for good."""
-    return None if not isinstance(until, int) else max(0, until - at) / 1000
-
-
-def _was(told: Told) -> dict[str, Any]:
-    """What the host wrote down of how it was before."""
-    was = told["meta"].get("was")
-    return was if isinstance(was, dict) else {}
+    found = [name for name in thread.targets(value) if name not in talk.state.muted]
+    until = {name: talk.state.lifted[name] for name in found if name in talk.state.lifted}
+    names = [name for name, end in until.items() if end == 0 or end > at]
+    rests = [(until[name] - at) / 1000 for name in names if until[name]]
+    if not names:
+        return None
+    short = list(map(handle, names))
+    return {"mute": {"targets": short, "seconds": min(rests)} if rests else short}
 
 
 def _on(value: Any) -> bool:
@@ -86,8 +74,8 @@ def _invite(talk: Conversation, value: Any, told: Told, at: int) -> dict[str, An
 def _invite_again(talk: Conversation, value: Any, told: Told, at: int) -> dict[str, Any] | None:
     if thread.full_name(_who(value)) in talk.state.members:
         return None
-    profile = _was(told).get("profile")
-    known = {"profile": profile} if isinstance(profile, dict) and profile else {}
+    profile = talk.state.gone.get(thread.full_name(_who(value)))
+    known = {"profile": profile} if profile else {}
     return {"invite": {"participant_id": _who(value), **known}}
 
 

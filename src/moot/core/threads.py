@@ -177,16 +177,7 @@ def _kept(talk: Conversation, given: Control, sender: str, idle: dict[str, str])
             return []
     payload = {"conversationId": talk.conversation_id, "from": sender, "content": rest}
     payload["via"] = given.who.principal
-    if was := _was_muted(talk, rest, given.at):
-        payload["wasMuted"] = was
     return [_event("moot.thread.control", payload, given, talk)]
-
-
-def _was_muted(talk: Conversation, content: Any, at: int) -> dict[str, int | None]:
-    """Of those who may speak again: until when they could not, by which that is taken back."""
-    about = thread.targets(content.get("unmute")) if isinstance(content, dict) else []
-    muted = [name for name in about if thread.is_muted(talk.state, name, at)]
-    return {name: talk.state.muted[name] or None for name in muted}
 
 
 def _check_may(talk: Conversation, given: Control, sender: str, words: list[str]) -> None:
@@ -249,7 +240,6 @@ def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
         "participantId": name,
         "by": sender,
         "afterTurn": talk.turns,
-        "profile": talk.state.members[name].profile,
     }
     return [_event("moot.participant.left", payload, given, talk)]
 
