@@ -66,16 +66,17 @@ class Reopen(Struct, frozen=True, forbid_unknown_fields=True):
 
 async def begin(request: Request) -> Reply:
     asked = await request.read(Begin)
-    inputs = await _inputs(request, asked.title, asked.opening, asked.participants)
+    inputs = await inputs_of(request, asked.title, asked.opening, asked.participants)
     if asked.policy is not UNSET:
         inputs["participation"] = msgspec.to_builtins(asked.policy)
     await _create(request, inputs, begun)
     return request.made
 
 
-async def _inputs(
+async def inputs_of(
     request: Request, title: str, opening: str | None, invited: list[str | dict[str, Any]]
 ) -> dict[str, Any]:
+    """What a thread begins with; whom the host knows is known from the beginning."""
     members = [threads.member(item) for item in invited]
     rosters.check_invited(members)
     names = [str(each["agentId"]) for each in members]
@@ -203,7 +204,7 @@ async def link(request: Request) -> Reply:
     if asked.thread is None:
         if asked.title is None:
             raise BadRequest("Name a thread, or give the title of a new one.", field="title")
-        inputs = await _inputs(request, asked.title, asked.opening, asked.participants)
+        inputs = await inputs_of(request, asked.title, asked.opening, asked.participants)
         await _check_may_link(request, run, talk)
         made = await _create_silently(request, {**inputs, "sideOf": own})
         name, title = made.run_id, threads.titled(asked.title)
