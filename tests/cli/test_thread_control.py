@@ -97,3 +97,34 @@ def test_everything_a_control_can_say_is_a_command_and_can_be_taken_back(moot: C
     assert shown(moot, thread)["state"]["ttl_until"] is None
     assert moot("thread", "done", thread).code == 0
     assert shown(moot, thread)["state"]["done"] == ["user"]
+
+
+def test_a_thread_is_found_by_any_beginning_of_its_id_with_or_without_what_it_begins_with(
+    moot: Cli,
+) -> None:
+    thread = begun(moot)
+    for name in (thread, thread[:11], thread[3:], thread[3:11]):
+        assert shown(moot, name)["threadId"] == thread
+    lost = moot("thread", "show", "pricing")
+    assert lost.code == 5 and "no thread starts with 'pricing'" in lost.err
+    assert "thread list" in lost.err
+
+
+def test_mistakes_are_told_in_the_words_of_the_command_line(moot: Cli, inn: ServerProcess) -> None:
+    thread = begun(moot, "--with", "bo")
+    [task] = moot("say", thread, "Count.", "--to", "bo", "--task").lines()
+    file = str(inn.folder / "tea.bundle")
+    moot("thread", "export", thread, "-f", "bundle", "-o", file)
+    for words, code, said in (
+        (("say", thread, "x", "--task"), 2, "--to NAME"),
+        (("say", thread, "x", "--result"), 2, "--reply-to EVENT"),
+        (("say", thread, "x", "--result", "--reply-to", f"{task}9"), 1, "is no open task here"),
+        (("thread", "rename", thread, " "), 2, "say how it is called"),
+        (("thread", "rename", thread, "x" * 257), 1, "title has at most 256 characters"),
+        (("thread", "import", file), 1, f"{thread} is here already"),
+        (("thread", "mute", thread, ""), 2, "is no name"),
+        (("thread", "invite", thread, "a b"), 2, "is no name"),
+        (("api", "POST", "/threads", "-d", '{"titel":"x"}'), 1, "Did you mean `title`?"),
+    ):
+        done = moot(*words)
+        assert done.code == code and said in done.err + done.out, done

@@ -159,6 +159,8 @@ def refusal(answer: Answer, where: Place) -> Trouble:
         body = json.loads(answer.body)
         told = body["error"] if isinstance(body.get("error"), dict) else body  # as /threads has it
         said, details = str(told["message"]), dict(body.get("details") or {})
+        if told is not body:
+            details |= told
     except (ValueError, KeyError, TypeError, AttributeError):
         said = f"the server answered with status {answer.status}."
     if answer.status == 401:

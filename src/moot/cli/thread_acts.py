@@ -20,6 +20,8 @@ from moot.cli.trouble import Exit
 @talks
 def rename(options: Options, thread: str, title: str) -> Exit:
     """Give a thread another title."""
+    if not title.strip():
+        raise click.UsageError("say how it is called: moot thread rename THREAD TITLE.")
     return act(options, thread, f"renamed to “{title}”",
          lambda api, name: api.post(f"{threads(name)}:rename", {"title": title}))  # fmt: skip
 
@@ -86,7 +88,12 @@ def fork(options: Options, thread: str, at: int | None, note: str | None) -> Non
         first = _place(api, found, at)
     body = {"fromSeq": first, **({"note": note} if note else {})}
     made = api.post(f"{path_of('v1', 'host', 'moot', 'runs', run_id)}:fork", body)
-    _show(options, {**made, "threadId": made["runId"]})
+    _show(options, {**made, "threadId": _same(found, str(made["runId"]))})
+
+
+def _same(found: dict[str, Any], run_id: str) -> str:
+    """The conversation of the fork that this one became."""
+    return run_id + str(found["threadId"]).removeprefix(str(found["runId"]))
 
 
 def _place(api: Api, thread: dict[str, Any], turn: int) -> int:

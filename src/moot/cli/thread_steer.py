@@ -14,7 +14,15 @@ from moot.cli.thread import find_thread
 from moot.cli.thread_new import remark
 from moot.cli.trouble import Exit, Trouble
 
-NAMES = click.argument("names", metavar="NAME...", nargs=-1, required=True)
+
+def _names(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    for name in given:
+        if not name or name.split() != [name]:
+            raise click.BadParameter(f"'{name}' is no name; names have no blanks.")
+    return given
+
+
+NAMES = click.argument("names", metavar="NAME...", nargs=-1, required=True, callback=_names)
 THREAD = click.argument("thread", metavar="THREAD")
 
 
