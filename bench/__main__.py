@@ -27,6 +27,7 @@ from bench import (
     searches,
     streams,
     table,
+    threads,
     turns,
 )
 from bench.lab import ROOT, Lab, fsync_ms
@@ -35,6 +36,7 @@ MEASURES: dict[str, Callable[[Lab], list[table.Row]]] = {
     "runs": runs.measure,
     "items": items.measure,
     "turns": turns.measure,
+    "threads": threads.measure,
     "handoffs": handoffs.measure,
     "councils": councils.measure,
     "streams": streams.measure,

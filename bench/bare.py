@@ -9,6 +9,7 @@ import queue
 import sys
 import threading
 from collections.abc import Awaitable, Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,9 @@ class Sample(msgspec.Struct):
     fan_group: int = 1
     fan_groups: int = 0
     quiet_ms: int = 0
+    #: the events that messages of a thread write, of one after the other, and how one is told
+    messages: list[list[bytes]] = []
+    told: bytes = b""
 
 
 class Writer:
@@ -103,6 +107,7 @@ class Bare:
         self._writer = Writer(sample.database)
         self._readers: set[asyncio.Queue[bytes]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._messages = cycle(sample.messages)
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         path = scope["path"]
@@ -110,8 +115,8 @@ class Bare:
             while (await receive()).get("more_body"):
                 pass
             await self._post(path, send)
-        elif path.endswith("/events"):
-            await self._stream(send)
+        elif path.endswith(("/events", "/events/stream")):
+            await self._stream(receive, send)
         else:
             asked = f"{path}?{scope['query_string'].decode()}" if scope["query_string"] else path
             await _answer(send, 200, self._sample.answers.get(asked, self._sample.snapshot))
@@ -126,18 +131,24 @@ class Bare:
             task = asyncio.get_running_loop().create_task(self._fan())
             self._tasks.add(task)
             await _answer(send, 201, sample.created)
+        elif path.startswith("/threads/"):
+            await self._writer.append(next(self._messages))
+            self._publish(b"data: %b\n\n" % sample.told)
+            await _answer(send, 200, sample.created)
         else:
             await self._writer.append(sample.run_events)
             await _answer(send, 201, sample.created)
 
-    async def _stream(self, send: Send) -> None:
+    async def _stream(self, receive: Any, send: Send) -> None:
         waiting: asyncio.Queue[bytes] = asyncio.Queue()
         self._readers.add(waiting)
+        watch = asyncio.get_running_loop().create_task(_watch(receive, waiting))
         await send({"type": "http.response.start", "status": 200, "headers": SSE})
         while piece := await waiting.get():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
         self._readers.discard(waiting)
+        watch.cancel()
 
     async def _fan(self) -> None:
         """Groups of events: each on disk first, then to everybody in one piece."""
@@ -154,6 +165,13 @@ class Bare:
     def _publish(self, piece: bytes) -> None:
         for waiting in self._readers:
             waiting.put_nowait(piece)
+
+
+async def _watch(receive: Any, waiting: "asyncio.Queue[bytes]") -> None:
+    """Who has gone is sent no more: the next round is not to pay for the readers of this one."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    waiting.put_nowait(b"")
 
 
 def _frame(body: bytes) -> bytes:

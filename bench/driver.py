@@ -105,14 +105,15 @@ async def turns(
     bodies: list[str],
     most: int = 10**9,
 ) -> Result:
-    """Clients share the paths among them; each says all bodies, one after the other."""
+    """Clients share the paths among them; each says all bodies, one after the other, and each of
+    them on all of its paths."""
     took: list[float] = []
     started = perf_counter()
     scripts = []
     for client in range(clients):
-        path, first = paths[client % len(paths)], client % len(bodies)
+        its, first = paths[client % len(paths) :: clients], client % len(bodies)
         said = [*bodies[first:], *bodies[:first]]
-        asks = [request("POST", path, key, body.encode()) for body in said]
+        asks = [request("POST", path, key, body.encode()) for body in said for path in its]
         scripts.append(_turns_script(asks, started + seconds, most, took))
     await play(port, scripts)
     return _rate(took, perf_counter() - started)
@@ -191,6 +192,71 @@ async def _created(port: int, key: str, body: str, path: str = "/v1/runs") -> st
     return found[0]
 
 
+# -- from a message to everybody who listens to its thread ---------------------------------------
+
+
+async def deliveries(port: int, key: str, streams: int, path: str, body: str, count: int) -> Result:
+    """One message at a time, the next when all have heard it. Each is one event of its thread."""
+    news = asyncio.Event()
+    heard: list[float] = []
+
+    def hear(found: int) -> None:
+        heard.extend([perf_counter()] * found)
+        if len(heard) >= streams:
+            news.set()
+
+    ask = request("GET", f"{path}/stream", key, accept="text/event-stream")
+    listeners = [await listen(port, ask, hear) for _ in range(streams)]
+    await asyncio.sleep(0.3)  # by then everybody listens
+    loop = asyncio.get_running_loop()
+    _, caller = await loop.create_connection(_Caller, "127.0.0.1", port)
+    say = request("POST", path, key, body.encode())
+    took: list[float] = []
+    answered: list[float] = []
+    for _ in range(count):
+        await asyncio.sleep(0.003)  # idle: nothing is left over from the message before
+        heard.clear()
+        news.clear()
+        started = perf_counter()
+        answered.append(await caller.call(say) - started)
+        await asyncio.wait_for(news.wait(), 5)
+        took += [at - started for at in heard]
+    if any(listener.events != count for listener in listeners):
+        raise RuntimeError("A stream did not hear each message once.")
+    for listener in listeners:
+        listener.transport.close()
+    return {
+        "p50": statistics.median(took) * 1000,
+        "p99": _percentile(took, 0.99) * 1000,
+        "answered": statistics.median(answered) * 1000,
+        "heard": len(took),
+    }
+
+
+class _Caller(asyncio.Protocol):
+    """Sends a request and waits for its answer, one after the other."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    async def call(self, ask: bytes) -> float:
+        """When the answer was there."""
+        self._buffer = b""
+        self._answered: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self._transport.write(ask)
+        return await asyncio.wait_for(self._answered, 5)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head, whole, body = self._buffer.partition(b"\r\n\r\n")
+        if not whole or len(body) < int(_between(head + whole, b"content-length:", b"\r\n")):
+            return
+        if head[9:10] != b"2":
+            self._answered.set_exception(RuntimeError(f"The server answered {head[9:]!r}"))
+        else:
+            self._answered.set_result(perf_counter())
+
+
 # -- many readers of one run ---------------------------------------------------------------------
 
 
@@ -225,6 +291,7 @@ SCENARIOS: dict[str, Callable[..., Coroutine[Any, Any, Result]]] = {
     "turns": turns,
     "reads": reads,
     "latency": latency,
+    "deliveries": deliveries,
     "fan_out": fan_out,
 }
 

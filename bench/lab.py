@@ -71,8 +71,8 @@ class Server:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def drive(self, scenario: str, **asked: Any) -> Figures:
-        """Load from a process of its own."""
-        asked |= {"scenario": scenario, "port": self.port, "key": KEY}
+        """Load from a process of its own; with the key, unless another one is given, or none."""
+        asked = {"key": KEY, **asked, "scenario": scenario, "port": self.port}
         before = self.cpu()
         done = subprocess.run(
             [sys.executable, "-m", "bench.driver", json.dumps(asked)],
@@ -81,11 +81,12 @@ class Server:
         return {**json.loads(done.stdout), "cpu": self.cpu() - before}
 
     def stop(self) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
+        with self._process:  # which waits for its end
+            self._process.terminate()
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
 
 
 class Lab:

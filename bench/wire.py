@@ -11,8 +11,9 @@ Script = Generator[bytes, bytes, None]
 
 
 def request(method: str, path: str, key: str, body: bytes = b"", accept: str = "*/*") -> bytes:
-    lines = [f"{method} {path} HTTP/1.1", "Host: bench", f"Authorization: Bearer {key}"]
-    lines.append(f"Accept: {accept}")
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Accept: {accept}"]
+    if key:
+        lines.append(f"Authorization: Bearer {key}")
     if method == "POST":
         lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
     return "\r\n".join([*lines, "", ""]).encode() + body

@@ -1,5 +1,6 @@
 """Time does not go back, and ids look like ids."""
 
+import os
 import re
 import time
 
@@ -13,6 +14,26 @@ def test_an_id_is_its_prefix_and_twenty_letters_of_base32() -> None:
     assert all(re.fullmatch("run_[a-z2-7]{20}", name) for name in made)
     assert len(set(made)) == 1000
     assert set("".join(made)) >= set("abcdefghijklmnopqrstuvwxyz234567")
+
+
+def test_a_child_process_gives_out_no_id_of_its_parents() -> None:
+    clock = SystemClock()
+    clock.new_id("")
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write, "".join(clock.new_id("") for _ in range(100)).encode())
+        os._exit(0)
+    os.close(write)
+    theirs = b""
+    while piece := os.read(read, 4096):
+        theirs += piece
+    os.close(read)
+    assert os.waitpid(child, 0)[1] == 0
+    text = theirs.decode()
+    ours = {clock.new_id("") for _ in range(100)}
+    assert ours.isdisjoint(text[at : at + 20] for at in range(0, len(text), 20))
+    assert len(text) == 2000
 
 
 def test_a_machine_clock_that_is_set_back_stands_still_here(

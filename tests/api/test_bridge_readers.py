@@ -38,6 +38,31 @@ async def post(app: App, thread: str, content: str) -> int:
     return int(said.body["event"]["seq"])
 
 
+def stream_of(thread: str, after: int) -> dict[str, Any]:
+    return {
+        "type": "http", "method": "GET", "path": f"/threads/{thread}/events/stream",
+        "query_string": b"after=%d" % after, "client": ("127.0.0.1", 1),
+        "headers": [(b"host", b"localhost")],
+    }  # fmt: skip
+
+
+class Patient:
+    """Says nothing to the server until it is gone."""
+
+    def __init__(self) -> None:
+        self.gone = asyncio.Event()
+
+    async def __call__(self) -> dict[str, Any]:
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+
+def places(pieces: list[bytes]) -> list[int]:
+    """The sequences of what a stream has sent."""
+    lines = [line for piece in pieces for line in piece.split(b"\n")]
+    return [json.loads(line[6:])["seq"] for line in lines if line.startswith(b"data: ")]
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
 async def test_this_machine_needs_no_key(trusting: Services, address: str) -> None:
     app = App(trusting)
@@ -69,22 +94,13 @@ async def test_who_stops_reading_is_let_go_and_may_come_back(
     taken: list[bytes] = []
     full = asyncio.Event()
 
-    async def receive() -> dict[str, Any]:
-        await asyncio.Event().wait()
-        return {}
-
     async def send(message: dict[str, Any]) -> None:
         if len(taken) > 2:
             full.set()
             await asyncio.Event().wait()  # nobody takes it
         taken.append(message.get("body", b""))
 
-    scope = {
-        "type": "http", "method": "GET", "path": f"/threads/{thread}/events/stream",
-        "query_string": b"after=%d" % first, "client": ("127.0.0.1", 1),
-        "headers": [(b"host", b"localhost")],
-    }  # fmt: skip
-    reading = asyncio.ensure_future(app(scope, receive, send))
+    reading = asyncio.ensure_future(app(stream_of(thread, first), Patient(), send))
     async with asyncio.timeout(10):
         sent = [await post(app, thread, "one")]
         while len(taken) < 3:
@@ -93,11 +109,21 @@ async def test_who_stops_reading_is_let_go_and_may_come_back(
         await full.wait()
         await reading
     assert trusting.host.hub.count() == 0, "nothing is kept for it"
-    seen = [json.loads(line[6:])["seq"] for piece in taken for line in piece.split(b"\n")
-            if line.startswith(b"data: ")]  # fmt: skip
-    path = f"/threads/{thread}/events?after={seen[-1] if seen else first}"
-    rest = (await ask(app, "GET", path, **HERE)).body["events"]
+    seen = places(taken)
+    last = seen[-1] if seen else first
+    rest = (await ask(app, "GET", f"/threads/{thread}/events?after={last}", **HERE)).body["events"]
     assert seen + [event["seq"] for event in rest] == sent, "what was missed is read from there"
+    again: list[bytes] = []
+    back = Patient()
+
+    async def take(message: dict[str, Any]) -> None:
+        again.append(message.get("body", b""))
+        if len(seen) + len(places(again)) >= len(sent):
+            back.gone.set()
+
+    async with asyncio.timeout(10):
+        await app(stream_of(thread, last), back, take)
+    assert seen + places(again) == sent, "and by the stream as well"
 
 
 async def test_a_connection_that_nobody_reads_is_cut() -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from cli_helpers import SERVER_ARGUMENTS, Cli, write_flows
+from council_room import write_agents
+from outsiders import Room, write_programs
 
 from real_server import ServerProcess, server_environment
 
@@ -28,3 +30,22 @@ def moot(host: ServerProcess) -> Cli:
 def alone(tmp_path: Path) -> Cli:
     """A folder in which nothing is."""
     return Cli(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def inn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server with agents, for programs that join its threads."""
+    folder = tmp_path_factory.mktemp("inn")
+    write_agents(folder)
+    write_programs(folder)
+    process = ServerProcess(folder, [], server_environment(MOOT_DEMO_WPS="0"))
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def room(inn: ServerProcess) -> Iterator[Room]:
+    """A thread with two agents in it."""
+    made = Room(inn, "ada", "bo")
+    yield made
+    made.end()

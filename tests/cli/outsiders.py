@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,12 +23,35 @@ PROGRAMS = {
     "crashes": "import sys\nsys.stderr.write('first\\nno such wheel @ada\\n')\nsys.exit(7)\n",
     "hangs": "import time\ntime.sleep(600)\n",
     "babbles": "import sys\nsys.stdout.buffer.write(b'\\xff\\xfe ' + b'x' * 300000)\n",
+    "waits": "import pathlib, sys, time\ntold = sys.stdin.read()\n"
+    "pathlib.Path(sys.argv[1]).touch()\n"
+    "while not pathlib.Path(sys.argv[2]).exists():\n    time.sleep(0.02)\nprint('At last.')\n",
+    "stammers": "import sys, time\nprint('I was about to', flush=True)\ntime.sleep(600)\n",
+    "leaves-a-child": "import subprocess, sys\nsys.stdin.read()\n"
+    "nothing = dict.fromkeys(('stdin', 'stdout', 'stderr'), subprocess.DEVNULL)\n"
+    "child = subprocess.Popen(['sleep', '600'], start_new_session=True, **nothing)\n"
+    "print(child.pid)\n",
+    "says-twice": "import json, sys\nfor line in sys.stdin:\n"
+    "    text = json.loads(line)['event']['content']\n"
+    "    print(json.dumps({'content': f'yes: {text}'}))\n"
+    "    print(json.dumps({'content': f'and: {text}'}), flush=True)\n",
+    "echoes": "import json, sys\nlate = ''\nfor line in sys.stdin:\n"
+    "    told = json.loads(line)\n"
+    "    said = {'seq': told['seq'], 'content': 'now: ' + told['event']['content']}\n"
+    "    print(late + json.dumps(said), flush=True)\n"
+    "    late = json.dumps({**said, 'content': 'late'}) + '\\n'\n",
+    "digs": "import sys\nfor line in sys.stdin:\n    print('[' * 200000, flush=True)\n",
     "counts": "import json, sys\nfor number, line in enumerate(sys.stdin, 1):\n"
     "    told = json.loads(line)\n"
     "    if 'fall' in told['event']['content']:\n        sys.exit(3)\n"
     "    text = told['event']['content']\n"
     "    print(json.dumps({'content': f'{number}: {text}'}), flush=True)\n",
 }
+
+
+def run(room: "Room", name: str) -> str:
+    """How one of them is started."""
+    return f"{sys.executable} {room.host.folder / name}.py"
 
 
 def write_programs(folder: Path) -> None:
@@ -52,6 +76,7 @@ class Room:
         body = {"title": "Prices", "participants": list(agents)}
         self.id = str(self._call("POST", THREADS, body)["threadId"])
         self.joined: list[Any] = []
+        self._complaints = host.folder / f"{self.id}.log"
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         given = None if body is None else json.dumps(body).encode()
@@ -61,13 +86,19 @@ class Room:
 
     def join(self, name: str, *words: str, **environment: str) -> Any:
         """Started, and there: it has been invited and asks what is next."""
-        made = forked_moot.start(
-            "join", self.id, "--as", name, *words, folder=self.host.folder,
-            files=(forked_moot.NOTHING,) * 3, environment=server_environment(**environment),
-        )  # fmt: skip
+        with self._complaints.open("a") as told:
+            made = forked_moot.start(
+                "join", self.id, "--as", name, *words, folder=self.host.folder,
+                files=(forked_moot.NOTHING, forked_moot.NOTHING, told.fileno()),
+                environment=server_environment(**environment),
+            )  # fmt: skip
         self.joined.append(made)
         until(lambda: name in self.presence())
         return made
+
+    def complaints(self) -> str:
+        """What those who joined have told where they were started."""
+        return self._complaints.read_text()
 
     def steer(self, content: dict[str, Any]) -> None:
         self._call("POST", f"{THREADS}/{self.id}/controls", {"content": content})

@@ -1,5 +1,8 @@
 """moot mcp, with the official client: it lists the tools, and each does what it says."""
 
+import asyncio
+import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +10,7 @@ from typing import Any
 import mcp
 import pytest
 from cli_helpers import SERVER_ARGUMENTS, write_flows
-from outsiders import Room
+from outsiders import Room, until
 
 from real_server import ServerProcess, server_environment
 
@@ -58,6 +61,8 @@ async def test_an_assistant_takes_part_in_a_thread(inn: ServerProcess) -> None:
         assert "Four." in (await call(client, "read_thread", thread=room.id))["transcript"]
         late = await call(client, "ask_human", thread=room.id, question="Sure?", seconds=1)
         assert late["answered"] is False and room.said("clara")[-1]["to"] == "user"
+        room.moot("say", room.id, "You there?", "--to", "rex")
+        room.moot("say", room.id, "That was for the other one.", "--reply-to", asked)
         room.moot("say", room.id, "Quite.")
         answer = await call(client, "ask_human", thread=room.id, after=late["after"])
         assert answer["from"] == "user" and answer["answer"].endswith("Quite.")
@@ -71,4 +76,60 @@ async def test_without_a_name_it_is_the_person_of_the_key(inn: ServerProcess) ->
     room = Room(inn)
     async with assistant(inn) as client:
         await call(client, "say", thread=room.id, text="Hello.")
-    assert room.said("user")[0]["content"] == "Hello."
+        asks = await client.call_tool("ask_human", {"thread": room.id, "question": "Am I?"})
+        assert asks.is_error and "--as" in str(asks.content)
+    [said] = room.said()  # and not the question: who asked himself would answer himself
+    assert (said["from"], said["content"]) == ("user", "Hello.")
+
+
+async def test_asking_people_answers_nothing_that_others_have_asked(inn: ServerProcess) -> None:
+    room = Room(inn)
+    async with assistant(inn, "--as", "clara") as client:
+        await call(client, "say", thread=room.id, text="Here.")
+        room.moot("say", room.id, "Clara, are you there?", "--to", "clara", "--as", "user:ann")
+        asking = asyncio.create_task(
+            call(client, "ask_human", thread=room.id, question="May I?", seconds=30)
+        )
+        await asyncio.to_thread(until, lambda: len(room.said("clara")) == 2)
+        question = room.said("clara")[-1]
+        found = room.moot("wait", room.id, "--as", "user:eve")
+        assert found.code == 0 and question["id"] in found.err, "whoever is a person is asked"
+        room.moot("say", room.id, "Yes.", "--as", "user:eve", "--reply-to", question["id"])
+        answer = await asking
+        assert (answer["answered"], answer["from"]) == (True, "user:eve")
+        due = await call(client, "wait_for_me", thread=room.id)
+        assert due["asked"] and due["reply_to"] != question["id"]
+
+
+async def test_no_assistant_takes_the_name_of_an_agent(inn: ServerProcess) -> None:
+    body = {"name": "ada", "model": "demo"}
+    assert inn.request("POST", "/v1/host/moot/agents", body)[0] == 201
+    room = Room(inn)
+    async with assistant(inn, "--as", "ada") as client:
+        said = await client.call_tool("say", {"thread": room.id, "text": "I am Ada."})
+        assert said.is_error and "agent of this host" in str(said.content)
+    assert room.said() == []
+
+
+def test_it_ends_with_its_input_whatever_it_waits_for(inn: ServerProcess) -> None:
+    room = Room(inn)
+    with subprocess.Popen(
+        [sys.executable, "-m", "moot.cli", "mcp", "--as", "clara"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=inn.folder, env=server_environment(),
+    ) as process:  # fmt: skip
+        assert process.stdin is not None and process.stdout is not None
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {},
+                 "clientInfo": {"name": "test", "version": "1"}}  # fmt: skip
+        waits = {"name": "wait_for_me", "arguments": {"thread": room.id, "seconds": 500}}
+        for number, (method, given) in enumerate(
+            [("initialize", hello), ("notifications/initialized", None), ("tools/call", waits)]
+        ):
+            told = {"jsonrpc": "2.0", "method": method, **({"params": given} if given else {})}
+            told |= {} if given is None else {"id": number}
+            process.stdin.write(json.dumps(told).encode() + b"\n")
+            process.stdin.flush()
+            if number == 0:
+                process.stdout.readline()
+        until(lambda: "clara" in room.presence())
+        process.stdin.close()
+        assert process.wait(30) == 0

@@ -21,9 +21,9 @@ def event(sequence: int, type_: str, **payload: Any) -> Event:
     )  # fmt: skip
 
 
-def listener() -> Listener:
+def listener(name: str = REX) -> Listener:
     talk = Conversation(conversation_id=TALK, node_id="talk", opened_at=0, opened_seq=0, last_seq=0)
-    return Listener(talk, REX)
+    return Listener(talk, name)
 
 
 def turn(sequence: int, **said: Any) -> Event:
@@ -76,3 +76,35 @@ def test_what_is_owed_is_what_was_asked_and_is_in_no_answer(story: list[tuple[st
             owed.hear(turn(sequence, role="agent", speakerId=REX, content="!"))
             model = []
     assert [due.turn for due in owed.due] == model
+
+
+def test_a_word_to_somebody_else_answers_nothing_that_is_open() -> None:
+    owed = Owed(listener())
+    own = {"role": "agent", "speakerId": REX}
+    owed.hear(turn(1, role="user", **{"from": "user:ann"}, to="rex", content="Are you there?"))
+    owed.hear(turn(2, role="agent", speakerId="host:ada", to="rex", content="And mine?"))
+    owed.hear(turn(3, **own, to="bo", content="Do you know?"))
+    assert [due.turn for due in owed.due] == [1, 2]
+    owed.hear(turn(4, **own, to="host:ada", content="Yours: yes."))
+    assert [due.turn for due in owed.due] == [1]
+    owed.hear(turn(5, **own, to="user", content="I am, whoever of you asked."))
+    assert owed.due == []
+
+
+def test_whoever_asks_for_a_person_asks_each_of_them() -> None:
+    question = turn(1, role="agent", speakerId=REX, to="user", content="May I?")
+    for name, asked in (("user", True), ("user:eve", True), ("host:ada", False), (REX, False)):
+        assert (listener(name).asked(question) is not None) is asked
+
+
+def test_what_any_person_may_answer_is_open_until_one_does() -> None:
+    owed = Owed(listener("user:eve"))
+    question = {"role": "agent", "speakerId": REX, "content": "?"}
+    owed.hear(turn(1, **question, to="user"))
+    owed.hear(turn(2, **question, to="user:eve"))
+    owed.hear(turn(3, role="user", **{"from": "user:ann"}, to="host:bo", content="Bo, you?"))
+    assert [due.turn for due in owed.due] == [1, 2]
+    owed.hear(turn(4, role="user", **{"from": "user:ann"}, content="Yes."))
+    assert [due.turn for due in owed.due] == [2], "that one is for eve alone"
+    owed.hear(turn(5, role="user", **{"from": "user:ann"}, to="user:eve", content="Eve?"))
+    assert [due.turn for due in owed.due] == [2, 5]

@@ -26,7 +26,7 @@ from moot.core.errors import MootError
 from moot.core.events import Event, decode, encode, event_id, iso
 from moot.core.run import Run, apply, fold
 from moot.core.sentences import says
-from moot.core.sides import SideEnded
+from moot.core.sides import LinkedFrom, SideEnded
 from moot.core.taking_back import undo
 from moot.core.thread import ThreadState
 from moot.core.verification import verify
@@ -46,7 +46,13 @@ CONTENTS: tuple[Any, ...] = (
     {"uninvite": {"participant_id": "rex"}}, {"rename": "Other"}, {"presence": "thinking"},
     {"link": {"thread": "th_side", "title": "Side"}}, {"continue": True},
     {"mute": 5}, {"pause": "x"}, {"fly": 1}, {}, "text", '{"pause": true}', None, [1], 7,
-    {"invite": ""}, {"mute": ["ada"], "pause": 5, "nonsense": {}},
+    {"invite": ""}, {"mute": ["ada"], "pause": 5, "nonsense": {}}, {"rename": 5, "prod": ["ada"]},
+    {"continue": "x"}, {"participation": 5}, {"participation": {"mode": "small"}},
+)  # fmt: skip
+
+OTHERS: tuple[Any, ...] = (
+    {"done": True}, {"mute": ["bo"]}, {"done": True, "pause": True}, {"uninvite": "rex"},
+    {"presence": "typing"}, {"vote": {"decision": "x"}},
 )  # fmt: skip
 
 moves = st.one_of(
@@ -56,6 +62,8 @@ moves = st.one_of(
     st.tuples(st.just("task"), st.sampled_from(["ada", "bo"])),
     st.tuples(st.just("speak"), st.sampled_from(["Well.", "@bo no", "@ada yes"])),
     st.tuples(st.just("side"), st.just("Done.")),
+    st.tuples(st.just("linked"), st.sampled_from(["th_side", "th_main"])),
+    st.tuples(st.just("agent"), st.tuples(st.sampled_from(["ada", "bo"]), st.sampled_from(OTHERS))),
     st.tuples(st.just("wait"), st.sampled_from([1, 4000, 70_000])),
 )
 REX = Speaker("local", ("host:rex",), joins="outside")
@@ -78,8 +86,15 @@ def move(world: World, life: Life, what: str, with_: Any) -> None:
         elif what == "side":
             ended = SideEnded(node_id=TALK, thread="th_side", summary=with_, at=world.at)
             world.take(life, ended)
+        elif what == "linked":
+            back = LinkedFrom(node_id=TALK, thread=with_, title="Main", at=world.at)
+            world.take(life, back)
+        elif what == "agent":
+            name = f"host:{with_[0]}"
+            steer(world, life, with_[1], Speaker(f"key_{with_[0]}", (name,)), name)
         elif what == "wait":
             world.pass_time(with_)
+            world.take(life, Wake(world.at))
     except MootError:
         pass
 
@@ -178,7 +193,7 @@ def payloads(draw: Any) -> dict[str, Any]:
     return said
 
 
-@settings(max_examples=100 if LONG else 4, deadline=None, phases=[Phase.generate])
+@settings(max_examples=100 if LONG else 12, deadline=None, phases=[Phase.generate])
 @given(st.lists(payloads(), min_size=1, max_size=30), st.randoms(use_true_random=False))
 def test_the_fold_equals_its_rebuild_for_any_thousand_events(found: list[Any], chance: Any) -> None:
     """In whatever order they come: no fold raises, and one that is cut anywhere is as good."""

@@ -363,3 +363,17 @@ def test_limits_count_anew_with_every_turn_of_a_person() -> None:
         say(world, life, "Ideas?")
         assert speak_all(world, life) == ["ada"]
     check(life)
+
+
+def test_a_vote_waits_for_nobody_who_cannot_cast_one() -> None:
+    world, life = thread("ada", outside=("rex", "dee"))
+    steer(world, life, {"vote": {"decision": "Pizza", "close": True}})
+    assert woken(life) == ["ada"]
+    assert named(decisions(life)[-1], "skipped") == {"rex": "outside", "dee": "outside"}
+    speak(world, life, outcome="failed")
+    outcome = life.told("conversation.closed")[-1].payload["outcome"]
+    assert outcome["votes"] == [{"by": "host:ada", "vote": "abstain"}]
+    check(life)
+    world, life = thread(outside=("rex",))
+    steer(world, life, {"vote": {"decision": "Pizza", "close": True}})
+    assert life.run.status == "completed"

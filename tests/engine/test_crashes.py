@@ -30,6 +30,7 @@ from moot.core.starting import StartRun
 from moot.core.status import Status
 from moot.engine.faults import FaultPoint
 from moot.engine.host import Host
+from moot.engine.hub import Published
 from moot.store.protocol import Receipt
 
 POINTS = list(FaultPoint)
@@ -185,7 +186,7 @@ async def test_an_answer_is_remembered_if_and_only_if_its_run_is_there(
     host = place.host()
     flow = await host.flows.register(TENANT, _bytes(chain(delay(60_000))))
 
-    def receipt(run: Run) -> Receipt:
+    def receipt(run: Run, events: list[Published]) -> Receipt:
         return Receipt(
             tenant=TENANT, operation="create", key="k", digest="d", status=201, headers={},
             body=run.run_id.encode(), created_at=host.clock.millis(),

@@ -98,7 +98,7 @@ async def test_what_was_owed_is_done_though_a_later_command_could_not_be_answere
     store.gate.clear()
     await soon(lambda: store.waiting == 1)  # the delay is over, the activity begins
 
-    def unanswerable(_: Run) -> None:
+    def unanswerable(_: Run, events: object) -> None:
         raise RuntimeError("no answer can be made of this")
 
     with pytest.raises(RuntimeError):

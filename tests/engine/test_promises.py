@@ -84,7 +84,7 @@ async def test_an_answer_tells_the_state_its_command_led_to(memory: Place) -> No
     run_id = await begun(host, definition([delay(60_000)]))
     seen: list[int] = []
 
-    def note(run: Any) -> Receipt | None:
+    def note(run: Any, events: Any) -> Receipt | None:
         seen.append(run.paused_at)
         return None
 

@@ -7,7 +7,7 @@ import pytest
 from .api import Api
 from .asking import refused, unchanged
 from .bridging import conflict, events, new, post, posted
-from .councils import ADA, convened, key_as, person
+from .councils import ADA, convened, key_as, person, steer
 
 
 @pytest.fixture(scope="module")
@@ -126,15 +126,23 @@ def test_half_a_control_counts_as_far_as_it_is_one(api: Api, thread: str) -> Non
 
 
 def test_agents_may_not_steer_as_people_do(api: Api, codex: Api, thread: str) -> None:
-    with unchanged(api, thread):
-        for content in ({"mute": ["user"]}, {"pause": True}, {"prod": ["codex"]},
-                        {"ttl_seconds": 5}, {"uninvite": "claude"}):  # fmt: skip
-            refused(post(codex, thread, content, type="control"), 403, "forbidden")
-    posted(codex, thread, {"done": True}, type="control")
+    before = api.get(f"/threads/{thread}/state").json()
+    for content in ({"mute": ["user"]}, {"pause": True}, {"prod": ["codex"]}, {"ttl_seconds": 5},
+                    {"discussion": True}, {"vote": {"decision": "Mine.", "close": True}},
+                    {"participation": {"mode": "large"}}, {"continue": True}):  # fmt: skip
+        answer = post(codex, thread, content, type="control").json()
+        assert "is for people." in answer["warning"] and answer["event"]["content"] == content
+        refused(steer(codex, thread, content), 403, "forbidden")
+    assert api.get(f"/threads/{thread}/state").json() == before
+    assert api.post(f"/v1/host/moot/runs/{thread}:verify").json()["identical"] is True
+    posted(codex, thread, {"done": True, "mute": ["user"]}, type="control")
+    assert api.get(f"/threads/{thread}/state").json()["state"]["done"] == ["codex"]
     posted(codex, thread, {"invite": "claude"}, type="control")
     invited = api.get(f"/threads/{thread}/state").json()["state"]["participants"]["invited"]
     assert [each["id"] for each in invited] == ["codex", "claude"]
     assert invited[1]["invited_by"] == "codex"
+    told = posted(codex, thread, {"uninvite": "claude"}, type="control")
+    assert told["content"] == {"uninvite": {"participant_id": "claude"}}, "as everybody may"
 
 
 @pytest.mark.parametrize("odd", ["NaN", "Infinity", "1e999", "1"])

@@ -201,7 +201,8 @@ DOORS = [
         api, run_of(thread), {"operation": "close", "decision": "mine"}, "talk"
     ),
     lambda api, thread: resolve(
-        api, run_of(thread),
+        api,
+        run_of(thread),
         {"operation": "close", "turn": {"role": "agent", "speakerId": ADA, "content": "over"}},
         "talk",
     ),
@@ -210,6 +211,8 @@ DOORS = [
         {"nodeId": "talk", "resumeValue": {"operation": "close"}},
     ),
     lambda api, thread: steer(api, thread, VOTE),
+]
+BRIDGE = [
     lambda api, thread: post(api, thread, VOTE, type="control"),
     lambda api, thread: post(api, thread, json.dumps(VOTE), type="control"),
 ]  # fmt: skip
@@ -220,7 +223,7 @@ def test_whoever_joined_does_not_close_by_any_door(api: Api) -> None:
         thread = convened(api, **policy)
         for guest in (joined(api, thread, ADA), joined(api, thread, "user:eve")):
             with unchanged(api, run_of(thread)):
-                for door in DOORS:
+                for door in (*DOORS, *BRIDGE):
                     assert door(guest, thread).status_code == 403
             assert read(guest, thread)["open"]
 
@@ -231,6 +234,9 @@ def test_a_member_does_not_close_a_persons_council_by_any_door(api: Api) -> None
     with unchanged(api, run_of(thread)):
         for door in DOORS:
             refused(door(ada, thread), 403, "forbidden")
+    for door in BRIDGE:
+        assert "is for people." in door(ada, thread).json()["warning"]
+    assert read(api, thread)["open"] and read(api, thread)["floor"]["phase"] == "talk"
     answered(close(key_as(api, "user:eve"), thread, decision="ours"))
 
 

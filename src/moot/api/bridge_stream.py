@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from moot.api.bridge_view import Thread, moment_of, teller
 from moot.api.reader import KEEPALIVE, Reader
-from moot.api.wire import Request, Send, encode
+from moot.api.wire import Receive, Request, Send, encode
 from moot.core.bridge import Told
 from moot.core.events import decode, micros
 from moot.core.waiting import Conversation
@@ -29,6 +30,9 @@ class ThreadReader(Reader):
         self._teller = teller(head.run, talk)
         self._form = ("thread", talk.conversation_id)
         self._seen, self._moment = self._after, 0
+        #: since when a piece waits for its reader
+        self._since: float | None = None
+        self._watch: asyncio.TimerHandle
 
     async def begin(self, since: str | None) -> "ThreadReader":
         """Who tells begins with a whole decision, though not all of it is to be told."""
@@ -68,12 +72,28 @@ class ThreadReader(Reader):
             each for each in told if each["seq"] > self._seen and micros(each["ts"]) > self._moment
         )
 
+    async def write(self, receive: Receive, send: Send) -> None:
+        with suppress(TimeoutError):  # the reader has stopped reading
+            async with asyncio.timeout(None) as patience:
+                self._look(patience)
+                try:
+                    await super().write(receive, send)
+                finally:
+                    self._watch.cancel()
+
+    def _look(self, patience: asyncio.Timeout) -> None:
+        """One timer for the stream, not one for each piece."""
+        loop = asyncio.get_running_loop()
+        waits = 0.0 if self._since is None else loop.time() - self._since
+        if waits >= PATIENCE_S:
+            patience.reschedule(loop.time())
+        else:
+            self._watch = loop.call_later(PATIENCE_S - waits, self._look, patience)
+
     async def _piece(self, send: Send, piece: bytes) -> None:
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                await super()._piece(send, piece)
-        except TimeoutError:
-            raise ConnectionAbortedError("the reader has stopped reading") from None
+        self._since = asyncio.get_running_loop().time()
+        await super()._piece(send, piece)
+        self._since = None
 
 
 def _frames(told: Iterable[Told]) -> Iterator[bytes]:

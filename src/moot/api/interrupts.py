@@ -26,7 +26,7 @@ from moot.core.interrupts import too_late
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.waiting import Interrupt
-from moot.engine.hub import inbox_of
+from moot.engine.hub import Published, inbox_of
 from moot.store.protocol import InboxRow, Key, Receipt
 
 #: seconds; shorter than what proxies usually give a silent connection
@@ -144,7 +144,7 @@ async def _once(
         if sequence is not None:
             return await _repeated(request, (tenant, run_id, name), given, sequence)
 
-        def receipt(run: Run) -> Receipt:
+        def receipt(run: Run, events: list[Published]) -> Receipt:
             request.made = reply(run)
             return Receipt(
                 tenant=tenant, operation=operation, key=name, digest=digest,

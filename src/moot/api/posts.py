@@ -31,9 +31,9 @@ from moot.core.events import decode
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.thread import full_name, is_person
-from moot.core.threads import KNOWN, in_vain, unheeded
+from moot.core.threads import HUMAN_ONLY, KNOWN, in_vain, unheeded
 from moot.core.waiting import Conversation, thread_id
-from moot.engine.hub import Group, Subscription
+from moot.engine.hub import Published
 
 #: more events than one command causes at once
 MOST_AT_ONCE = 1000
@@ -111,7 +111,8 @@ async def _new(
         raise ConversationClosed("The conversation is closed.")
     if asked.type not in SPOKEN:
         return await _steer(request, run, talk, asked, who, name)
-    if who.joins is not None and await threads.profiles_of(request, [name]):
+    comes_in = who.joins is not None and guests.needs_seat(talk, name)
+    if comes_in and await threads.profiles_of(request, [name]):
         who = replace(who, joins="inside")  # the host may speak for it as well
     command = Answer(
         node_id=talk.node_id,
@@ -190,7 +191,8 @@ async def _repeated(
         return _warned(reply, addressing.warning(talk, asked.to, asked.content))
     if asked.type != "control":
         return reply
-    return _warned(reply, controls.warning(_content(asked), KNOWN))
+    refused = frozenset() if is_person(name) else HUMAN_ONLY
+    return _warned(reply, controls.warning(_content(asked), KNOWN, refused))
 
 
 def _is_said(talk: Conversation, known: dict[str, Any], turn: dict[str, Any]) -> bool:
@@ -256,46 +258,38 @@ def _warned(reply: Reply, wrong: str | None) -> Reply:
 
 
 async def _said(request: Request, run: Run, talk: Conversation, command: Command) -> Reply:
-    """Answered with the event as it stands in the log: it is published before this goes on."""
+    """Answered with the event as it stands in the log, once it is there."""
     host = request.services.host
-    reader = host.hub.subscribe(run.run_id, holder=request.caller.id)
-    ends: list[int] = []
     types = SPOKEN if isinstance(command, Answer) else STEERED
+    end, caused = 0, list[Published]()
 
-    def note(after: Run) -> None:
-        ends.append(after.next_sequence)
+    def note(after: Run, events: list[Published]) -> None:
+        nonlocal end, caused
+        end, caused = after.next_sequence, events
 
-    try:
-        await host.handle(run.tenant, run.run_id, command, note)
-        told = _found(reader, run, talk, ends[-1], types)
-        told = told or await _newest(request, run, talk, ends[-1], types)
-        if types is SPOKEN and told is not None:
-            place = (run.run_id, talk.conversation_id)
-            host.presence.spoke(place, full_name(told["from"]))
-    finally:
-        host.hub.unsubscribe(run.run_id, reader)
+    await host.handle(run.tenant, run.run_id, command, note)
+    told = _found(caused, run, talk, types) or await _newest(request, run, talk, end, types)
+    if types is SPOKEN and told is not None:
+        host.presence.spoke((run.run_id, talk.conversation_id), full_name(told["from"]))
     return Reply({"received": True, "event": told})
 
 
 def _found(
-    reader: Subscription, run: Run, talk: Conversation, end: int, types: tuple[str, ...]
+    events: list[Published], run: Run, talk: Conversation, types: tuple[str, ...]
 ) -> Told | None:
-    """The first thing a thread was told by the commit that ended there."""
-    for group in reader.waiting:
-        if isinstance(group, Group) and group.events[-1].sequence == end - 1:
-            told = teller(run, talk)
-            for event in group.events:
-                for each in told.tell(decode(event.body)):
-                    if each["type"] in types:
-                        return each
+    """The first thing a thread is told by what a command caused."""
+    told = teller(run, talk)
+    for event in events:
+        for each in told.tell(decode(event.body)):
+            if each["type"] in types:
+                return each
     return None
 
 
 async def _newest(
     request: Request, run: Run, talk: Conversation, end: int, types: tuple[str, ...]
 ) -> Told | None:
-    """What the thread was told last before that: where so much is said at once that what one
-    commit said is not at hand any more."""
+    """What the thread was told last before that: where a command has changed nothing."""
     run = (await request.services.host.view(run.tenant, run.run_id)).run
     page = await Thread(request.services.store, run, talk).after(end - MOST_AT_ONCE)
     told = map(msgspec.json.decode, page.events)

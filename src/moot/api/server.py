@@ -75,14 +75,8 @@ async def build(
     invoker = Invoker(book, instances.resolve, shelf)
     types = node_types(settings, programs, invoker)
     flows = Flows(store, types, clock, agents=instances.worker)
-    limits = Limits(
-        node_executions=settings.max_node_executions,
-        duration_ms=settings.max_run_duration_ms,
-        parallel=settings.max_parallel_nodes,
-        depth=settings.max_depth,
-        tree=settings.max_tree_runs,
-    )
-    host = Host(store, flows, clock, limits, settings.max_heads, settings.max_activities, invoker)
+    heads, activities = settings.max_heads, settings.max_activities
+    host = Host(store, flows, clock, limits_of(settings), heads, activities, invoker)
     host.presence.ttl_ms = settings.presence_s * 1000
     host.activities.ledger.purse = Purse(
         store, clock, settings.tenant_tokens_per_day, settings.tenant_money_per_day or 0.0
@@ -105,6 +99,16 @@ async def build(
         for problem in await register_folder(services, Path(settings.workflows)):
             log.warning("A workflow file was left out: %s", problem)
     return services
+
+
+def limits_of(settings: Settings) -> Limits:
+    return Limits(
+        node_executions=settings.max_node_executions,
+        duration_ms=settings.max_run_duration_ms,
+        parallel=settings.max_parallel_nodes,
+        depth=settings.max_depth,
+        tree=settings.max_tree_runs,
+    )
 
 
 async def refuse_contradictions(services: Services) -> None:

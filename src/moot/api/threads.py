@@ -238,8 +238,10 @@ def must_be_open(talk: Conversation, name: str) -> None:
 async def profiles_of(request: Request, names: list[str]) -> dict[str, dict[str, Any]]:
     found = {}
     for name in names:
+        if not name.startswith("host:"):
+            continue
         agent = await request.services.agents.find(request.caller.tenant, name[5:])
-        if name.startswith("host:") and agent is not None:
+        if agent is not None:
             found[name] = {"name": agent.called, "role": agent.role, "model": agent.model}
     return found
 

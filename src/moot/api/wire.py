@@ -16,6 +16,8 @@ from moot.store.protocol import Key, Receipt
 if TYPE_CHECKING:
     from moot.api.services import Services
     from moot.core.run import Run
+    from moot.engine.hub import Published
+    from moot.engine.turn import ReceiptFor
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -135,11 +137,11 @@ class Request:
             )
         return int(text)
 
-    def recording(self, answer: Callable[["Run"], Reply]) -> Callable[["Run"], Receipt | None]:
+    def recording(self, answer: Callable[["Run"], Reply]) -> "ReceiptFor":
         """For the host: make the answer when the command is decided, and keep it in the same
         commit if the caller sent a key. It is then in ``made``."""
 
-        def note(run: "Run") -> Receipt | None:
+        def note(run: "Run", events: "list[Published]") -> Receipt | None:
             self.made = answer(run)
             return self.receipts(self.made) if self.receipts is not None else None
 

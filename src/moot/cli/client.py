@@ -154,13 +154,12 @@ class Api:
 
 def refusal(answer: Answer, where: Place) -> Trouble:
     """Why the server refused, as it said it, and how to get further."""
-    details = {}
+    details, code = {}, ""
     try:
         body = json.loads(answer.body)
         told = body["error"] if isinstance(body.get("error"), dict) else body  # as /threads has it
         said, details = str(told["message"]), dict(body.get("details") or {})
-        if told is not body:
-            details |= told
+        code = str(told.get("code") or told.get("error") or "")
     except (ValueError, KeyError, TypeError, AttributeError):
         said = f"the server answered with status {answer.status}."
     if answer.status == 401:
@@ -169,7 +168,7 @@ def refusal(answer: Answer, where: Place) -> Trouble:
             f" the server is {where.url}."
         )
     trouble = Trouble(said, Exit.NOT_FOUND if answer.status == 404 else Exit.FAILED)
-    trouble.details = details
+    trouble.status, trouble.code, trouble.details = answer.status, code, details
     return trouble
 
 

@@ -5,8 +5,10 @@ What others have said reaches it as it reaches programs that join: made harmless
 
 import asyncio
 import functools
+import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 from mcp.server import MCPServer
@@ -14,17 +16,21 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from moot import __version__
-from moot.cli.briefing import spoken, transcript
+from moot.cli.briefing import members, spoken, transcript
 from moot.cli.client import Api, path_of
+from moot.cli.guest import check_name
 from moot.cli.participant import Participant
 from moot.cli.thread import find_thread
 from moot.cli.trouble import Trouble
+from moot.core.thread import full_name, is_person
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 #: seconds of one poll: what waits notices soon that nobody does any more
 POLL = 5
+#: an answer that is for all may wake nobody: it is looked for as often as that
+SOON = 1
 MOST_THREADS = 50
 PROFILE = {"client": "mcp", "model": "unknown"}
 ABOUT = (
@@ -42,19 +48,32 @@ def server(api: Api, name: str | None) -> MCPServer:
     tools = (desk.list_threads, desk.read_thread, desk.say, desk.wait_for_me, desk.ask_human,
              desk.start_run)  # fmt: skip
     for tool in tools:
-        made.tool(structured_output=True)(_beside(tool))
+        made.tool(structured_output=True)(_beside(tool, desk))
     return made
 
 
-def _beside(tool: Callable[P, T]) -> Callable[P, Awaitable[T]]:
-    """Off the loop, so that it can be asked for more meanwhile."""
+def _beside(tool: Callable[P, T], desk: "Desk") -> Callable[P, Awaitable[T]]:
+    """In a thread of its own, so that more can be asked meanwhile. It is a daemon: who waits in one
+    keeps nobody from ending. Nobody waits for what was cancelled, either."""
 
     @functools.wraps(tool)
     async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        over, found = threading.Event(), Future[T]()
+
+        def work() -> None:
+            desk.calls.over = over
+            try:
+                found.set_result(tool(*args, **kwargs))
+            except BaseException as error:  # it is raised where the call is awaited
+                found.set_exception(error)
+
+        threading.Thread(target=work, daemon=True).start()
         try:
-            return await asyncio.to_thread(tool, *args, **kwargs)
+            return await asyncio.shield(asyncio.wrap_future(found))
         except Trouble as trouble:
             raise ToolError(str(trouble)) from None
+        finally:
+            over.set()
 
     return call
 
@@ -65,6 +84,8 @@ class Desk:
     def __init__(self, api: Api, name: str | None) -> None:
         self._api, self._name = api, name
         self._seats: dict[str, Participant] = {}
+        #: of each call: an event that is set when nobody waits for it any more
+        self.calls = threading.local()
 
     def list_threads(self, limit: Annotated[int, Field(ge=1, le=500)] = 20) -> dict[str, Any]:
         """The threads there are, newest first: id, title, whether open, turns, when last used."""
@@ -98,9 +119,9 @@ class Desk:
         after: Annotated[int | None, Field(description="seq of the last one that came")] = None,
     ) -> dict[str, Any]:
         """Wait until you are asked something in a thread; then answer with say and its reply_to."""
-        who, until = self._seat(thread), time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
-            due = who.next(after, max(1, min(POLL, int(left))))
+        who = self._seat(thread)
+        for wait in self._waits(seconds):
+            due = who.next(after, wait)
             if due is not None:
                 about = {"reply_to": due["event"]["id"]} if due["event"] else {}
                 asked = {"asked": True, "seq": due["seq"], "reason": due["reason"], **about}
@@ -117,17 +138,24 @@ class Desk:
         """Ask the people of a thread something and wait for an answer. When none comes in time,
         call it again with after, and without a question."""
         who = self._seat(thread)
+        if self._name is None or is_person(self._name):
+            raise Trouble(
+                "who speaks for a person has nobody to ask: give the assistant a name of its own,"
+                " moot mcp --as NAME."
+            )
         if after is None:
             if question is None:
                 raise Trouble("say what to ask: question.")
             after = int(who.say(question, to="user", tags=["question"])["seq"])
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            answer = self._answer(who, after)
+        heard = called = after
+        for wait in self._waits(seconds):
+            answer, heard = self._answer(who, after, heard)
             if answer is not None:
                 text = "\n".join(transcript(who.thread(), [answer]))
                 return {"answered": True, "from": answer["from"], "answer": text, "after": after}
-            time.sleep(0.5)
+            # most answers are calls as well, and come at once
+            due = who.next(max(heard, called), min(wait, SOON))
+            called = called if due is None else int(due["seq"])
         return {"answered": False, "after": after}
 
     def start_run(
@@ -147,6 +175,8 @@ class Desk:
         """To speak one must take part."""
         if thread not in self._seats:
             who = self._there(thread)
+            if self._name is not None and not is_person(self._name):
+                check_name(self._api, self._name)
             who.take_seat(PROFILE)
             if thread.startswith("@"):
                 return who  # it means another one tomorrow
@@ -155,14 +185,23 @@ class Desk:
                 self._seats.pop(next(iter(self._seats)))
         return self._seats[thread]
 
-    def _answer(self, who: Participant, after: int) -> dict[str, Any] | None:
-        """The first thing a person has said after that."""
-        path = path_of("threads", who.thread_id, "events")
-        for event in self._api.get(path, after=after)["events"]:
-            human = event["from"] == "user" or event["from"].startswith("user:")
-            if human and event["type"] == "message" and event["from"] != who.name:
-                return dict(event)
-        return None
+    def _waits(self, seconds: int) -> Iterator[int]:
+        """How long to wait each time, until the time is over or nobody waits any more."""
+        over, until = self.calls.over, time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not over.is_set():
+            yield max(1, min(POLL, int(left)))
+
+    def _answer(
+        self, who: Participant, question: int, after: int
+    ) -> tuple[dict[str, Any] | None, int]:
+        """What a person has said after that which is an answer, and how far was read."""
+        events = list(
+            self._api.get(path_of("threads", who.thread_id, "events"), after=after)["events"]
+        )
+        for event in events:
+            if answers(event, who, question):
+                return dict(event), int(event["seq"])
+        return None, max([after, *(int(event["seq"]) for event in events)])
 
     def _told(self, who: Participant) -> dict[str, Any]:
         thread, events = who.thread(), spoken(who.events())
@@ -172,3 +211,17 @@ class Desk:
             "open": thread["open"],
             "transcript": "\n".join(transcript(thread, events)),
         }
+
+
+def answers(event: dict[str, Any], who: Participant, question: int) -> bool:
+    """Whether it is a person's answer: a reply to the question, a word to who asked, or one to all
+    that replies to nothing else."""
+    if event["type"] != "message" or not is_person(event["from"]):
+        return False
+    reply, to = event["meta"].get("reply_to"), event["to"]
+    if reply is not None and str(reply).rpartition(".")[2] != str(question):
+        return False
+    if reply is None and to != "all" and full_name(to) != full_name(str(who.name)):
+        return False
+    # an agent's handle may look like a person's
+    return f"host:{event['from']}" not in members(who.thread())

@@ -1,13 +1,12 @@
 """Somebody in a thread, as the command line sees it: what is said, asked and shown under a name."""
 
-import json
 import time
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
 from moot.cli.briefing import MOST_EVENTS, members, newest
-from moot.cli.client import Api, Client, path_of, refusal
+from moot.cli.client import Api, path_of, refusal
 from moot.cli.trouble import Trouble
 
 #: seconds of one poll, and how often a state is repeated that lasts
@@ -36,13 +35,17 @@ class Participant:
         kind: str = "message",
         to: str | None = None,
         reply_to: str | None = None,
+        own_id: str | None = None,
         **meta: Any,
     ) -> dict[str, Any]:
-        """The event as it stands in the log, and the host's warning where it has one."""
+        """The event as it stands in the log, and the host's warning where it has one. With an id of
+        the sender's own it may be said again where no answer came: it is heard once."""
         about = {**meta, **({"reply_to": reply_to} if reply_to else {})}
         body = {"type": kind, "content": content, "meta": about, **self._from()}
         if to is not None:
             body["to"] = to
+        if own_id is not None:
+            body["id"] = own_id
         answer = self.api.post(path_of("threads", self.thread_id, "events"), body)
         warned = {"warning": answer["warning"]} if "warning" in answer else {}
         return {**answer["event"], **warned}
@@ -77,13 +80,22 @@ class Participant:
     def steer(self, **content: Any) -> None:
         self.api.post(self._path("controls"), {"content": content, **self._from()})
 
-    def take_seat(self, profile: dict[str, Any]) -> None:
-        """Comes in where it does not take part yet. People need no invitation."""
+    def take_seat(self, profile: dict[str, Any]) -> bool:
+        """Comes in where it does not take part yet. People need no invitation. Whether it came in,
+        now or when it was here before: nobody else has invited it."""
+        from moot.core.thread import is_person
+
         name = str(self.name or "user")
-        known = {each.removeprefix("host:") for each in members(self.thread())}
-        if not name.startswith("user") and name.removeprefix("host:") not in known:
+        if is_person(name):
+            return False
+        thread = self.thread()
+        if name.removeprefix("host:") not in {
+            each.removeprefix("host:") for each in members(thread)
+        }:
             invited = {"participant_id": name, "profile": profile}
             self.api.post(self._path("controls"), {"content": {"invite": invited}})
+            return True
+        return bool(_profile(thread, name) == profile)
 
     def _from(self) -> dict[str, str]:
         return {} if self.name is None else {"from": self.name}
@@ -92,32 +104,11 @@ class Participant:
         return path_of("v1", "host", "moot", "threads", self.thread_id, *more)
 
 
-class Guest(Participant):
-    """Somebody who joins with a key for this thread alone, and leaves again."""
+def _profile(thread: dict[str, Any], name: str) -> Any:
+    """What is known of somebody who was invited."""
+    from moot.core.thread import full_name
 
-    def __init__(self, host: Api, thread_id: str, name: str, profile: dict[str, Any]) -> None:
-        self._host, self._key_id = host, ""
-        super().__init__(host, thread_id, name)
-        self.take_seat(profile)
-        self.api = self._joined()
-
-    def _joined(self) -> Api:
-        """Who holds such a key already goes on with it."""
-        door = self._host.door
-        answer = door.call("POST", self._path("join"), json.dumps({"as": self.name}).encode())
-        if answer.status == 403:
-            return self._host
-        if answer.status >= 400:
-            raise refusal(answer, door.place)
-        made = answer.data()
-        self.name, self._key_id = str(made["as"]), str(made["keyId"])
-        return Api(Client(door.place._replace(key=made["token"])))
-
-    def leave(self) -> None:
-        """Is not here any more, takes part no longer, and the key is no good."""
-        self.sign("offline")
-        with suppress(Trouble):
-            self.steer(uninvite={"participant_id": self.name})
-        if self._key_id:
-            with suppress(Trouble):
-                self._host.delete(path_of("v1", "host", "moot", "keys", self._key_id))
+    for each in thread["state"]["participants"]["invited"]:
+        if full_name(str(each["id"])) == full_name(name):
+            return each.get("profile")
+    return None

@@ -13,13 +13,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import IO
+from typing import IO, NamedTuple
+
+from moot.cli.family import Family
 
 #: characters of one answer, bytes of what is kept of complaints, lines of it that are shown
 LONGEST = 32_000
 KEPT = 8192
 SHOWN = 5
 PIECE = 65_536
+#: pieces that are dropped at once: who prints without end is not waited for
+MOST_UNREAD = 64
 TICK = 0.2
 #: how long somebody else may hold a pipe after the program itself has ended
 LINGER = 1.0
@@ -29,29 +33,42 @@ Beat = Callable[[bool], None]
 
 
 class Failed(Exception):
-    """How a program failed, in a few words, and what it said last."""
+    """How a program failed, in a few words, what it complained of last, and what it had said of
+    its answer until then."""
 
-    def __init__(self, how: str, last: str = "") -> None:
+    def __init__(self, how: str, last: str = "", begun: str = "") -> None:
         super().__init__(how)
-        self.how, self.last = how, last
+        self.how, self.last, self.begun = how, last, begun
+
+
+class How(NamedTuple):
+    """How a program is run."""
+
+    command: list[str]
+    environment: dict[str, str]
+    #: seconds that an answer may take
+    limit: float
+    family: Family
 
 
 class Process:
-    """One running program and its children: a group, which ends together."""
+    """One running program and its children, which end together."""
 
-    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+    def __init__(self, how: How) -> None:
+        self._family = how.family
         self._folder = tempfile.TemporaryDirectory(prefix="moot-join-", ignore_cleanup_errors=True)
         try:
             self._process = subprocess.Popen(
-                command,
+                how.command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=self._folder.name,
-                env=environment,
+                env=how.environment,
                 start_new_session=True,
+                preexec_fn=how.family.tie,
             )
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
             self._folder.cleanup()
             why = getattr(error, "strerror", None) or str(error)
             raise Failed(f"cannot be started: {why}") from None
@@ -118,6 +135,18 @@ class Process:
             beat(begun)
             yield piece
 
+    def unread(self) -> bytes:
+        """What it has printed by now and nobody has asked for."""
+        found = b""
+        with suppress(queue.Empty):
+            for _ in range(MOST_UNREAD):
+                piece = self._out.get_nowait()
+                found += piece
+                if not piece:
+                    self._out.put_nowait(piece)  # its output has ended, which stays to be seen
+                    break
+        return found
+
     @property
     def ended(self) -> bool:
         """Whether it has; it is not forgotten before its children are ended, too."""
@@ -134,6 +163,7 @@ class Process:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
         code = self._process.wait()
+        self._family.end_orphans()
         self._reader.join(LINGER)  # what it complained of at the end may still be on its way
         self._over.set()
         self._folder.cleanup()
@@ -141,33 +171,35 @@ class Process:
 
     def last(self) -> str:
         """What it complained of, at the end."""
-        return _end_of(self._errors)
+        lines = self._errors.decode(errors="replace").strip().splitlines()
+        return "\n".join(line[:300] for line in lines[-SHOWN:])
 
 
 class Once:
     """A program that is started for every answer: the prompt on stdin, the answer on stdout."""
 
-    def __init__(self, command: list[str], environment: dict[str, str], limit: float) -> None:
-        self.command, self._environment, self._limit = command, environment, limit
+    def __init__(self, how: How, trim: Callable[[str], str] | None = None) -> None:
+        self._how, self._trim = how, trim
 
     def answer(self, prompt: str, beat: Beat) -> str:
-        until = time.monotonic() + self._limit
-        process, printed = Process(self.command, self._environment), b""
+        until = time.monotonic() + self._how.limit
+        process, printed = Process(self._how), b""
         try:
             process.write(prompt.encode(errors="replace"), close=True)
             for piece in process.pieces(until, beat):
                 printed = (printed + piece)[: 4 * LONGEST + 1]
         except Failed as failure:
-            process.end()
-            raise Failed(failure.how, _both(failure.last, printed)) from None
+            process.end()  # at once: its time is over
+            raise Failed(failure.how, failure.last, bounded(printed)) from None
         except BaseException:
-            process.end()  # at once: somebody leaves
+            process.end()  # somebody leaves
             raise
         code = process.end(until)
         late = time.monotonic() >= until
         if code != 0:
-            raise Failed(_ending(code, late), _both(process.last(), printed))
-        return bounded(printed)
+            raise Failed(ending(code, late), process.last(), bounded(printed))
+        said = bounded(printed)
+        return said if self._trim is None else self._trim(said)
 
     def check(self) -> None:
         """Nothing runs between two answers."""
@@ -176,58 +208,7 @@ class Once:
         """Nor afterwards."""
 
 
-class Lines:
-    """A program that stays: one JSON object per line in, one per line out."""
-
-    def __init__(self, command: list[str], environment: dict[str, str], limit: float) -> None:
-        self.command, self._environment, self._limit = command, environment, limit
-        self._process: Process | None = None
-        self._rest = b""
-
-    def answer(self, asked: str, beat: Beat) -> str:
-        until = time.monotonic() + self._limit
-        if self._process is None:
-            self._process, self._rest = Process(self.command, self._environment), b""
-        self._process.write(asked.encode(errors="replace") + b"\n", close=False)
-        try:
-            for piece in self._process.pieces(until, beat):
-                self._rest += piece
-                line, end, rest = self._rest.partition(b"\n")
-                if end:
-                    self._rest = rest[: 8 * LONGEST]
-                    return line.decode(errors="replace")
-                if len(self._rest) > 8 * LONGEST:
-                    raise Failed("a line without an end", self._process.last())
-        except BaseException:
-            self.close()
-            raise
-        process, self._process = self._process, None
-        raise Failed(_ending(process.end(until), False), process.last())
-
-    def check(self) -> None:
-        """Raises Failed when it has ended."""
-        if self._process is not None and self._process.ended:
-            process, self._process = self._process, None
-            raise Failed(_ending(process.end(), False), process.last())
-
-    def close(self) -> None:
-        if self._process is not None:
-            self._process.end()
-            self._process = None
-
-
-def _end_of(printed: bytes) -> str:
-    lines = printed.decode(errors="replace").strip().splitlines()
-    return "\n".join(line[:300] for line in lines[-SHOWN:])
-
-
-def _both(complaints: str, printed: bytes) -> str:
-    """What it complained of, and what it had begun to answer."""
-    begun = _end_of(printed)
-    return "\n".join(filter(None, [complaints, f"It had begun: {begun}" if begun else ""]))
-
-
-def _ending(code: int, late: bool) -> str:
+def ending(code: int, late: bool) -> str:
     if late:
         return "no answer in time"
     if code < 0:

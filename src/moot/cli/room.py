@@ -6,8 +6,6 @@ import click
 
 from moot.cli import output
 from moot.cli.typed import Seat
-from moot.core.lookalikes import skeleton
-from moot.core.rosters import is_reserved
 
 #: one for each seat, in their order, so that a speaker keeps its colour for ever
 COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "bright_cyan",
@@ -45,6 +43,9 @@ class Room:
     def _is_anothers(self, agent_id: str, name: str) -> bool:
         """Whether it could be taken for the name of who looks, of the host or of another seat: then
         somebody goes by his id."""
+        from moot.core.lookalikes import skeleton
+        from moot.core.rosters import is_reserved
+
         others = [seat.name for seat in self.seats if seat.agent_id != agent_id]
         others.append(self.me.rpartition(":")[2])
         return is_reserved(name) or skeleton(name) in map(skeleton, others)

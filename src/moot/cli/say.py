@@ -47,7 +47,7 @@ def say(
     try:
         event = who.say(said, kind=kind, to=to, reply_to=reply_to)
     except Trouble as trouble:
-        if trouble.details.get("code") != "task_not_open":
+        if trouble.code != "task_not_open":
             raise
         open_ = way(f"thread show {who.thread_id}")
         raise Trouble(f"{reply_to} is no open task here. See those: {open_}") from None

@@ -20,5 +20,7 @@ class Trouble(Exception):
     def __init__(self, message: str, exit_code: Exit = Exit.FAILED) -> None:
         super().__init__(message)
         self.exit_code = exit_code
-        #: what the server said besides its sentence
+        #: of a server's refusal: its status and code, and what it said besides its sentence
+        self.status: int | None = None
+        self.code = ""
         self.details: dict[str, Any] = {}

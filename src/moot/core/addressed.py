@@ -7,6 +7,7 @@ and where nobody leads, it is the turn itself: an address, a name in the text.
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from moot.core import chains, mentions, tasks
 from moot.core.events import Event
@@ -16,6 +17,8 @@ from moot.core.waiting import Conversation
 TURNS = {"conversation.opened": "initialTurn", "conversation.exchanged": "turn"}
 TO_ALL = "a person spoke to all"
 NAMED = "addressed by "
+#: an address that means whichever person is there: who asks for one need not know them
+ANYBODY = "user"
 
 
 class Due(Struct, frozen=True, kw_only=True):
@@ -25,6 +28,26 @@ class Due(Struct, frozen=True, kw_only=True):
     turn: int
     reason: str
     task: bool = False
+    #: who said what it is about, where the log was read that far back
+    by: str | None = None
+    #: any person may answer it
+    anybodys: bool = False
+
+
+class Reply(Struct, frozen=True):
+    """What a turn answers: one place, or all there was; of that only what ``to`` had asked, where
+    it is for somebody in particular. Another person answers what was anybody's."""
+
+    place: int | None = None
+    to: str | None = None
+    anothers: bool = False
+
+    def settles(self, due: Due) -> bool:
+        if self.anothers and not due.anybodys:
+            return False
+        if self.place is not None:
+            return due.turn == self.place
+        return self.to is None or due.by is None or _same(self.to, due.by)
 
 
 class Listener:
@@ -43,6 +66,8 @@ class Listener:
         #: the newest turn that named it, and the newest of a person to all
         self._named: Due | None = None
         self._to_all: Due | None = None
+        #: place of a turn -> who spoke
+        self._speakers: dict[int, str] = {}
         #: the first thing that agents asked since their chain was stopped; it waits for a person
         self.withheld: int | None = None
 
@@ -66,19 +91,26 @@ class Listener:
         agents = turn.get("role") == "agent" and not is_person(self._name)
         return agents and chains.holds(self._talk.chain, event.sequence)
 
-    def answered(self, event: Event) -> int | None:
-        """Of the participant's own turn: the place of the turn it replies to, -1 where it says
-        none and so answers all before it. None for any other event."""
+    def answered(self, event: Event) -> Reply | None:
+        """What the participant's own turn answers, or for a person that of another one. None for
+        any other event."""
         turn = event.payload.get(TURNS.get(event.type, ""))
         ours = event.payload.get("conversationId") == self._talk.conversation_id
-        if not ours or not isinstance(turn, dict) or not self._own(turn):
+        if not ours or not isinstance(turn, dict):
+            return None
+        anothers = not self._own(turn)
+        if anothers and not (is_person(self._name) and is_person(_speaker(turn))):
             return None
         meta = turn.get("meta")
         reply = meta.get("replyTo") if isinstance(meta, dict) else None
-        return reply if type(reply) is int else -1
+        if type(reply) is int:
+            return Reply(reply, anothers=anothers)
+        to = turn.get("to")
+        to = full_name(to) if isinstance(to, str) and to != "all" else None
+        return Reply(to=to, anothers=anothers)
 
     def _own(self, turn: dict[str, Any]) -> bool:
-        return full_name(str(turn.get("speakerId") or turn.get("from", ""))) == self._name
+        return _speaker(turn) == self._name
 
     def _given(self, event: Event) -> Due | None:
         for word in ("called", "wakes"):
@@ -97,29 +129,41 @@ class Listener:
         about = self._named if reason.startswith(NAMED) else None
         about = self._to_all if reason == TO_ALL else about
         if about is not None and type(place) is not int:
-            return Due(seq=event.sequence, turn=about.turn, reason=reason, task=about.task)
+            return replace(about, seq=event.sequence, reason=reason)
         if type(place) is not int:
             cause = str(event.causation_id).rpartition(".")[2]
             place = int(cause) if cause.isascii() and cause.isdigit() else event.sequence
-        task = row.get("result") is True
-        return Due(seq=event.sequence, turn=place, reason=reason, task=task)
+        task, by = row.get("result") is True, self._speakers.get(place)
+        return Due(seq=event.sequence, turn=place, reason=reason, task=task, by=by)
 
     def _meant(self, event: Event, turn: dict[str, Any]) -> Due | None:
         place, to = event.sequence, turn.get("to")
         why, named = f"{NAMED}{turn.get('from')}", self._profiles
-        task = tasks.kind_of(turn) == "task"
+        task, by = tasks.kind_of(turn) == "task", _speaker(turn)
+        self._speakers[place] = by
         if isinstance(to, str) and to != "all":
-            if full_name(to) != self._name:
+            anybodys = full_name(to) == ANYBODY and is_person(self._name)
+            if full_name(to) != self._name and not anybodys:
                 return None
-            self._named = Due(seq=place, turn=place, reason=why, task=task)
+            self._named = Due(
+                seq=place, turn=place, reason=why, task=task, by=by, anybodys=anybodys
+            )
             return self._named
         if mentions.mentioned(turn.get("content"), named).names:
-            self._named = Due(seq=place, turn=place, reason=why)
+            self._named = Due(seq=place, turn=place, reason=why, by=by)
             return self._named
         if turn.get("role") == "user" and "@" not in str(turn.get("content")):
-            self._to_all = Due(seq=place, turn=place, reason=TO_ALL)
+            self._to_all = Due(seq=place, turn=place, reason=TO_ALL, by=by)
             return None if is_person(self._name) or self._talk.floor is not None else self._to_all
         return None
+
+
+def _speaker(turn: dict[str, Any]) -> str:
+    return full_name(str(turn.get("speakerId") or turn.get("from", "")))
+
+
+def _same(to: str, by: str) -> bool:
+    return to == by or (to == ANYBODY and is_person(by))
 
 
 class Owed:
@@ -132,6 +176,6 @@ class Owed:
     def hear(self, event: Event) -> None:
         reply = self._listener.answered(event)
         if reply is not None:
-            self.due = [] if reply < 0 else [each for each in self.due if each.turn != reply]
-        elif (asked := self._listener.asked(event)) is not None:
+            self.due = [each for each in self.due if not reply.settles(each)]
+        if (reply is None or reply.anothers) and (asked := self._listener.asked(event)):
             self.due.append(asked)

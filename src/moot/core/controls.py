@@ -10,23 +10,29 @@ from moot.core.waiting import TITLE, as_title
 PLAIN = frozenset({*thread.ACTS, "invite", "uninvite"})
 
 
-def problems(content: Any, known: frozenset[str] = PLAIN) -> dict[str, str]:
-    """Word -> what is wrong with what it says; ``""`` is the whole of it."""
+def problems(
+    content: Any, known: frozenset[str] = PLAIN, refused: frozenset[str] = frozenset()
+) -> dict[str, str]:
+    """Word -> what is wrong with what it says; ``""`` is the whole of it. ``refused``: words that
+    are not for who says them."""
     if not isinstance(content, dict) or not content:
         return {"": 'A control is an object, such as {"mute": ["codex"]}.'}
     found = {}
     for word, value in content.items():
         check = CHECKS.get(word)
-        if check is not None and (wrong := check(value)):
+        if word in refused:
+            found[word] = f"{word} is for people."
+        elif check is not None and (wrong := check(value)):
             found[word] = f"{word} {wrong}"
         elif word not in known:
             found[word] = f"'{word[:64]}' is no control."
     return found
 
 
-def warning(content: Any, known: frozenset[str] = PLAIN) -> str | None:
-    wrong = problems(content, known)
-    return told(list(wrong.values()))
+def warning(
+    content: Any, known: frozenset[str] = PLAIN, refused: frozenset[str] = frozenset()
+) -> str | None:
+    return told(list(problems(content, known, refused).values()))
 
 
 def told(wrong: list[str]) -> str | None:

@@ -260,14 +260,16 @@ def _moderated(talk: Conversation, floor: Floor, at: int) -> Step:
 
 
 def _vote(talk: Conversation, floor: Floor, at: int) -> Step:
-    """Who is muted has no voice, and no vote."""
+    """Who is muted has no voice, and no vote. Nor has a program outside: it speaks when it is
+    called and is asked nothing else, so that it would be waited for in vain."""
     waiting = [name for name in floor.speakers if name not in floor.votes]
-    muted = {name: "muted" for name in waiting if thread.is_muted(talk.state, name, at)}
+    passed = {name: "muted" for name in waiting if thread.is_muted(talk.state, name, at)}
+    passed |= {name: "outside" for name in waiting if floor.members[name].outside}
     why = "the proposal is put to the vote"
-    wakes = tuple(Give(name, "vote", why) for name in waiting if name not in muted)
+    wakes = tuple(Give(name, "vote", why) for name in waiting if name not in passed)
     if not wakes:
         return Step(round=floor.round, phase="over")
-    return Step(wakes=wakes, skipped=muted, round=floor.round, phase="vote")
+    return Step(wakes=wakes, skipped=passed, round=floor.round, phase="vote")
 
 
 def _over(floor: Floor) -> Step | None:

@@ -19,6 +19,8 @@ Source = Literal["webhook", "queue", "schedule"]
 Backoff = Literal["none", "fixed", "exponential"]
 Mode = Literal["required", "best-effort", "none"]
 
+#: how ids of items of queues begin; those of other deliveries do not
+ITEM = "wi_"
 STATES: tuple[State, ...] = ("active", "paused", "failed", "dead-lettered")
 #: what is written down of a subscription that has changed, and of each try of a delivery
 CHANGED, ATTEMPTED = "trigger.subscription.state.changed", "trigger.delivery.attempted"

@@ -10,7 +10,17 @@ from typing import Any
 
 from msgspec import UNSET
 
-from moot.core import agency, agent_work, asking, handles, refusals, told, told_children, told_talks
+from moot.core import (
+    agency,
+    agent_work,
+    asking,
+    handles,
+    refusals,
+    told,
+    told_children,
+    told_talks,
+    told_wakes,
+)
 from moot.core import wake as waking
 from moot.core.abroad import ASKED_ANEW
 from moot.core.answered import ANSWERS, asked_back
@@ -108,7 +118,7 @@ def _of_waiting(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
     talk = seen.run.conversations.get(node.id)
     if talk is None or talk.floor is None:
         raise Impossible("impossible", "nothing of a node that is suspended", event.type)
-    return told_talks.report(seen)
+    return told_wakes.report(seen)
 
 
 def _of_agent(seen: Seen, state: NodeState, node: FlowNode) -> list[NewEvent]:

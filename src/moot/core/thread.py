@@ -51,6 +51,11 @@ class ThreadState(Struct, omit_defaults=True):
     by_invitation: bool = False
 
 
+#: controls that count when a person uses them, or the host says that one is over
+OF_PEOPLE = frozenset(
+    {"mute", "unmute", "pause", "prod", "ttl_seconds", "discussion", "invited_auto"}
+)
+
 #: names that one control may be about, and that one state holds of a kind
 MOST_TARGETS = 256
 MOST_NAMES = 1024
@@ -130,7 +135,7 @@ def control(state: ThreadState, said: dict[str, Any], at: int) -> None:
         return
     may = is_person(sender) or sender == "system"
     for word, act in ACTS.items():
-        if word in content and (may or word in ANYBODYS):
+        if word in content and (may or word not in OF_PEOPLE):
             act(state, content[word], said, at)
 
 
@@ -249,5 +254,3 @@ ACTS = {
     "discussion": _discussion,
     "invited_auto": _invited_auto,
 }
-#: words that are not for people alone
-ANYBODYS = frozenset({"done"})

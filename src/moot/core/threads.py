@@ -24,8 +24,7 @@ from moot.core.waiting import Conversation
 
 #: controls that only a person may use; the others are open to every participant
 HUMAN_ONLY = frozenset(
-    {"mute", "unmute", "pause", "prod", "ttl_seconds", "discussion", "invited_auto"}
-    | {"continue", "admit", "drop", "allow", "deny", "participation", "vote"}
+    thread.OF_PEOPLE | {"continue", "admit", "drop", "allow", "deny", "participation", "vote"}
 )
 KNOWN = HUMAN_ONLY | {
     "done", "invite", "uninvite", "rename", "link", "presence"
@@ -140,7 +139,7 @@ def _led(
 ) -> tuple[list[NewEvent], dict[str, str]]:
     """What the words lead to that are more than the state of a thread; and which words are kept
     and change nothing, each with what is wrong with it."""
-    idle = controls.problems(given.content, KNOWN) if given.lenient else {}
+    idle = controls.problems(given.content, KNOWN, not_for(given)) if given.lenient else {}
     content = given.content if isinstance(given.content, dict) else {}
     leads: dict[Any, list[str]] = {}
     for word, lead in LEADING.items():
@@ -183,11 +182,17 @@ def _kept(talk: Conversation, given: Control, sender: str, idle: dict[str, str])
 def _check_may(talk: Conversation, given: Control, sender: str, words: list[str]) -> None:
     if _by_host(given):
         return
-    if HUMAN_ONLY.intersection(words) and not thread.is_person(sender):
+    if not given.lenient and HUMAN_ONLY.intersection(words) and not thread.is_person(sender):
         raise Forbidden("Only a person may do that here.", participant=sender)
     welcome = guests.comes_in(talk, sender, given.who.joins)
     if not (given.who.admin or thread.is_person(sender) or welcome or _takes_part(talk, sender)):
         raise guests.not_invited(talk, sender)
+
+
+def not_for(given: Control) -> frozenset[str]:
+    """Words that are not for who says them."""
+    person = thread.is_person(given.sender or given.who.person) or _by_host(given)
+    return frozenset() if person else HUMAN_ONLY
 
 
 def _check_targets(content: dict[str, Any]) -> None:
@@ -231,8 +236,6 @@ def _join(talk: Conversation, given: Control, sender: str) -> NewEvent:
 
 def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
     name = guests.named(given.content["uninvite"], "uninvite")
-    if name != sender and not given.who.admin and not thread.is_person(sender):
-        raise Forbidden("An agent takes its own leave, nobody else's.", participant=sender)
     if name not in talk.state.members:
         return []
     payload = {

@@ -3,14 +3,10 @@
 A word that somebody said is a fact; who may say it, and what it leads to, is not.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from moot.core import (
-    agency,
-    charging,
     conversation,
-    handles,
     led,
     participating,
     patience,
@@ -21,20 +17,17 @@ from moot.core import (
 from moot.core.commands import decide
 from moot.core.conversation import Speaker
 from moot.core.events import Event, NewEvent, event_id
-from moot.core.ids import logical_invocation_id
-from moot.core.leading import LEADING
 from moot.core.participating import HOST, WakeEnded
 from moot.core.participation import Wake
-from moot.core.run import HANDLERS, Run
+from moot.core.run import Run
 from moot.core.sides import LINKED, LinkedFrom, SideEnded
 from moot.core.threads import Control
 from moot.core.told import Impossible, Seen
+from moot.core.told_words import CONTROL, VOTE, rank_of, words_of
 from moot.core.waiting import Conversation
 
 ANSWERED, HELD = "moot.participation.answered", "moot.turn.held"
-SPOKEN, CONTROL, VOTE = "conversation.exchanged", "moot.thread.control", "moot.vote.called"
-
-ORDER = ("invite", "uninvite", *LEADING)
+SPOKEN = "conversation.exchanged"
 
 #: what a member may have done with the floor by itself
 OUTCOMES = ("spoke", "answered", "passed", "failed", "refused")
@@ -115,7 +108,7 @@ def steered(seen: Seen) -> list[NewEvent]:
         if event.type == CONTROL and not isinstance(event.payload["content"], dict):
             content = event.payload["content"]
         else:
-            content |= _words(event) or {}
+            content |= words_of(event) or {}
         sender = str(event.payload.get("from", event.payload.get("by")))
         via = str(event.payload.get("via", via))
         named = named if named.get("messageId") else event.payload
@@ -136,14 +129,14 @@ def _at_once(seen: Seen) -> list[Event]:
     for event in seen.rest:
         if event.type == CONTROL and not isinstance(event.payload["content"], dict):
             return found[:until] or [event]  # nothing is said with what is no control
-        words = _words(event)
+        words = words_of(event)
         if event.type == ANSWERED and not found:
             continue  # a vote takes away what was asked before
         if admits and event.type in (SPOKEN, "channel.written"):
             continue  # what was admitted is said with it
         if event.type == ANSWERED and event.payload.get("outcome") == "superseded":
             continue  # a vote takes away what was asked before it
-        if words is None or (rank := _rank(event, words)) <= last:
+        if words is None or (rank := rank_of(event, words)) <= last:
             break
         found, last, admits = [*found, event], rank, admits or "admit" in words
         if event.type == "moot.tool.answered":
@@ -152,40 +145,6 @@ def _at_once(seen: Seen) -> list[Event]:
             break
         until = len(found)
     return found[:until]
-
-
-def _rank(event: Event, words: dict[str, Any]) -> int:
-    """In which order the words of one control are told."""
-    return len(ORDER) if event.type == CONTROL else ORDER.index(next(iter(words)))
-
-
-def _words(event: Event) -> dict[str, Any] | None:
-    """The words of a control that an event tells of."""
-    words = WORDS.get(event.type)
-    return None if words is None else words(event.payload)
-
-
-def _invited(said: dict[str, Any]) -> dict[str, Any]:
-    asked = {"participant_id": said["participantId"], "profile": said["profile"]}
-    return {"invite": {**asked, "outside": said.get("outside") is True}}
-
-
-WORDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "moot.participant.joined": _invited,
-    "moot.participant.left": lambda said: {"uninvite": said["participantId"]},
-    "moot.thread.renamed": lambda said: {"rename": said["title"]},
-    LINKED: lambda said: {"link": {"thread": said["threadId"], "title": said["title"]}},
-    "moot.presence.changed": lambda said: {"presence": said["state"]},
-    "moot.participation.continued": lambda said: {
-        "continue": {"rounds": said["rounds"]} if "rounds" in said else True
-    },
-    VOTE: lambda said: {"vote": {"decision": said["decision"], "close": said["close"]}},
-    "moot.participation.set": lambda said: {"participation": said["policy"]},
-    "moot.turn.admitted": lambda said: {"admit": said["held"]},
-    "moot.turn.dropped": lambda said: {"drop": said["held"]},
-    "moot.tool.answered": lambda said: {"allow" if said["allowed"] else "deny": said["askId"]},
-    CONTROL: lambda said: dict(said["content"]),
-}
 
 
 def reopened(seen: Seen) -> list[NewEvent]:
@@ -301,88 +260,6 @@ def silent(seen: Seen) -> list[NewEvent]:
             return found
     return []
 
-
-def report(seen: Seen) -> list[NewEvent]:
-    """What is recorded while a member works on its answer."""
-    event, said = seen.event, seen.event.payload
-    talk = talk_of(seen)
-    if event.type in HANDLERS and event.type not in _REPORTS and event.type not in agency.HANDLERS:
-        raise Impossible("impossible", "what a member at work tells", event.type)
-    wakes: dict[str, Any] = {}
-    if talk.floor is not None:
-        gone = event.type == charging.ABANDONED
-        wakes = dict(talk.floor.unpaid if gone else talk.floor.wakes)
-    found = [
-        (name, wake)
-        for name, wake in wakes.items()
-        if event.causation_id == event_id(seen.run.run_id, _cause(event, wake))
-        and said.get("agentId", wake.agent) == wake.agent
-        and said.get(charging.CHARGED) in (None, *handles.payers(seen.run, wake.agent))
-    ]
-    check = _REPORTS.get(event.type, _tells if event.type in agency.HANDLERS else None)
-    for name, wake in found:
-        if check is None or check(seen, talk, name, wake):
-            cause = _cause(event, wake)
-            return [NewEvent(event.type, said, seen.its.id, cause=cause, hints=seen.hints)]
-    raise Impossible("impossible", "a member that has the floor", said)
-
-
-def _cause(event: Event, wake: Wake) -> int:
-    """What a tool gives is caused by its call."""
-    if event.type == agency.RETURNED:
-        return wake.calls.get(str(event.payload.get("callId")), -1)
-    return wake.seq
-
-
-def _tells(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
-    return seen.hints == {"wake": name}
-
-
-def _begins(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
-    """Once, for the wake it names."""
-    place = f":{seen.its.id}:{name}"
-    named = str(seen.event.payload.get("invocationId")).endswith(place)
-    begun = agency.INVOKED in wake.said
-    return not begun and _tells(seen, talk, name, wake) and named
-
-
-def _asks(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
-    said, floor = seen.event.payload, talk.floor
-    fresh = floor is not None and said.get("askId") not in floor.asks
-    return fresh and said.get("wakeId") == name and str(said["askId"]).startswith(f"{name}.")
-
-
-def _calls(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
-    """Its name follows from the wake; its end follows its beginning."""
-    said, run, event = seen.event.payload, seen.run, seen.event
-    if charging.wake_of(said) != name or said.get("attempt") != 1:
-        return False
-    if event.type != charging.STARTED and (
-        seen.its.id, said["ordinal"]
-    ) not in seen.kept.begun:  # fmt: skip
-        return False
-    if event.sequence < run.inherited:
-        return True
-    key = (run.tenant, run.run_id, seen.its.id, said["ordinal"], said["providerKey"])
-    return bool(said["invocationId"] == logical_invocation_id(*key))
-
-
-def _named(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
-    """It says which wake it is of."""
-    said = seen.event.payload
-    given = said.get("wakeId", str(said.get("invocationId", "")).rpartition(":")[2])
-    return bool(given == name and type(said.get("silentMs", 0)) is int)
-
-
-_REPORTS = {
-    "agent.invocation.started": _begins,
-    "moot.tool.asked": _asks,
-    charging.STARTED: _calls,
-    charging.FINISHED: _calls,
-    charging.ABANDONED: _calls,
-    charging.HEARD: _named,
-    agency.RETRIED: _named,
-}
 
 TALKS = {
     SPOKEN: exchanged,

@@ -93,7 +93,8 @@ async def branch(
     turn = Branch(host, wanted, plan)
     await asyncio.to_thread(turn.tell, head)
     owed = turn.owed()
-    turn.batch.receipt = receipt(head.run) if receipt is not None else None
+    events = turn.published[head.run.run_id]
+    turn.batch.receipt = receipt(head.run, events) if receipt is not None else None
     turn.batch.guards += wanted.guards
     await host.commit(turn, owed)
     return head.run

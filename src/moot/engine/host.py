@@ -171,7 +171,8 @@ class Host:
         try:
             turn.take(head, command, family)
             owed = turn.owed()
-            turn.batch.receipt = receipt(head.run) if receipt is not None else None
+            events = turn.published.get(head.run.run_id, [])
+            turn.batch.receipt = receipt(head.run, events) if receipt is not None else None
             if beside is not None:
                 beside(head.run, turn.batch)
         except BaseException:

@@ -38,7 +38,8 @@ async def replay(
     turn = Replay(host.flows, host.clock, host.limits)
     await asyncio.to_thread(turn.tell, head, log, from_seq)
     owed = turn.owed()
-    turn.batch.receipt = receipt(head.run) if receipt is not None else None
+    events = turn.published[head.run.run_id]
+    turn.batch.receipt = receipt(head.run, events) if receipt is not None else None
     await host.commit(turn, owed)
     return head.run
 

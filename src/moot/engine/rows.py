@@ -10,7 +10,7 @@ from moot.core.pending import Owed
 from moot.core.rooms import is_room
 from moot.core.run import Run
 from moot.core.texts import FOUND
-from moot.core.told_talks import WORDS
+from moot.core.told_words import WORDS
 from moot.core.waiting import THREAD, title_of
 from moot.engine.allowances import DAY_MS, PARTS
 from moot.store.protocol import EffectRow, InboxRow, RunRow

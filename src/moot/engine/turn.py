@@ -34,7 +34,7 @@ from moot.core.nodework import Emit
 from moot.core.orchestration import WorkerRefused
 from moot.core.outcomes import Failed
 from moot.core.participating import Participate, WakeReport
-from moot.core.pending import Owed, pending
+from moot.core.pending import NOTHING, Owed, pending
 from moot.core.remembering import BEGINNINGS, marked
 from moot.core.replay import NO_RECORD
 from moot.core.resolving import Answer
@@ -71,14 +71,13 @@ REACHING = TERMINAL_TYPES | {
 #: what nodes report and people answer: only the end of a node lets others begin
 WORDS = (Emit, Answer, WakeReport)
 
-#: told the state a command led to, before it is committed: the answer to a request, kept with it
-#: when its caller sent a key
-ReceiptFor = Callable[[Run], Receipt | None]
+#: told the state a command led to and the run's new events, before they are committed: the answer
+#: to a request, kept with them when its caller sent a key
+ReceiptFor = Callable[[Run, list[Published]], Receipt | None]
 #: the same, for what is to be written in the same transaction: a claim, a guard
 Beside = Callable[[Run, Batch], None]
 
 _json = msgspec.json.Encoder()
-_state = msgspec.json.Encoder()
 
 
 class Outbox(Protocol):
@@ -116,6 +115,7 @@ class Turn:
         self._over: dict[str, list[Head]] = {}
         #: tenants whose inbox this changes
         self.inboxes: set[str] = set()
+        self._rest: dict[str, tuple[int, Owed]] = {}  #: where a run rests, what it is owed there
         self._size = 0
         #: what one decision causes happens at one time, and no other decision does
         self._now = clock.micros()
@@ -136,7 +136,9 @@ class Turn:
         """What each run is owed after this; fills in the derived rows."""
         found = {}
         for run_id, head in self.heads.items():
-            found[run_id] = owed = pending(head.run, head.flow)
+            place, known = self._rest.get(run_id, (-1, NOTHING))
+            rests = place == head.run.next_sequence
+            found[run_id] = owed = known if rests else pending(head.run, head.flow)
             append = self._appends[run_id]
             append.row = row_of(head.run)
             append.work = 0 if head.unfinished and not head.run.terminal else due_of(owed)
@@ -193,6 +195,7 @@ class Turn:
                 self._decide(head, Participate(owed.talks[0], at))
             else:
                 head.unfinished = False
+                self._rest[run_id] = (run.next_sequence, owed)
                 return
             look = run.pause is not None  # a retry or a child may be all it has waited for
         if not run.terminal:
@@ -352,7 +355,7 @@ class Turn:
     def _maybe_snapshot(self, head: Head, append: Append) -> None:
         if head.run.next_sequence - head.snapshot_at >= SNAPSHOT_EVERY:
             head.snapshot_at = head.run.next_sequence
-            append.snapshot = _state.encode(head.run)
+            append.snapshot = _json.encode(head.run)
             append.fold_version = FOLD_VERSION
 
 

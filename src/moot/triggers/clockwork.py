@@ -15,6 +15,7 @@ from moot.clock import Clock
 from moot.core.commands import CancelRun
 from moot.core.errors import MootError, Unavailable
 from moot.core.firing import bar_at, barred, decide_fires
+from moot.core.inbound import ITEM
 from moot.core.run import Run
 from moot.core.schedule import Decision, Fire, Seen
 from moot.core.schedule_errors import ScheduleRefused
@@ -300,7 +301,7 @@ class Clockwork:
 
     def _ended(self, run: Run) -> None:
         """What waits for a run of the same schedule has its turn now."""
-        if run.delivery is None or run.replayed:
+        if run.delivery is None or run.replayed or run.delivery[1].startswith(ITEM):
             return
         place = self._begun.pop(run.run_id, None)
         if place is None or place in self._waiting:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from moot.agents.roster import Roster
 from moot.clock import Clock
 from moot.core.errors import BadRequest, Conflict, MootError, NotFound, Unavailable
-from moot.core.inbound import Arrival, after_failure, next_try
+from moot.core.inbound import ITEM, Arrival, after_failure, next_try
 from moot.core.initiation import Delivered
 from moot.core.retries import lot_of
 from moot.core.starting import check_inputs
@@ -109,7 +109,7 @@ class Deliveries:
             tenant=seen.tenant,
             subscription=seen.it.subscription_id,
             key=key,
-            delivery_id=self._clock.new_id("wi_" if queue else "dlv_"),
+            delivery_id=self._clock.new_id(ITEM if queue else "dlv_"),
             source=seen.it.source,
             state="waiting",
             received_at=now,

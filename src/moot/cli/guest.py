@@ -1,0 +1,132 @@
+"""A program's place in a thread: a name that is nobody else's, and a key for it alone."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+from moot.cli import output
+from moot.cli.client import Api, Client, path_of, refusal
+from moot.cli.participant import Participant
+from moot.cli.trouble import Exit, Trouble
+
+KEYS = "/v1/host/moot/keys"
+#: how long a key is good; it is renewed as long as the program stays
+SECONDS = 7 * 24 * 3600
+#: of that time, when a key that is refused must have come to its end: before, it was revoked
+NEARLY = 0.9
+
+
+class Taken(Trouble):
+    """Somebody else has the place."""
+
+
+def check_name(api: Api, name: str) -> None:
+    """Raises for one that is a person's, or an agent's for whom the host speaks."""
+    from moot.core.thread import is_person
+
+    short = name.removeprefix("host:")
+    if is_person(short.casefold()):
+        said = f"'{name}' is a person, and no program speaks for people. Take another name: --as."
+        raise Trouble(said, Exit.USAGE)
+    if api.door.call("GET", path_of("v1", "host", "moot", "agents", short)).status == 200:
+        said = f"'{short}' is an agent of this host, which speaks for it. Take another name: --as."
+        raise Trouble(said, Exit.USAGE)
+
+
+class Guest(Participant):
+    """Somebody who joins with a key for this thread alone, and leaves again."""
+
+    def __init__(
+        self,
+        host: Api,
+        thread_id: str,
+        name: str,
+        profile: dict[str, Any],
+        replace: bool = False,
+        seconds: int = SECONDS,
+    ) -> None:
+        from moot.clock import SystemClock
+
+        self._host, self._key_id, self._seconds = host, "", seconds
+        self._clock, self._since = SystemClock(), 0
+        super().__init__(host, thread_id, name)
+        check_name(host, name)
+        self._check_free(replace)
+        self._mine = self.take_seat(profile)
+        try:
+            self.api = self._joined()
+        except Trouble:
+            if self._mine:
+                self._come_out()
+            raise
+        #: what it says is told from what others say by it, whatever keys it will have
+        self.mark = self._key_id or self._clock.new_id("said_")
+
+    def renew(self) -> bool:
+        """Another key, when the time of the one it has is over. False: the key was revoked."""
+        if self._clock.millis() - self._since < self._seconds * 1000 * NEARLY:
+            self._mine = False  # who has taken its place stays
+            return False
+        self.api = self._joined()
+        return bool(self._key_id)
+
+    def leave(self) -> None:
+        """Is not here any more, takes part no longer where it had come by itself, and the key is no
+        good."""
+        self.sign("offline")
+        if self._mine:
+            self._come_out()
+        if self._key_id:
+            with suppress(Trouble):
+                self._host.delete(path_of("v1", "host", "moot", "keys", self._key_id))
+
+    def _come_out(self) -> None:
+        for api in (self.api, self._host):  # its own key may have come to its end
+            self.api = api
+            with suppress(Trouble):
+                self.steer(uninvite={"participant_id": self.name})
+                return
+
+    def _check_free(self, replace: bool) -> None:
+        """One at a time has a name: two would both answer, and who left would take both along."""
+        short = str(self.name).removeprefix("host:")
+        here = self.api.get(path_of("threads", self.thread_id, "presence"))["presence"].get(short)
+        if here is None or here["state"] == "offline" or here.get("stale"):
+            return
+        if replace:
+            self._end_others()
+            return
+        raise Taken(
+            f"{short} is here already, {self._since_when(short)}heard of"
+            f" {output.age(here['updated_at'])} ago. Take another name, or its place: --replace."
+        )
+
+    def _since_when(self, short: str) -> str:
+        for each in self.thread()["state"]["participants"]["invited"]:
+            if str(each["id"]).removeprefix("host:") == short:
+                return f"since {output.clock(each['invited_at'])[:8]}, "
+        return ""
+
+    def _end_others(self) -> None:
+        """Whoever speaks under this name here with a key for it does so no more."""
+        from moot.core.thread import full_name
+
+        thread, name = self.thread(), full_name(str(self.name))
+        place = f"{thread['runId']}/{thread['nodeId']}"
+        for key in self._host.get(KEYS)["keys"]:
+            bound = key["as"] == [name] and key.get("thread") == place
+            if bound and "revokedAt" not in key:
+                self._host.delete(path_of("v1", "host", "moot", "keys", key["id"]))
+
+    def _joined(self) -> Api:
+        """Who holds such a key already goes on with it."""
+        door, asked = self._host.door, {"as": self.name, "expiresInSeconds": self._seconds}
+        answer = door.call("POST", self._path("join"), json.dumps(asked).encode())
+        if answer.status == 403:
+            return self._host
+        if answer.status >= 400:
+            raise refusal(answer, door.place)
+        made = answer.data()
+        self.name, self._key_id = str(made["as"]), str(made["keyId"])
+        self._since = self._clock.millis()
+        return Api(Client(door.place._replace(key=made["token"])))
