@@ -50,9 +50,9 @@ class NewThread(
 
 
 async def listed(request: Request) -> Reply:
-    away = await keeping.archived(request)
+    where = RunFilter(workflow_id=THREAD, mark=keeping.ARCHIVED, marked=False)
     rows, _ = await request.services.store.list_runs(
-        request.caller.tenant, RunFilter(workflow_id=THREAD), None, MOST_THREADS
+        request.caller.tenant, where, None, MOST_THREADS
     )
     found = [
         {
@@ -62,7 +62,6 @@ async def listed(request: Request) -> Reply:
             "updated_at": iso(row.updated_at * 1000),
         }
         for row in rows
-        if row.run_id not in away
     ]
     return Reply({"threads": found}, 200, {"Cache-Control": "no-store"})
 

@@ -22,13 +22,13 @@ from moot.core.taking_back import undo
 from moot.core.threads import Control
 from moot.core.waiting import THREAD, Conversation, thread_id, title_of
 from moot.engine.branching import Wanted, branch
-from moot.store.protocol import Record, RunFilter, RunRow
+from moot.store.protocol import Record, RunFilter
 
 #: under which the store keeps what was put away
 ARCHIVED = "archived-thread"
 MOST_LISTED = 500
-#: of the list of runs that are looked through for one page
-MOST_PAGES = 20
+#: the newest ones, of which those that were used last are found
+MOST_ACTIVE = 10_000
 ORDERS = ("newest", "active")
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -117,25 +117,17 @@ def begun(run: Run) -> Reply:
 async def listed(request: Request) -> Reply:
     """Newest first; those that were put away only when they are asked for."""
     tenant, store = request.caller.tenant, request.services.store
-    limit = request.integer("limit", 50, 1, MOST_LISTED)
-    away = await archived(request)
-    if request.query.get("archived") == "true":
-        told = await _put_away(request, away, limit)
-        return Reply({"threads": told, "you": reading.reader(request)})
-    where = RunFilter(workflow_id=THREAD, prefix=request.query.get("prefix") or None)
-    active = _by_activity(request)
-    wanted = MOST_LISTED * MOST_PAGES if active else limit
-    found: list[RunRow] = []
+    limit, active = request.integer("limit", 50, 1, MOST_LISTED), _by_activity(request)
+    away = request.query.get("archived") == "true"
+    where = RunFilter(
+        workflow_id=THREAD, prefix=request.query.get("prefix") or None, mark=ARCHIVED, marked=away
+    )
     cursor: str | None = request.query.get("cursor")
-    for _ in range(MOST_PAGES):  # a page may be short when much was put away
-        size = min(MOST_LISTED, wanted - len(found))
-        rows, cursor = await store.list_runs(tenant, where, cursor, size)
-        found += [row for row in rows if row.run_id not in away]
-        if cursor is None or len(found) >= wanted:
-            break
+    size = MOST_ACTIVE if active else limit
+    found, cursor = await store.list_runs(tenant, where, cursor, size)
     if active:
         found, cursor = sorted(found, key=lambda row: -row.updated_at)[:limit], None
-    told = await listing.rows(request, found, False)
+    told = await listing.rows(request, found, away)
     body: dict[str, Any] = {"threads": told, "you": reading.reader(request)}
     if cursor is not None:
         body["nextCursor"] = cursor
@@ -150,21 +142,6 @@ def _by_activity(request: Request) -> bool:
     return order == "active"
 
 
-async def archived(request: Request) -> dict[str, int]:
-    """What was put away, and when."""
-    found = await request.services.store.records(request.caller.tenant, ARCHIVED)
-    return {record.name: record.created_at for record in found}
-
-
-async def _put_away(request: Request, away: dict[str, int], limit: int) -> list[dict[str, Any]]:
-    """The newest of it first."""
-    prefix = request.query.get("prefix") or ""
-    names = sorted((name for name in away if name.startswith(prefix)), key=away.__getitem__)
-    store, tenant = request.services.store, request.caller.tenant
-    rows = [await store.find_run(tenant, name) for name in reversed(names[-limit:])]
-    return await listing.rows(request, [row for row in rows if row is not None], True)
-
-
 async def put_away(request: Request) -> Reply:
     return await _mark(request, gone=False)
 
@@ -176,6 +153,8 @@ async def take_out(request: Request) -> Reply:
 async def _mark(request: Request, gone: bool) -> Reply:
     """A mark of the list: nothing is said in the thread, which stays as it is."""
     run, talk = await threads.place(request)
+    if run.workflow_id != THREAD:
+        raise BadRequest("It is a part of its run, and in no list of threads.", runId=run.run_id)
     now = request.services.clock.millis()
     record = Record(
         tenant=run.tenant, kind=ARCHIVED, name=thread_id(run, talk), version=str(now), body=b"{}",
