@@ -53,3 +53,4 @@ def test_a_control_about_who_is_not_there_is_warned_of_by_both_doors(api: Api, t
         answer = api.post(f"/v1/host/moot/threads/{thread}/controls", body).json()
         assert answer["warnings"] == [said]
     assert "warning" not in post(api, thread, {"unmute": ["dee"]}, type="control").json()
+    assert api.get(f"/threads/{thread}/state").json()["state"]["prodded"] == []

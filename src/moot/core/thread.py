@@ -4,6 +4,7 @@ A control acts on what comes after it. What a control does not say correctly is 
 ignored here: a fold never raises.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -95,6 +96,11 @@ def heard(state: ThreadState, speaker: str) -> None:
         state.prodded.remove(speaker)
     if speaker in state.done:
         state.done.remove(speaker)
+
+
+def prodded_here(state: ThreadState, members: Collection[str]) -> None:
+    """Who is not there cannot be asked to speak, and is not asked when he comes."""
+    state.prodded = [name for name in state.prodded if name in members or is_person(name)]
 
 
 def joined(state: ThreadState, said: dict[str, Any], at: int) -> None:

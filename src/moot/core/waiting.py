@@ -273,6 +273,7 @@ def _controlled(run: "Run", event: Event, at: int) -> None:
         thread.control(found.state, event.payload, at)
         found.last_seq = event.sequence
         if found.floor is not None:
+            thread.prodded_here(found.state, found.floor.members)
             later.taken_up(found.floor, found.state)
             if not thread.run_out(found.state, at):
                 going_on.time_given(found.floor)
