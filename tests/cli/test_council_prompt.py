@@ -246,3 +246,26 @@ def test_without_colours_and_on_a_dumb_terminal_it_reads_the_same(
     dumb = person("watch", thread_id, "--from-start", TERM="dumb")
     assert dumb.end() == 0
     assert settled(plain.glass.text) == settled(dumb.glass.text) == list("012345")
+
+
+def test_a_person_takes_back_renames_gives_a_task_and_catches_up(
+    person: At, hall: ServerProcess
+) -> None:
+    moot = Cli(hall.folder)
+    [name] = moot("thread", "new", "Tea", "--with", "ada,bo", "--say", "Green or black?").lines()
+    me = person("watch", name)
+    me.until(r"Bo  ")
+    me.enter("/mute bo")
+    me.until("you muted Bo")
+    me.enter("/undo")
+    me.until("you unmuted Bo")
+    me.enter("/rename Green tea")
+    me.until("you renamed the thread to “Green tea”")
+    me.enter("/task bo count the cups")
+    me.until("→ Bo.* count the cups")
+    me.enter("/catchup")
+    me.until("on turns .* for you alone:")
+    me.enter("/quit")
+    assert me.end() == 0
+    found = thread(hall, name)
+    assert found["title"] == "Green tea" and found["state"]["muted"] == []

@@ -87,3 +87,9 @@ def test_a_run_that_has_no_thread_is_not_found(moot: Cli) -> None:
     [run_id] = moot("run", "hello", "-d").lines()
     assert moot("thread", "export", run_id).code == 5
     assert moot("thread", "export", run_id).code == 5
+
+
+def test_a_fork_of_a_conversation_in_a_run_is_named_as_that(moot: Cli, run_id: str) -> None:
+    [fork] = moot("thread", "fork", f"{run_id}~talk~1").lines()
+    assert fork.endswith("~talk~1") and not fork.startswith(run_id)
+    assert "We raise prices." in moot("thread", "export", fork).out

@@ -74,6 +74,9 @@ NOT_PROVIDED = {
         (("POST /threads/{thread_id}/events"), name)
         for name in ("thread", "seq", "turn", "id", "ts")
     ),
+    #: another route of the host, and another word, for the same
+    *(("POST /threads", name) for name in ("title", "opening", "participants", "policy")),
+    ("POST /v1/host/moot/threads/{thread_id}/join", "name"),
     *(("POST /v1/runs", name) for name in ("evalSuiteRef", "mode", "residency", "tenantId")),
     *(("POST /v1/agents/{agent_id}/deployments", name) for name in ("toState", "evalRunId")),
 }

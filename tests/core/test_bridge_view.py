@@ -25,8 +25,9 @@ from moot.core.commands import Wake
 from moot.core.errors import MootError
 from moot.core.events import Event, decode, encode, event_id, iso
 from moot.core.run import Run, apply, fold
-from moot.core.sentences import says, undo
+from moot.core.sentences import says
 from moot.core.sides import LinkedFrom, SideEnded
+from moot.core.taking_back import undo
 from moot.core.thread import ThreadState
 from moot.core.verification import verify
 from moot.core.waiting import Conversation
@@ -210,7 +211,7 @@ def test_the_fold_equals_its_rebuild_for_any_thousand_events(found: list[Any], c
     talk = kept.conversations[TALK]
     assert isinstance(talk, Conversation) and isinstance(talk.state, ThreadState)
     for each in told_of(kept, log):
-        assert says(each) != "" and undo(each, talk) != {}
+        assert says(each) != "" and undo(each, talk, 0) != {}
 
 
 def _event(run_id: str, log: list[Event], type_: str, payload: dict[str, Any]) -> Event:

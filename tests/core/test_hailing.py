@@ -104,6 +104,24 @@ def test_a_thread_becomes_large_with_its_fifth_agent_and_small_again() -> None:
     check(life)
 
 
+@pytest.mark.parametrize("opening", [None, "Ideas?"])
+def test_who_speaks_to_all_of_a_thread_that_has_grown_large_is_told_once(
+    opening: str | None,
+) -> None:
+    world, life = thread(*FIVE, opening=opening)
+    for _ in range(2):
+        say(world, life, "Everybody?")
+        assert woken(life) == []
+    turns = [each.payload["turn"] for each in life.log if each.type == "conversation.exchanged"]
+    [told] = [turn for turn in turns if turn["role"] == "system"]
+    assert told.get("to", "user") == "user"
+    assert "such as @ada" in told["content"] and "moot thread auto " in told["content"]
+    steer(world, life, {"invited_auto": {"on": True}})
+    say(world, life, "Everybody?")
+    assert speak_all(world, life) == list(FIVE)
+    check(life)
+
+
 def test_who_comes_later_is_not_meant_by_what_was_said_before() -> None:
     world, life = thread("ada")
     say(world, life, "Ideas?")

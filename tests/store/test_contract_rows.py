@@ -21,6 +21,7 @@ from moot.core.errors import BadRequest, Conflict, MootError, RunNotFound
 from moot.store.protocol import (
     Append,
     EffectRow,
+    Record,
     RunFilter,
     Snapshot,
     Store,
@@ -51,6 +52,40 @@ async def test_runs_are_listed_newest_first_and_ties_by_arrival(store: Store) ->
     for run_id, at in [("a", 5), ("b", 9), ("c", 5), ("d", 1)]:
         await store.commit(listed(run_id, created_at=at))
     assert await ids(store) == ["b", "c", "a", "d"]
+
+
+async def test_runs_are_listed_by_a_mark_and_by_their_scope(store: Store) -> None:
+    for number in range(6):
+        scope = "one" if number % 2 else "two"
+        await store.commit(listed(f"r{number}", created_at=number, scope_id=scope))
+
+    async def put(name: str, gone: bool = False, tenant: str = "acme") -> None:
+        await store.put_record(
+            Record(
+                tenant=tenant,
+                kind="away",
+                name=name,
+                version="1",
+                body=b"{}",
+                created_at=1,
+                by="key",
+                gone=gone,
+            )
+        )
+
+    for name in ("r1", "r2", "r4", "nothing"):
+        await put(name)
+    await put("r2", gone=True)
+    await put("r5", tenant="other")
+    assert await ids(store, RunFilter(mark="away")) == ["r4", "r1"]
+    assert await ids(store, RunFilter(mark="away", marked=False)) == ["r5", "r3", "r2", "r0"]
+    assert await ids(store, RunFilter(mark="away", prefix="r1")) == ["r1"]
+    assert await ids(store, RunFilter(mark="away", prefix="r1", marked=False)) == []
+    assert await ids(store, RunFilter(mark="other")) == []
+    assert await ids(store, RunFilter(scope_id="one")) == ["r5", "r3", "r1"]
+    first, cursor = await store.list_runs("acme", RunFilter(mark="away"), None, 1)
+    rest, end = await store.list_runs("acme", RunFilter(mark="away"), cursor, 1)
+    assert ([row.run_id for row in first + rest], end) == (["r4", "r1"], None)
 
 
 async def test_pages_join_without_gap_or_repeat(store: Store) -> None:

@@ -163,6 +163,22 @@ def test_what_cannot_be_asked_is_refused_by_name(
     assert details["field"] == field
 
 
+@pytest.mark.parametrize("text", ["kind:decisions x", "x author:ada", "in:th_x", "KIND:nothing"])
+def test_what_is_written_like_a_filter_and_is_none_is_refused(api: Api, text: str) -> None:
+    answer = api.get("/v1/host/moot/search", params={"q": text})
+    assert answer.status_code == 400 and answer.json()["details"]["field"] == "q"
+    quoted = f'"{text}"'
+    assert api.get("/v1/host/moot/search", params={"q": quoted}).status_code == 200
+
+
+def test_a_filter_in_the_words_narrows_what_the_parameters_allow(api: Api, thread: str) -> None:
+    where = {"kind": "thread,turn,decision", "q": "barn kind:decision"}
+    results = api.get("/v1/host/moot/search", params=where).json()["results"]
+    assert {each["kind"] for each in results} == {"decision"}
+    for more in ({"kind": "run"}, {"from": "zork", "q": "from:ada"}):
+        assert api.get("/v1/host/moot/search", params={**where, **more}).status_code == 400
+
+
 def test_a_cursor_is_good_for_its_own_order_only(api: Api, thread: str) -> None:
     for order in ("newest", "best"):
         for cursor in ("x", "AAAA.1", "AAAA", "é", "."):

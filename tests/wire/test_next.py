@@ -104,7 +104,7 @@ def test_only_who_takes_part_is_asked_and_only_under_his_own_name(api: Api, thre
     path = f"{THREADS}/{thread}/next"
     assert eve.get(path).status_code == 422
     assert rex.get(path, params={"as": "eve"}).status_code == 403
-    assert rex.get(path, params={"wait": 51}).status_code == 400
+    assert rex.get(path, params={"wait": 61}).status_code == 400
     assert rex.get(f"{THREADS}/{new(api)}/next").status_code == 404
     assert api.get(f"{THREADS}/th_none/next").status_code == 404
     assert asked(api, thread, **{"as": "rex"}) is None

@@ -17,7 +17,7 @@ from moot.core.thread import is_muted, is_person
 from moot.core.waiting import Conversation, thread_id
 from moot.engine.hub import Subscription
 
-USUAL_WAIT, LONGEST_WAIT = 30, 50
+USUAL_WAIT, LONGEST_WAIT = 30, 60
 #: events that are looked through for what is owed, where no cursor is given
 NEWEST = 2000
 #: events before a cursor in which the turn may stand that a decision is about

@@ -4,8 +4,9 @@ Strict inside: who speaks is the key's matter, the host writes ids and times, an
 checked. With ``--trust-local`` programs on this machine are believed who they are.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot import __version__
@@ -16,11 +17,12 @@ from moot.api.thread_view import bridge_state
 from moot.api.trust import is_local
 from moot.api.wire import SSE, Endpoint, Reply, Request, Stream
 from moot.core import guests
-from moot.core.errors import NotYourName
+from moot.core.errors import BadRequest, NotYourName
 from moot.core.events import iso
-from moot.core.policy import OF_THREADS
+from moot.core.policy import Policy
 from moot.core.run import Run
 from moot.core.starting import StartRun
+from moot.core.thread import is_person
 from moot.core.waiting import THREAD, thread_id
 from moot.store.protocol import RunFilter
 
@@ -35,17 +37,22 @@ Title = Annotated[str, Meta(max_length=256)]
 class NewThread(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}
 ):
-    name: Title = UNTITLED
+    name: Title | UnsetType = UNSET
     from_: Name | UnsetType = UNSET
+    #: the same as ``name``; and what a thread of this host may begin with
+    title: Title | UnsetType = UNSET
+    opening: threads.Text | None = None
+    participants: list[Name | dict[str, Any]] = []
+    policy: Policy | UnsetType = UNSET
 
 
 # -- threads -----------------------------------------------------------------------------------
 
 
 async def listed(request: Request) -> Reply:
-    away = await keeping.archived(request)
+    where = RunFilter(workflow_id=THREAD, mark=keeping.ARCHIVED, marked=False)
     rows, _ = await request.services.store.list_runs(
-        request.caller.tenant, RunFilter(workflow_id=THREAD), None, MOST_THREADS
+        request.caller.tenant, where, None, MOST_THREADS
     )
     found = [
         {
@@ -55,7 +62,6 @@ async def listed(request: Request) -> Reply:
             "updated_at": iso(row.updated_at * 1000),
         }
         for row in rows
-        if row.run_id not in away
     ]
     return Reply({"threads": found}, 200, {"Cache-Control": "no-store"})
 
@@ -67,7 +73,8 @@ async def create(request: Request) -> Reply:
     if not who.admin and founder != who.person and founder not in who.names:
         raise NotYourName(founder, list(who.names))
     guests.check(founder, "from")
-    title = threads.titled(asked.name, "name") if asked.name.strip() else UNTITLED
+    inputs = await _inputs(request, asked, founder)
+    title = inputs["title"]
     host, tenant = request.services.host, request.caller.tenant
     command = StartRun(
         tenant=tenant,
@@ -75,7 +82,7 @@ async def create(request: Request) -> Reply:
         person=founder,
         at=request.services.clock.millis(),
         limits=host.limits,
-        inputs={"title": title, "invited": [], "participation": OF_THREADS},
+        inputs=inputs,
     )
     flow = await host.flows.newest(tenant, THREAD)
 
@@ -85,6 +92,20 @@ async def create(request: Request) -> Reply:
 
     await host.create(flow, command, request.recording(made))
     return request.made
+
+
+async def _inputs(request: Request, asked: NewThread, founder: str) -> dict[str, Any]:
+    if asked.name is not UNSET and asked.title is not UNSET:
+        raise BadRequest("name and title are the same; give one.", field="title")
+    field, given = ("name", asked.name) if asked.title is UNSET else ("title", asked.title)
+    text = "" if given is UNSET else given.strip()
+    title = threads.titled(text, field) if text else UNTITLED
+    if asked.opening is not None and not is_person(founder):
+        raise BadRequest("A person opens a thread; an agent says its words in it.", field="opening")
+    inputs = await keeping.inputs_of(request, title, asked.opening, asked.participants)
+    if asked.policy is not UNSET:
+        inputs["participation"] = msgspec.to_builtins(asked.policy)
+    return inputs
 
 
 async def state(request: Request) -> Reply:

@@ -63,6 +63,14 @@ class Thread:
                 return Page(found)
             look *= 4
 
+    async def before(self, sequence: int, limit: int = MOST_EVENTS) -> Page:
+        """The newest that came before a sequence, oldest first; whether there are others before
+        these."""
+        self._end = min(self._end, sequence)
+        page = await self.whole(limit)
+        page.more = bool(page.events) and _place.decode(page.events[0]).seq > self._talk.opened_seq
+        return page
+
     async def _newest(self, first: int, limit: int) -> list[bytes]:
         """What one answer holds of the events from there on: the last ones."""
         kept: deque[bytes] = deque()

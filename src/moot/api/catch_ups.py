@@ -245,11 +245,15 @@ async def read(request: Request) -> Reply:
 async def listed(request: Request) -> Reply:
     run, talk = await place(request)
     name, owner, services = thread_id(run, talk), _room(request), request.services
-    where = RunFilter(workflow_id=CATCH_UP)
-    rows, _ = await services.store.list_runs(owner, where, None, MOST_LISTED)
-    mine = [row.run_id for row in rows if row.scope_id == name]
-    found = [shown((await services.host.view(owner, run_id)).run) for run_id in mine]
-    return Reply({"catchUps": found}, 200, {"Cache-Control": "no-store"})
+    where = RunFilter(workflow_id=CATCH_UP, scope_id=name)
+    before = request.query.get("cursor")
+    limit = request.integer("limit", MOST_LISTED, 1, MOST_LISTED)
+    rows, cursor = await services.store.list_runs(owner, where, before, limit)
+    found = [shown((await services.host.view(owner, row.run_id)).run) for row in rows]
+    body: dict[str, Any] = {"catchUps": found}
+    if cursor is not None:
+        body["nextCursor"] = cursor
+    return Reply(body, 200, {"Cache-Control": "no-store"})
 
 
 WAIT = {
@@ -267,6 +271,10 @@ ENDPOINTS = (
     Endpoint(
         method="GET", path="/v1/host/moot/threads/{thread_id}/catch-ups", call=listed,
         scope="runs:read", summary="Your own catch-ups of a thread, newest first", errors=(404,),
+        query={
+            "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_LISTED}, "rows at most"),
+            "cursor": ({"type": "string"}, "nextCursor of the page before"),
+        },
     ),
     Endpoint(
         method="GET", path="/v1/host/moot/threads/{thread_id}/catch-ups/{catch_up_id}", call=read,

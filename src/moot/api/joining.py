@@ -1,15 +1,15 @@
 """Keys for one participant of one thread."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from moot.api import steering, threads
 from moot.api.auth import LIVE_PREFIX, new_key
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core import guests
-from moot.core.errors import ConversationClosed, Forbidden
+from moot.core.errors import BadRequest, ConversationClosed, Forbidden
 from moot.core.events import iso
 from moot.core.thread import full_name, is_person
 from moot.core.waiting import thread_id
@@ -27,7 +27,11 @@ class Join(
     forbid_unknown_fields=True,
     rename={"as_": "as", "expires_in": "expiresInSeconds"},
 ):
-    as_: Name
+    as_: Name | UnsetType = UNSET
+    #: the same as ``as``
+    name: Name | UnsetType = UNSET
+    #: what is known of him, where he is invited with it
+    profile: dict[str, Any] = {}
     expires_in: Annotated[int, Meta(ge=1, le=31_536_000)] = JOIN_SECONDS
 
 
@@ -38,12 +42,14 @@ async def join(request: Request) -> Reply:
     asked = await request.read(Join)
     if not talk.open:
         raise ConversationClosed("The conversation is closed; nobody can join it any more.")
-    caller, services, name = request.caller, request.services, full_name(asked.as_)
+    caller, services, name = request.caller, request.services, _name(asked)
     guests.check(name, "as")
     if not caller.admin and name not in caller.speaks_as:
         raise Forbidden("Only an administrator's key hands out names it is not bound to.")
     if not is_person(name) and guests.needs_seat(talk, name):
-        command = await steering.control(request, talk, {"invite": {"participant_id": name}})
+        about = {"profile": asked.profile} if asked.profile else {}
+        content = {"invite": {"participant_id": name, **about}}
+        command = await steering.control(request, talk, content)
         await services.host.handle(run.tenant, run.run_id, command)
     secret = services.clock.new_secret(LIVE_PREFIX)
     scopes = [scope for scope in JOIN_SCOPES if caller.admin or scope in caller.scopes]
@@ -63,6 +69,12 @@ async def join(request: Request) -> Reply:
     reply = Reply({**body, "token": secret}, 201, {"Cache-Control": "no-store"})
     reply.remembered = encode(body)  # the secret is never written down
     return reply
+
+
+def _name(asked: Join) -> str:
+    if (asked.as_ is UNSET) == (asked.name is UNSET):
+        raise BadRequest("Say once who joins: as.", field="as")
+    return full_name(str(asked.name if asked.as_ is UNSET else asked.as_))
 
 
 ENDPOINTS = (

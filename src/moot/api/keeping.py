@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.api import interrupts, listing, reading, steering, threads
-from moot.api.bridge_view import MOST_EVENTS, Page, Thread
+from moot.api.bridge_view import MOST_EVENTS, Thread
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core import rosters
@@ -16,18 +16,19 @@ from moot.core.errors import BadRequest, Conflict
 from moot.core.events import Event, decode
 from moot.core.policy import OF_THREADS, Policy
 from moot.core.run import Run
-from moot.core.sentences import says, undo
+from moot.core.sentences import says
 from moot.core.starting import StartRun
+from moot.core.taking_back import undo
 from moot.core.threads import Control
 from moot.core.waiting import THREAD, Conversation, thread_id, title_of
 from moot.engine.branching import Wanted, branch
-from moot.store.protocol import Record, RunFilter, RunRow
+from moot.store.protocol import Record, RunFilter
 
 #: under which the store keeps what was put away
 ARCHIVED = "archived-thread"
 MOST_LISTED = 500
-#: of the list of runs that are looked through for one page
-MOST_PAGES = 20
+#: the newest ones, of which those that were used last are found
+MOST_ACTIVE = 10_000
 ORDERS = ("newest", "active")
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -65,16 +66,17 @@ class Reopen(Struct, frozen=True, forbid_unknown_fields=True):
 
 async def begin(request: Request) -> Reply:
     asked = await request.read(Begin)
-    inputs = await _inputs(request, asked.title, asked.opening, asked.participants)
+    inputs = await inputs_of(request, asked.title, asked.opening, asked.participants)
     if asked.policy is not UNSET:
         inputs["participation"] = msgspec.to_builtins(asked.policy)
     await _create(request, inputs, begun)
     return request.made
 
 
-async def _inputs(
+async def inputs_of(
     request: Request, title: str, opening: str | None, invited: list[str | dict[str, Any]]
 ) -> dict[str, Any]:
+    """What a thread begins with; whom the host knows is known from the beginning."""
     members = [threads.member(item) for item in invited]
     rosters.check_invited(members)
     names = [str(each["agentId"]) for each in members]
@@ -115,25 +117,17 @@ def begun(run: Run) -> Reply:
 async def listed(request: Request) -> Reply:
     """Newest first; those that were put away only when they are asked for."""
     tenant, store = request.caller.tenant, request.services.store
-    limit = request.integer("limit", 50, 1, MOST_LISTED)
-    away = await archived(request)
-    if request.query.get("archived") == "true":
-        told = await _put_away(request, away, limit)
-        return Reply({"threads": told, "you": reading.reader(request)})
-    where = RunFilter(workflow_id=THREAD, prefix=request.query.get("prefix") or None)
-    active = _by_activity(request)
-    wanted = MOST_LISTED * MOST_PAGES if active else limit
-    found: list[RunRow] = []
+    limit, active = request.integer("limit", 50, 1, MOST_LISTED), _by_activity(request)
+    away = request.query.get("archived") == "true"
+    where = RunFilter(
+        workflow_id=THREAD, prefix=request.query.get("prefix") or None, mark=ARCHIVED, marked=away
+    )
     cursor: str | None = request.query.get("cursor")
-    for _ in range(MOST_PAGES):  # a page may be short when much was put away
-        size = min(MOST_LISTED, wanted - len(found))
-        rows, cursor = await store.list_runs(tenant, where, cursor, size)
-        found += [row for row in rows if row.run_id not in away]
-        if cursor is None or len(found) >= wanted:
-            break
+    size = MOST_ACTIVE if active else limit
+    found, cursor = await store.list_runs(tenant, where, cursor, size)
     if active:
         found, cursor = sorted(found, key=lambda row: -row.updated_at)[:limit], None
-    told = await listing.rows(request, found, False)
+    told = await listing.rows(request, found, away)
     body: dict[str, Any] = {"threads": told, "you": reading.reader(request)}
     if cursor is not None:
         body["nextCursor"] = cursor
@@ -148,21 +142,6 @@ def _by_activity(request: Request) -> bool:
     return order == "active"
 
 
-async def archived(request: Request) -> dict[str, int]:
-    """What was put away, and when."""
-    found = await request.services.store.records(request.caller.tenant, ARCHIVED)
-    return {record.name: record.created_at for record in found}
-
-
-async def _put_away(request: Request, away: dict[str, int], limit: int) -> list[dict[str, Any]]:
-    """The newest of it first."""
-    prefix = request.query.get("prefix") or ""
-    names = sorted((name for name in away if name.startswith(prefix)), key=away.__getitem__)
-    store, tenant = request.services.store, request.caller.tenant
-    rows = [await store.find_run(tenant, name) for name in reversed(names[-limit:])]
-    return await listing.rows(request, [row for row in rows if row is not None], True)
-
-
 async def put_away(request: Request) -> Reply:
     return await _mark(request, gone=False)
 
@@ -174,6 +153,8 @@ async def take_out(request: Request) -> Reply:
 async def _mark(request: Request, gone: bool) -> Reply:
     """A mark of the list: nothing is said in the thread, which stays as it is."""
     run, talk = await threads.place(request)
+    if run.workflow_id != THREAD:
+        raise BadRequest("It is a part of its run, and in no list of threads.", runId=run.run_id)
     now = request.services.clock.millis()
     record = Record(
         tenant=run.tenant, kind=ARCHIVED, name=thread_id(run, talk), version=str(now), body=b"{}",
@@ -202,7 +183,7 @@ async def link(request: Request) -> Reply:
     if asked.thread is None:
         if asked.title is None:
             raise BadRequest("Name a thread, or give the title of a new one.", field="title")
-        inputs = await _inputs(request, asked.title, asked.opening, asked.participants)
+        inputs = await inputs_of(request, asked.title, asked.opening, asked.participants)
         await _check_may_link(request, run, talk)
         made = await _create_silently(request, {**inputs, "sideOf": own})
         name, title = made.run_id, threads.titled(asked.title)
@@ -282,14 +263,18 @@ async def events(request: Request) -> Reply:
     run, talk = await threads.place(request)
     thread = Thread(request.services.store, run, talk)
     limit = request.integer("limit", 1000, 1, MOST_EVENTS)
-    page: Page = await thread.after(request.integer("after", -1, -1, 2**53), limit)
-    told = [_worded(msgspec.json.decode(row), talk) for row in page.events]
+    if "before" in request.query:
+        page = await thread.before(request.integer("before", 0, 0, 2**53), limit)
+    else:
+        page = await thread.after(request.integer("after", -1, -1, 2**53), limit)
+    now = request.services.clock.millis()
+    told = [_worded(msgspec.json.decode(row), talk, now) for row in page.events]
     body = {"events": told, "count": len(told), "more": page.more}
     return Reply(encode(body), 200, {"Cache-Control": "no-store"})
 
 
-def _worded(told: dict[str, Any], talk: Conversation) -> dict[str, Any]:
-    sentence, back = says(told), undo(told, talk)
+def _worded(told: dict[str, Any], talk: Conversation, at: int) -> dict[str, Any]:
+    sentence, back = says(told), undo(told, talk, at)
     if sentence is not None:
         told["says"] = sentence
     if back is not None:
@@ -323,6 +308,8 @@ ENDPOINTS = (
         summary="Read the events of a thread, controls in sentences and how to take them back",
         query={
             "after": ({"type": "integer", "minimum": -1}, "highest sequence already seen"),
+            "before": ({"type": "integer", "minimum": 0},
+                       "instead of after: the newest that are lower than this"),
             "limit": ({"type": "integer", "minimum": 1, "maximum": MOST_EVENTS}, "events at most"),
         },
     ),

@@ -15,7 +15,7 @@ from moot.api.bridge_view import Thread, teller
 from moot.api.dialect import as_bridge
 from moot.api.trust import is_local
 from moot.api.wire import Reply, Request
-from moot.core import controls, guests, presence, tasks, thread
+from moot.core import addressing, controls, conversation, guests, presence, thread
 from moot.core.bridge import Told
 from moot.core.commands import Command
 from moot.core.conversation import Speaker
@@ -31,7 +31,7 @@ from moot.core.events import decode
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.thread import full_name, is_person
-from moot.core.threads import HUMAN_ONLY, KNOWN, unheeded
+from moot.core.threads import HUMAN_ONLY, KNOWN, in_vain, unheeded
 from moot.core.waiting import Conversation, thread_id
 from moot.engine.hub import Published
 
@@ -120,7 +120,8 @@ async def _new(
         who=who,
         at=request.services.clock.millis(),
     )
-    return await _said(request, run, talk, command)
+    wrong = addressing.warning(talk, asked.to, asked.content)  # as it is before that
+    return _warned(await _said(request, run, talk, command), wrong)
 
 
 def _turn(run: Run, asked: Posted, name: str) -> dict[str, Any]:
@@ -180,26 +181,32 @@ async def _repeated(
     [row] = await request.services.store.read(run.tenant, run.run_id, sequence - 1, 1)
     known = decode(row).payload
     if asked.type in SPOKEN:
-        same = _is_said(known.get("turn", {}), _turn(run, asked, name))
+        same = _is_said(talk, known.get("turn", {}), _turn(run, asked, name))
     else:
         same = known.get("digest") == steering.digest(name, _content(asked))
     if not same or not page.events:
         raise MessageIdConflict("This id belongs to another event.", messageId=asked.id)
     reply = Reply(b'{"received":true,"event":%b}' % page.events[0])
+    if asked.type in SPOKEN:
+        return _warned(reply, addressing.warning(talk, asked.to, asked.content))
     if asked.type != "control":
         return reply
     refused = frozenset() if is_person(name) else HUMAN_ONLY
     return _warned(reply, controls.warning(_content(asked), KNOWN, refused))
 
 
-def _is_said(known: dict[str, Any], turn: dict[str, Any]) -> bool:
+def _is_said(talk: Conversation, known: dict[str, Any], turn: dict[str, Any]) -> bool:
     meant = {"from": turn.get("speakerId"), **turn}
-    if "to" in turn:
-        meant["to"] = full_name(turn["to"])
     same = ["content", "role", "from", "meta", "speakerId"]
-    if tasks.kind_of(turn) != "task":  # which may be for a role, and says whom that meant
-        same.append("to")
-    return all(known.get(key) == meant.get(key) for key in same)
+    return all(known.get(key) == meant.get(key) for key in same) and _is_to(talk, known, turn)
+
+
+def _is_to(talk: Conversation, known: dict[str, Any], turn: dict[str, Any]) -> bool:
+    """An address may be a nickname or a role, and the log says whom that meant."""
+    if "to" not in turn or "to" not in known:
+        return ("to" in turn) == ("to" in known)
+    could = addressing.meant(turn["to"], conversation.people(talk))
+    return known["to"] in (full_name(turn["to"]), *could)
 
 
 def _content(asked: Posted) -> Any:
@@ -235,12 +242,13 @@ async def _steer(
     )  # fmt: skip
     head = await request.services.host.runs.head(run.tenant, run.run_id)
     wrong = unheeded(head.run, head.flow, command)
+    vain = in_vain(head.run.conversations[talk.node_id], content, command.at)
     reply = await _said(request, run, talk, command)
     await threads.dismiss(request, run, talk, content)
     if asked.type == "presence":
         place = (run.run_id, talk.conversation_id)
         request.services.host.presence.set(place, name, _state(asked))
-    return _warned(reply, controls.told(wrong))
+    return _warned(reply, " ".join([*filter(None, [controls.told(wrong)]), *vain]) or None)
 
 
 def _warned(reply: Reply, wrong: str | None) -> Reply:

@@ -1,17 +1,18 @@
 """Search over everything that was said, asked and decided in a tenant."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core.errors import BadRequest
-from moot.core.searching import LONGEST_QUERY, Query, parse, place, sender
+from moot.core.searching import LONGEST_QUERY, Query, misused, parse, place, sender
 from moot.core.texts import KINDS
 from moot.engine.adoption import TAKEN_IN
 from moot.engine.findings import ORDERS, WINDOW, Finding, titles
 
 LONGEST_TITLE = 200
+Word = TypeVar("Word")
 
 
 async def search(request: Request) -> Reply:
@@ -41,6 +42,8 @@ def _query(request: Request) -> Query:
         if len(asked.get(name, "")) > LONGEST_QUERY:
             raise BadRequest(f"{name} has at most {LONGEST_QUERY} characters.", field=name)
     query = parse(text)
+    if (wrong := misused(text)) is not None:
+        raise BadRequest(wrong, field="q")
     kinds = tuple(word for word in asked.get("kind", "").split(",") if word)
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise BadRequest(
@@ -50,10 +53,23 @@ def _query(request: Request) -> Query:
     places = tuple(place(word) for word in asked.get("thread", "").split(",") if word)
     return replace(
         query,
-        kinds=kinds or query.kinds,
-        senders=names or query.senders,
-        places=places or query.places,
+        kinds=_both("kind", kinds, query.kinds),
+        senders=_both("from", names, query.senders),
+        places=_both("thread", places, query.places),
     )
+
+
+def _both(field: str, asked: tuple[Word, ...], said: tuple[Word, ...]) -> tuple[Word, ...]:
+    """What the parameter allows and the words ask for; where there is nothing of both, nobody
+    knows what is meant."""
+    if not asked or not said:
+        return asked or said
+    both = tuple(each for each in said if each in asked)
+    if not both:
+        raise BadRequest(
+            f"{field}: in the words asks for what {field} leaves out; say it once.", field=field
+        )
+    return both
 
 
 def _shown(found: Finding, title: str) -> dict[str, Any]:

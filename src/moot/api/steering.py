@@ -30,7 +30,8 @@ async def steer(request: Request) -> Reply:
     asked = await request.read(Steer)
     sender = None if asked.from_ is UNSET else full_name(asked.from_)
     command = await control(request, talk, asked.content, sender=sender)
-    reply = await threads.act(request, run, talk, command, warnings(talk, asked.content))
+    said = warnings(talk, asked.content, command.at)
+    reply = await threads.act(request, run, talk, command, said)
     await threads.dismiss(request, run, talk, asked.content)
     return reply
 

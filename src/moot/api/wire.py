@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct
 
+from moot.api.misfits import worded
 from moot.core.errors import BadRequest, BodyTooLarge
 from moot.core.nesting import DEEPEST, too_deep
 from moot.store.protocol import Key, Receipt
@@ -152,7 +153,8 @@ def parse_body(body: bytes, type_: type[Body]) -> Body:
     try:
         return msgspec.json.decode(body, type=type_)
     except msgspec.ValidationError as error:
-        raise BadRequest(f"The body does not fit: {error}", fields=[str(error)]) from None
+        said = worded(str(error), type_)
+        raise BadRequest(f"The body does not fit: {said}", fields=[str(error)]) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"The body is not JSON: {error}") from None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from moot.cli import output, typed
+from moot.cli import asides, output, typed
 from moot.cli.client import Api, Client, path_of
 from moot.cli.editor import Editor, Keys
 from moot.cli.feed import Feed, Frame
@@ -16,6 +16,7 @@ from moot.cli.live import Live
 from moot.cli.marks import Mark
 from moot.cli.room import Room, identified
 from moot.cli.screen import Keyboard, Pipe, Screen, Terminal
+from moot.cli.thread_new import unknown
 from moot.cli.told import Teller, Told, note, turn_of
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.way import way
@@ -66,6 +67,7 @@ class Council:
         self._keyboard = Keyboard() if self._editor else None
         self._ended: Exit | None = None
         self._stay, self._looked = False, True
+        self._catch_up: asides.CatchUp | None = None
         #: what a person was last told that it waits for
         self._reminded = ""
         #: turns that have been shown, and the newest event that came
@@ -129,6 +131,7 @@ class Council:
                 self._take(frame)
                 if self._ended is not None:
                     return
+        self._caught_up()
         if self._looked and self._live.quiet and self._ended is None:
             self._look()
 
@@ -260,10 +263,22 @@ class Council:
                 self._steer({word: which or self._only(word)})
             case typed.Close(decision, vote):
                 self._close(decision, vote)
+            case typed.Task(to, text):
+                asides.give_task(self._api, self.thread_id, to, text)
+            case typed.Ask("undo"):
+                asides.take_back(self._api, self.thread_id)  # which is told as it comes back
+            case typed.Ask("catchup"):
+                self._catch_up = asides.CatchUp(self._api, self.thread_id)
+                self._say("it is being summed up for you")
             case typed.Ask("help"):
                 self._screen.tell([Told(line) for line in typed.help_lines()])
             case typed.Ask():
                 raise Left
+
+    def _caught_up(self) -> None:
+        if self._catch_up is not None and (lines := self._catch_up.look()):
+            self._catch_up = None
+            self._screen.tell(list(map(note, lines)))
 
     def _steer(self, content: dict[str, Any]) -> None:
         self._api.post(threads(self.thread_id, "controls"), {"content": content})
@@ -271,12 +286,8 @@ class Council:
     def _remark(self, content: dict[str, Any]) -> None:
         """Who is invited and not known here must speak by itself."""
         name = str(content.get("invite", {}).get("participant_id", ""))
-        if not name or ":" in name:
-            return
-        try:
-            self._api.get(path_of("v1", "host", "moot", "agents", name))
-        except Trouble as trouble:
-            self._complain(f"{trouble} It is waited for, and speaks with a key of its own.")
+        if name and (said := unknown(self._api, name)) is not None:
+            self._complain(said)
 
     def _only(self, word: str) -> str:
         """What waits for this word, when it is one thing."""

@@ -106,9 +106,11 @@ class Desk:
         to: Annotated[str | None, Field(description="For one participant only")] = None,
         reply_to: Annotated[str | None, Field(description="Id of what it replies to")] = None,
     ) -> dict[str, Any]:
-        """Say something in a thread. Gives the id of what was said."""
+        """Say something in a thread. Gives the id of what was said, and a warning if nobody
+        is called so."""
         event = self._seat(thread).say(text, to=to, reply_to=reply_to)
-        return {"id": event["id"], "seq": event["seq"]}
+        warned = {"warning": event["warning"]} if "warning" in event else {}
+        return {"id": event["id"], "seq": event["seq"], **warned}
 
     def wait_for_me(
         self,

@@ -38,15 +38,17 @@ class Participant:
         own_id: str | None = None,
         **meta: Any,
     ) -> dict[str, Any]:
-        """The event as it stands in the log. With an id of the sender's own it may be said again
-        where no answer came: it is heard once."""
+        """The event as it stands in the log, and the host's warning where it has one. With an id of
+        the sender's own it may be said again where no answer came: it is heard once."""
         about = {**meta, **({"reply_to": reply_to} if reply_to else {})}
         body = {"type": kind, "content": content, "meta": about, **self._from()}
         if to is not None:
             body["to"] = to
         if own_id is not None:
             body["id"] = own_id
-        return dict(self.api.post(path_of("threads", self.thread_id, "events"), body)["event"])
+        answer = self.api.post(path_of("threads", self.thread_id, "events"), body)
+        warned = {"warning": answer["warning"]} if "warning" in answer else {}
+        return {**answer["event"], **warned}
 
     def next(self, after: int | None, wait: int) -> dict[str, Any] | None:
         """What is asked next; None when nothing is in so many seconds."""

@@ -19,28 +19,34 @@ from moot.cli.watching import (
 )
 from moot.cli.way import way
 
-PREFIX = "run_"
+PREFIXES = ("run_", "th_")
 #: letters of a whole id after what it begins with
 WHOLE = 20
 PAGE = 1000
 
 
-def resolve(api: Api, given: str) -> str:
-    """The id of the run that is meant: whole, a prefix of one run only, or @last."""
+def resolve(api: Api, given: str, kind: str = "run") -> str:
+    """The id of the run that is meant: whole, a prefix of one run only, or @last. What it begins
+    with may be left out."""
     if given == "@last":
         return _newest(api)
-    name = given if "_" in given else PREFIX + given
-    if len(name.partition("_")[2]) >= WHOLE:
-        return name
-    found = [row["runId"] for row in api.get("/v1/host/moot/runs", prefix=name, limit=3)["runs"]]
+    names = [given] if "_" in given else [f"{start}{given}" for start in PREFIXES]
+    if len(names) == 1 and len(given.partition("_")[2]) >= WHOLE:
+        return given
+    found = [row["runId"] for name in names for row in _beginning(api, name)]
     if len(found) == 1:
         return str(found[0])
     if found:
-        raise Trouble(f"several runs start with '{given}': {', '.join(found)}…", Exit.USAGE)
-    newest = api.get("/v1/host/moot/runs", limit=1)["runs"]
+        raise Trouble(f"several {kind}s start with '{given}': {', '.join(found)}…", Exit.USAGE)
+    kind = "thread" if given.startswith("th_") else kind
+    newest = _beginning(api, "th_" if kind == "thread" else "", 1)
     hint = f" (the newest is {newest[0]['runId']})" if newest else ""
-    kind = "thread" if name.startswith("th_") else "run"
-    raise Trouble(f"no {kind} starts with '{given}'{hint}. See: {way('run list')}", Exit.NOT_FOUND)
+    said = f"no {kind} starts with '{given}'{hint}. See: {way(f'{kind} list')}"
+    raise Trouble(said, Exit.NOT_FOUND)
+
+
+def _beginning(api: Api, name: str, limit: int = 3) -> list[dict[str, Any]]:
+    return list(api.get("/v1/host/moot/runs", prefix=name or None, limit=limit)["runs"])
 
 
 def _newest(api: Api) -> str:

@@ -10,7 +10,8 @@ from moot.cli.inputs import read_bytes
 from moot.cli.options import Options, talks
 from moot.cli.participant import POLL, Participant
 from moot.cli.thread import find_thread
-from moot.cli.trouble import Exit
+from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 AS = click.option("--as", "name", metavar="NAME", help="Under which name [the key's own].")
 
@@ -37,13 +38,29 @@ def say(
     said = read_bytes("-").decode(errors="replace").strip() if text == "-" else text
     if not said.strip():
         raise click.UsageError("Say something: moot say THREAD TEXT.")
+    if kind == "task" and to is None:
+        raise click.UsageError("a task is for one participant: --to NAME.")
+    if kind == "result" and reply_to is None:
+        raise click.UsageError("a result names its task: --reply-to EVENT.")
     api = to_write(options)
     who = Participant(api, find_thread(api, thread), name)
-    event = who.say(said, kind=kind, to=to, reply_to=reply_to)
+    try:
+        event = who.say(said, kind=kind, to=to, reply_to=reply_to)
+    except Trouble as trouble:
+        if trouble.code != "task_not_open":
+            raise
+        open_ = way(f"thread show {who.thread_id}")
+        raise Trouble(f"{reply_to} is no open task here. See those: {open_}") from None
     if options.json:
         output.show_json(event)
     else:
         click.echo(output.line(event["id"]))
+        if "warning" in event:
+            output.complain(f"It is said, but {_lowered(event['warning'])}")
+
+
+def _lowered(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
 
 
 def _span(ctx: click.Context, param: click.Parameter, given: str) -> int:

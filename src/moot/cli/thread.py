@@ -1,5 +1,6 @@
 """``moot thread``: take a conversation along, bring one back, close it with a decision."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -66,11 +67,25 @@ def _write(file: Path, body: bytes) -> None:
 @talks
 def import_(options: Options, file: str) -> None:
     """Bring in a thread that `thread export -f bundle` wrote; - is stdin."""
-    answer = to_write(options).ask("POST", f"{THREADS}:import", read_bytes(file))
+    api, bundle = to_write(options), read_bytes(file)
+    try:
+        answer = api.ask("POST", f"{THREADS}:import", bundle)
+    except Trouble as trouble:
+        raise _known(api, bundle) or trouble from None
     if options.json:
         output.show_json(answer)
     else:
         click.echo(output.line(answer["threadId"]))
+
+
+def _known(api: Api, bundle: bytes) -> Trouble | None:
+    """That the thread is here already, if that is why it cannot be brought in."""
+    try:
+        name = str(json.loads(bundle.partition(b"\n")[0])["threadId"])
+        api.get(_path(name))
+    except (ValueError, KeyError, TypeError, Trouble):
+        return None
+    return Trouble(f"{name} is here already: {way(f'thread show {name}')}")
 
 
 @thread.command()
@@ -148,7 +163,7 @@ def _path(thread_id: str) -> str:
 def find_thread(api: Api, given: str) -> str:
     """The thread's whole id."""
     run, mark, rest = re.fullmatch(r"([^~:]*)([~:]?)(.*)", given, re.S).groups()  # type: ignore[union-attr]
-    run_id = resolve(api, run)
+    run_id = resolve(api, run, "thread")
     if mark:
         return f"{run_id}{mark}{rest}"
     try:

@@ -9,6 +9,7 @@ from moot.cli.client import to_read
 from moot.cli.options import Options, talks
 from moot.cli.room import Room, identified
 from moot.cli.thread import THREADS
+from moot.cli.way import way
 
 COLUMNS = ("ID", "STATE", "TURNS", "WHO", "LAST", "AGE", "TITLE")
 LAST = 40
@@ -34,7 +35,8 @@ def list_(options: Options, limit: int, archived: bool) -> None:
         output.show_json(page["threads"])
         return
     rows = (_row(each, Room(page["you"])) for each in page["threads"])
-    output.table(COLUMNS, rows, empty="No thread yet. Begin one: moot convene QUESTION --with A,B")
+    begin = f"No thread yet. Begin one: {way('thread new TITLE --with A,B')}"
+    output.table(COLUMNS, rows, empty="No thread was put away." if archived else begin)
 
 
 def _row(row: dict[str, Any], room: Room) -> list[Any]:

@@ -15,6 +15,14 @@ COMMANDS = {
     "resume": ("", "go on after a pause"),
     "prod": ("NAME", "ask a member to speak once, out of turn"),
     "invite": ("NAME [--role R]", "ask somebody in (open rosters)"),
+    "undo": ("", "take back what you have steered last"),
+    "rename": ("TITLE", "give the thread another title"),
+    "ttl": ("10m|off", "let agents go on by themselves for so long"),
+    "discussion": ("on|off", "let agents wake one another with @NAME"),
+    "auto": ("on|off", "have everybody answer what is said to all"),
+    "task": ("NAME TEXT", "ask a member to do something"),
+    "done": ("", "you have nothing more to say"),
+    "catchup": ("", "have what you have not read summed up, for you alone"),
     "continue": ("[ROUNDS]", "go on past a limit, or for more rounds"),
     "admit": ("[N]", "let in a turn that was held back"),
     "drop": ("[N]", "drop it instead"),
@@ -66,13 +74,20 @@ class Choose(NamedTuple):
     which: str | None = None
 
 
+class Task(NamedTuple):
+    """Something for one member to do."""
+
+    to: str
+    text: str
+
+
 class Ask(NamedTuple):
-    """``help`` or ``quit``."""
+    """``help``, ``quit``, ``undo`` or ``catchup``."""
 
     word: str
 
 
-Typed = Say | Steer | Close | Choose | Ask
+Typed = Say | Steer | Close | Choose | Task | Ask
 
 
 def read(line: str, seats: Iterable[Seat]) -> Typed | None:
@@ -97,10 +112,12 @@ def _command(text: str, seats: list[Seat]) -> Typed:
         hint = f" Did you mean /{meant}?" if meant else " /help lists them."
         raise Mistake(f"There is no command /{name}.{hint}")
     match name:
-        case "help" | "quit":
+        case "help" | "quit" | "undo" | "catchup":
             return Ask(name)
         case "close":
             return _close(words)
+        case "task":
+            return _task(words, seats)
         case "admit" | "drop" | "allow" | "deny":
             return Choose(name, words[0] if words else None)
         case _:
@@ -124,6 +141,10 @@ def _content(name: str, words: list[str], seats: list[Seat]) -> dict[str, Any]:
             return {"continue": {"rounds": _rounds(words[0])} if words else True}
         case "invite":
             return {"invite": _invited(words)}
+        case "done":
+            return {"done": True}
+        case "rename" | "ttl" | "discussion" | "auto":
+            return _set(name, words)
         case _:
             return _about(name, words, seats)
 
@@ -137,17 +158,37 @@ def _about(name: str, words: list[str], seats: list[Seat]) -> dict[str, Any]:
     return {name: [target]}
 
 
+def _set(name: str, words: list[str]) -> dict[str, Any]:
+    """A title, a time, a switch."""
+    given = " ".join(words).strip()
+    if not given:
+        raise Mistake(f"Say what: /{name} {COMMANDS[name][0]}")
+    if name == "rename":
+        return {"rename": given}
+    if name == "ttl":
+        return {"ttl_seconds": None if given == "off" else _seconds(given, "/ttl 10m")}
+    if given not in ("on", "off"):
+        raise Mistake(f"It is on or off: /{name} on")
+    return {"discussion" if name == "discussion" else "invited_auto": {"on": given == "on"}}
+
+
+def _task(words: list[str], seats: list[Seat]) -> Task:
+    if len(words) < 2:
+        raise Mistake("Say whom and what: /task NAME TEXT")
+    return Task(_named(words[0], seats).agent_id, " ".join(words[1:]))
+
+
 def _rounds(word: str) -> int:
     if not word.isascii() or not word.isdigit() or not 1 <= int(word[:6]) <= 100:
         raise Mistake(f"'{word}' is no number of rounds; 1 to 100: /continue 2")
     return int(word)
 
 
-def _seconds(word: str) -> int:
+def _seconds(word: str, example: str = "/mute NAME 10m") -> int:
     try:
         return quantities.seconds(word)
     except ValueError as error:
-        raise Mistake(f"{error}: /mute NAME 10m") from None
+        raise Mistake(f"{error}: {example}") from None
 
 
 def _invited(words: list[str]) -> dict[str, Any]:

@@ -53,9 +53,9 @@ def catch_up(
 
 
 @operation("GET /v1/host/moot/threads/{thread_id}/catch-ups", answers.CatchUps)
-def catch_ups(thread_id: str) -> Sent:
+def catch_ups(thread_id: str, *, limit: int | None = None, cursor: str | None = None) -> Sent:
     """Your own catch-ups of a thread, newest first."""
-    return Sent(thread_id)
+    return Sent(thread_id, query={"limit": limit, "cursor": cursor})
 
 
 @operation("GET /v1/host/moot/threads/{thread_id}/catch-ups/{catch_up_id}", answers.CatchUp)

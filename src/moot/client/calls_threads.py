@@ -139,9 +139,16 @@ def close(
 
 
 @operation("GET /v1/host/moot/threads/{thread_id}/events", answers.ThreadEvents)
-def events(thread_id: str, *, after: int | None = None, limit: int | None = None) -> Sent:
-    """What was said and done, controls in sentences and how to take them back."""
-    return Sent(thread_id, query={"after": after, "limit": limit})
+def events(
+    thread_id: str,
+    *,
+    after: int | None = None,
+    before: int | None = None,
+    limit: int | None = None,
+) -> Sent:
+    """What was said and done, controls in sentences and how to take them back; from a sequence on,
+    or the newest ``before`` one."""
+    return Sent(thread_id, query={"after": after, "before": before, "limit": limit})
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}:rename", answers.ThreadView)
@@ -188,9 +195,15 @@ def reopen(thread_id: str, *, note: str | None = None) -> Sent:
 
 
 @operation("POST /v1/host/moot/threads/{thread_id}/join", answers.JoinToken, Again.ONCE)
-def join(thread_id: str, name: str, *, seconds: int | None = None) -> Sent:
+def join(
+    thread_id: str,
+    name: str,
+    *,
+    seconds: int | None = None,
+    profile: Mapping[str, Any] | None = None,
+) -> Sent:
     """Make a key for one participant of one thread. It is shown once, and so is asked for once."""
-    return Sent(thread_id, body={"as": name, **given(expiresInSeconds=seconds)})
+    return Sent(thread_id, body={"as": name, **given(expiresInSeconds=seconds, profile=profile)})
 
 
 @sometimes("GET /v1/host/moot/threads/{thread_id}/next", answers.Due)

@@ -70,3 +70,4 @@ class CatchUp(Answer, frozen=True):
 
 class CatchUps(Answer, frozen=True):
     catch_ups: list[CatchUp]
+    next_cursor: str | None = None

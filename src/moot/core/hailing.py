@@ -7,7 +7,7 @@ from typing import Any
 
 from moot.core import mentions, thread
 from moot.core.going_on import once_more
-from moot.core.participation import DAY, FAILED, LIFTED, NOBODY, Ask, Floor, Spent, pair
+from moot.core.participation import DAY, FAILED, LIFTED, NOBODY, Ask, Floor, Spent, hush, pair
 from moot.core.thread import ThreadState
 
 Turn = dict[str, Any]
@@ -85,7 +85,9 @@ def _asks(floor: Floor, turn: Turn, state: ThreadState, seq: int) -> None:
         floor.unclear = {**found.ambiguous, **{word: [] for word in found.everybody}}
         floor.unclear_to = str(who)
     elif to is None and not names and _to_all(floor, state):
-        floor.called, floor.had, floor.called_seq = True, {}, seq
+        floor.called, floor.had, floor.called_seq, floor.hushed = True, {}, seq, False
+    elif to is None and not names and "@" not in str(turn.get("content")):
+        hush(floor, str(who))
 
 
 def _to_all(floor: Floor, state: ThreadState) -> bool:

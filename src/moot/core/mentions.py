@@ -35,15 +35,24 @@ def mentioned(content: Any, profiles: dict[str, dict[str, Any]]) -> Mentions:
         if word.casefold() in EVERYBODY:
             everybody[word.casefold()] = None
             continue
-        meant, clear = _meant(word, profiles)
+        could, clear = meant(word, profiles)
         if clear:
-            names.update(dict.fromkeys(meant))
+            names.update(dict.fromkeys(could))
         else:
-            ambiguous[word.casefold()] = meant
+            ambiguous[word.casefold()] = could
     return Mentions(list(names), ambiguous, list(everybody))
 
 
-def _meant(word: str, profiles: dict[str, dict[str, Any]]) -> tuple[list[str], bool]:
+def unknown(content: Any, profiles: dict[str, dict[str, Any]]) -> list[str]:
+    """Words after an @ that mean no member."""
+    if not isinstance(content, str) or "@" not in content:
+        return []
+    words = [found.rstrip(".:-") for found in _MENTION.findall(own_words(content))[:MOST_MENTIONS]]
+    strange = [word for word in words if word.casefold() not in EVERYBODY]
+    return [word for word in dict.fromkeys(strange) if not meant(word, profiles)[0]]
+
+
+def meant(word: str, profiles: dict[str, dict[str, Any]]) -> tuple[list[str], bool]:
     """By id or short id, as it is written or else in any case; by nickname, which must be one
     member's; by role, client or model, which may be many's."""
     ids = [name for name in profiles if word in (name, name.rpartition(":")[2])]

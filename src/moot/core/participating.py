@@ -79,7 +79,9 @@ def participate(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
     if not found.unclear:
         return [decided]
     asked = said_by_host(flow.nodes[node_id], talk, unclear.question(talk, found.unclear), at)
-    asked.payload["turn"] |= {"to": talk.floor.unclear_to, "meta": {"replyTo": talk.turn_seq}}
+    asked.payload["turn"]["meta"] = {"replyTo": talk.turn_seq}
+    if talk.floor.unclear_to:
+        asked.payload["turn"]["to"] = talk.floor.unclear_to
     return [decided, asked]
 
 

@@ -138,6 +138,8 @@ class Floor(Struct, omit_defaults=True):
     #: words of a person that could mean several, with whom, or everybody; and who said them
     unclear: dict[str, list[str]] = {}
     unclear_to: str = ""
+    #: it was said that nobody is woken by what is said to all, since there are so many
+    hushed: bool = False
     wakes: dict[str, Wake] = {}
     #: of this round: member -> how much it wants to speak; 0 is not at all
     hands: dict[str, float] | None = None
@@ -192,6 +194,10 @@ class Floor(Struct, omit_defaults=True):
         return [name for name in self.members if name != moderator] or list(self.members)
 
 
+#: no word of a person, but what he said to all where too many are there
+TO_MANY = ""
+
+
 def pair(one: str, other: str) -> str:
     return "|".join(sorted((one, other)))
 
@@ -215,7 +221,10 @@ def was_set(floor: Floor | None, said: dict[str, Any], turn: int, at: int) -> Fl
     }
     if floor is None:
         floor = Floor(policy=policy, members=members, since=at, opened_turn=turn)
-        floor.called = said.get("called") is not False and floor.mode != "large"
+        begun = said.get("called") is not False
+        floor.called = begun and floor.mode != "large"
+        if begun:
+            hush(floor)
         return floor
     anew = policy.mode != floor.policy.mode and floor.phase != "vote"
     floor.policy, floor.members = policy, members
@@ -225,6 +234,13 @@ def was_set(floor: Floor | None, said: dict[str, Any], turn: int, at: int) -> Fl
         floor.called = False
     floor.unsummed = False
     return floor
+
+
+def hush(floor: Floor, who: str = "") -> None:
+    """A person has said something to all of a thread that has grown large: who said it is told
+    once that nobody is woken by that."""
+    if floor.policy.mode == "auto" and floor.mode == "large" and not floor.hushed:
+        floor.unclear, floor.unclear_to, floor.hushed = {TO_MANY: []}, who, True
 
 
 def decided(floor: Floor, said: dict[str, Any], sequence: int, at: int) -> None:
@@ -376,14 +392,3 @@ def left(floor: Floor, name: str) -> None:
     _settled(floor, name)
     floor.asks = {ask_id: ask for ask_id, ask in floor.asks.items() if ask.agent != name}
     floor.wakes = {wake_id: wake for wake_id, wake in floor.wakes.items() if wake.agent != name}
-
-
-def held(floor: Floor, said: dict[str, Any], sequence: int) -> None:
-    """``moot.turn.held``: a person says later whether it is heard."""
-    if len(floor.held) < MOST_HELD:
-        floor.held[str(said.get("held", sequence))] = said.get("turn", {})
-
-
-def settled(floor: Floor, said: dict[str, Any]) -> None:
-    """``moot.turn.admitted`` and ``moot.turn.dropped``."""
-    floor.held.pop(str(said.get("held", "")), None)

@@ -26,6 +26,14 @@ AHEAD = {"thread": 0.5, "decision": 0.5}
 _PART = re.compile(r'(?:(from|kind|thread):)?(?:"([^"]*)"?|([^\s"]+))', re.IGNORECASE)
 
 
+#: what other searches filter by, and how it is written here
+ELSEWHERE = {
+    "author": "from:NAME", "by": "from:NAME", "speaker": "from:NAME", "agent": "from:NAME",
+    "type": "kind:KIND", "is": "kind:KIND", "in": "thread:ID", "run": "thread:ID",
+}  # fmt: skip
+_FILTER = re.compile(r'"[^"]*"?|(?<![^\s])([a-z]+):([^\s"]+)', re.IGNORECASE)
+
+
 class Phrase(Struct, frozen=True):
     """Words that follow one another; ``prefix``: the last one may go on."""
 
@@ -61,6 +69,18 @@ class Snippet(Struct, frozen=True):
     text: str
     start: int
     matches: list[tuple[int, int]]
+
+
+def misused(text: str) -> str | None:
+    """What is wrong with a word that looks like a filter; quoted it is a word like any other."""
+    for found in _FILTER.finditer(text):
+        sort, value = (found[1] or "").lower(), found[2] or ""
+        if sort == "kind" and not _kinds(value):
+            return f"'{value[:64]}' is not a kind; use {', '.join(KINDS)}."
+        if sort in ELSEWHERE:
+            said = found[0][:64]
+            return f'There is no filter {sort}: here; use {ELSEWHERE[sort]}, or quote it: "{said}".'
+    return None
 
 
 def parse(text: str) -> Query:

@@ -1,4 +1,4 @@
-"""Controls as people read them, and how each is taken back."""
+"""Controls as people read them."""
 
 import json
 from collections.abc import Callable
@@ -8,7 +8,6 @@ from moot.core import controls, thread
 from moot.core.bridge import COORDINATOR, Told, handle
 from moot.core.events import iso, micros
 from moot.core.threads import KNOWN
-from moot.core.waiting import Conversation
 
 #: what anybody but the host may say; asking for a tool's use is told as a control
 OF_MEMBERS = KNOWN | {"asks"}
@@ -145,58 +144,4 @@ SENTENCES: dict[str, Callable[[str, Any, Told, Names], str | None]] = {
     "skipped": _listed("is passed by"),
     "called": _listed("is called"),
     "stopped": lambda who, value, *_: f"nobody is woken any more: {value}",
-}
-
-
-def undo(told: Told, talk: Conversation) -> dict[str, Any] | None:
-    """The control that takes this one back, for as long as it still holds."""
-    content = told["content"]
-    if not talk.open or told["type"] != "control" or not isinstance(content, dict):
-        return None
-    found: dict[str, Any] = {}
-    for word, value in content.items():
-        if (back := UNDO.get(word)) is not None:
-            found |= back(talk, value) or {}
-    return found or None
-
-
-def _unmute(talk: Conversation, value: Any) -> dict[str, Any] | None:
-    muted = [handle(name) for name in thread.targets(value) if name in talk.state.muted]
-    return {"unmute": muted} if muted else None
-
-
-def _mute_again(talk: Conversation, value: Any) -> dict[str, Any] | None:
-    free = [handle(name) for name in thread.targets(value) if name not in talk.state.muted]
-    return {"mute": free} if free else None
-
-
-def _switch(word: str, now: Callable[[Conversation], bool]) -> Callable[..., dict[str, Any] | None]:
-    def back(talk: Conversation, value: Any) -> dict[str, Any] | None:
-        held = thread.is_switch(value) and _on(value) == now(talk)
-        return {word: {"on": not _on(value)}} if held else None
-
-    return back
-
-
-def _invite(talk: Conversation, value: Any) -> dict[str, Any] | None:
-    here = thread.full_name(_who(value)) in talk.state.members
-    return {"uninvite": {"participant_id": _who(value)}} if here else None
-
-
-def _invite_again(talk: Conversation, value: Any) -> dict[str, Any] | None:
-    here = thread.full_name(_who(value)) in talk.state.members
-    return None if here else {"invite": {"participant_id": _who(value)}}
-
-
-UNDO: dict[str, Callable[[Conversation, Any], dict[str, Any] | None]] = {
-    "mute": _unmute,
-    "unmute": _mute_again,
-    "pause": _switch("pause", lambda talk: talk.state.paused),
-    "discussion": _switch("discussion", lambda talk: talk.state.discussion),
-    "invited_auto": _switch("invited_auto", lambda talk: talk.state.invited_auto),
-    "ttl_seconds": lambda talk, _: (
-        {"ttl_seconds": None} if talk.state.ttl_until is not None else None
-    ),
-    "invite": _invite,
-    "uninvite": _invite_again,
 }

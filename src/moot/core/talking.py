@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import conversation, decisions, guests, schemas, tasks, thread
+from moot.core import addressing, conversation, decisions, guests, schemas, tasks, thread
 from moot.core.errors import BadRequest, Forbidden, MootError, NotFound
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow, FlowNode
@@ -41,7 +41,8 @@ def talk(run: Run, flow: Flow, node: FlowNode, given: Answer) -> list[NewEvent]:
         closed = conversation.closed(found, node, final, said.outcome)
         return closing(run, flow, node, found, closed, given)
     turn = conversation.turn_of(found, said.turn, given.who, given.at)
-    turn = tasks.check(found.tasks, conversation.people(found), turn)
+    people = conversation.people(found)
+    turn = addressing.addressed(tasks.check(found.tasks, people, turn), people)
     return [*_comes_in(found, turn, given), *taken(run, flow, node, found, turn, given)]
 
 

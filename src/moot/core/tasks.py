@@ -58,9 +58,7 @@ def _task(tasks: dict[int, Task], people: dict[str, dict[str, Any]], turn: Turn)
         raise BadRequest("A task is for one participant: to.", field="to")
     if thread.is_person(to) or to in people:
         return turn
-    word = to.removeprefix("host:")
-    found = mentions.mentioned(f"@{word}", people)
-    could = found.names or next(iter(found.ambiguous.values()), [])
+    could, _ = mentions.meant(to.removeprefix("host:"), people)
     if len(could) > 1:
         raise BadRequest("Several could be meant; name one by its id.", field="to", could=could)
     if not could:

@@ -4,6 +4,7 @@ A control acts on what comes after it. What a control does not say correctly is 
 ignored here: a fold never raises.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -43,6 +44,10 @@ class ThreadState(Struct, omit_defaults=True):
     presence: dict[str, str] = {}
     #: whom a person has sent away: they come back when they are invited, not by speaking
     away: list[str] = []
+    #: how it was, by which that is taken back: until when (ms) those were muted who may speak
+    #: again, 0 for good; and what was known of those who went last
+    lifted: dict[str, int] = {}
+    gone: dict[str, dict[str, Any]] = {}
     #: somebody was invited once; from then on only members speak, were there none left
     by_invitation: bool = False
 
@@ -55,6 +60,8 @@ OF_PEOPLE = frozenset(
 #: names that one control may be about, and that one state holds of a kind
 MOST_TARGETS = 256
 MOST_NAMES = 1024
+#: profiles that are kept of those who went
+MOST_GONE = 8
 
 
 def is_name(name: str) -> bool:
@@ -91,10 +98,16 @@ def heard(state: ThreadState, speaker: str) -> None:
         state.done.remove(speaker)
 
 
+def prodded_here(state: ThreadState, members: Collection[str]) -> None:
+    """Who is not there cannot be asked to speak, and is not asked when he comes."""
+    state.prodded = [name for name in state.prodded if name in members or is_person(name)]
+
+
 def joined(state: ThreadState, said: dict[str, Any], at: int) -> None:
     name = full_name(str(said.get("participantId", "")))
     state.by_invitation = True
     state.away = [each for each in state.away if each != name]
+    state.gone.pop(name, None)
     before = state.members.get(name)
     state.members[name] = Member(
         profile={**(before.profile if before else {}), **_object(said.get("profile"))},
@@ -113,7 +126,9 @@ def present(state: ThreadState, said: dict[str, Any]) -> None:
 
 def left(state: ThreadState, said: dict[str, Any]) -> None:
     name, by = full_name(str(said.get("participantId", ""))), str(said.get("by", ""))
-    state.members.pop(name, None)
+    member = state.members.pop(name, None)
+    if member is not None and member.profile:
+        state.gone = dict([*state.gone.items(), (name, member.profile)][-MOST_GONE:])
     if is_person(by) and by != name and name not in state.away:
         state.away = [*state.away, name][-MOST_NAMES:]
 
@@ -153,11 +168,14 @@ def _mute(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None
     for name in targets(value):
         if len(state.muted) < MOST_NAMES or name in state.muted:
             state.muted[name] = at + wait if wait is not None else 0
+            state.lifted.pop(name, None)
 
 
 def _unmute(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
     for name in targets(value):
-        state.muted.pop(name, None)
+        until = state.muted.pop(name, None)
+        if until is not None and (until == 0 or at < until) and len(state.lifted) < MOST_NAMES:
+            state.lifted[name] = until
 
 
 def _pause(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:

@@ -4,7 +4,16 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core import controls, conversation, finishing, guests, interrupts, manners, thread
+from moot.core import (
+    addressing,
+    controls,
+    conversation,
+    finishing,
+    guests,
+    interrupts,
+    manners,
+    thread,
+)
 from moot.core.conversation import HOST, Speaker
 from moot.core.errors import BadRequest, Forbidden, NotYourName
 from moot.core.events import NewEvent
@@ -25,16 +34,35 @@ KNOWN = HUMAN_ONLY | {
 ANSWERED = "moot.participation.answered"
 
 
-def warnings(talk: Conversation, content: dict[str, Any]) -> list[str]:
+def warnings(talk: Conversation, content: dict[str, Any], at: int) -> list[str]:
     """What a control says in vain; it is recorded as it was said."""
-    found = list(controls.problems(content, KNOWN).values())
-    known = {*(talk.roster or ()), *talk.state.members}
-    known |= set(talk.floor.members) if talk.floor is not None else set()
-    for word in ("mute", "prod"):
-        strangers = [name for name in thread.targets(content.get(word)) if name not in known]
-        if known and strangers and not all(map(thread.is_person, strangers)):
-            found.append(f"'{word}': {', '.join(strangers[:5])} takes no part here.")
+    return [*controls.problems(content, KNOWN).values(), *in_vain(talk, content, at)]
+
+
+def in_vain(talk: Conversation, content: Any, at: int) -> list[str]:
+    """Of a control that is well said: names of who is not there, or not muted."""
+    if not isinstance(content, dict):
+        return []
+    found, people = [], conversation.people(talk)
+    led = talk.floor is not None and talk.floor.threaded
+    for word in ("mute", "prod", "uninvite"):
+        strange = [name for name in _about(word, content) if name not in people]
+        strange = [name for name in strange if not thread.is_person(name)]
+        if strange and (people or led):
+            them = ", ".join(name.removeprefix("host:") for name in strange[:5])
+            found.append(f"'{word}': {them} takes no part here; {addressing.there(people)}.")
+    free = [name for name in _about("unmute", content) if not thread.is_muted(talk.state, name, at)]
+    if free:
+        them = ", ".join(name.removeprefix("host:") for name in free[:5])
+        found.append(f"'unmute': {them} is not muted.")
     return found
+
+
+def _about(word: str, content: dict[str, Any]) -> list[str]:
+    value = content.get(word)
+    if word == "uninvite":
+        value = value.get("participant_id") if isinstance(value, dict) else value
+    return thread.targets(value)
 
 
 class Control(Struct, frozen=True, kw_only=True):

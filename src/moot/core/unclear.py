@@ -1,12 +1,21 @@
 """Words after an @ that mean several members, or everybody: the person who wrote them is asked."""
 
+from moot.core.participation import TO_MANY
+from moot.core.policy import SMALL
 from moot.core.waiting import Conversation
 
 
 def question(talk: Conversation, words: dict[str, list[str]]) -> str:
     """What the host says to the person."""
     parts = []
-    everybody = [f"@{word}" for word, names in words.items() if not names]
+    if TO_MANY in words:
+        place = talk.conversation_id.partition(":")[0]
+        parts.append(
+            f"More than {SMALL} agents are here, so I wake nobody for what is said to all. Name"
+            f" those you mean, such as {_example(talk)}, or have everybody answer:"
+            f" moot thread auto {place} on"
+        )
+    everybody = [f"@{word}" for word, names in words.items() if word and not names]
     if everybody:
         parts.append(
             f"I wake nobody for {', '.join(everybody)}; please name those you mean, such as"

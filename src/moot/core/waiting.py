@@ -14,6 +14,7 @@ from moot.core import (
     charging,
     going_on,
     hailing,
+    holding,
     later,
     lineage,
     participation,
@@ -272,6 +273,7 @@ def _controlled(run: "Run", event: Event, at: int) -> None:
         thread.control(found.state, event.payload, at)
         found.last_seq = event.sequence
         if found.floor is not None:
+            thread.prodded_here(found.state, found.floor.members)
             later.taken_up(found.floor, found.state)
             if not thread.run_out(found.state, at):
                 going_on.time_given(found.floor)
@@ -360,16 +362,14 @@ LED: dict[str, Callable[[participation.Floor, Event, int], None]] = {
         floor, event.payload, at
     ),
     "moot.vote.called": lambda floor, event, at: going_on.put_to_vote(floor, event.payload, at),
-    "moot.turn.held": lambda floor, event, at: participation.held(
-        floor, event.payload, event.sequence
-    ),
+    "moot.turn.held": lambda floor, event, at: holding.held(floor, event.payload, event.sequence),
     "moot.tool.asked": lambda floor, event, at: tool_asks.asked(
         floor, event.payload, event.sequence, at
     ),
     "moot.tool.answered": lambda floor, event, at: tool_asks.answered(floor, event.payload, at),
     "moot.tool.reopened": lambda floor, event, at: tool_asks.reopened(floor, event.payload),
-    "moot.turn.admitted": lambda floor, event, at: participation.settled(floor, event.payload),
-    "moot.turn.dropped": lambda floor, event, at: participation.settled(floor, event.payload),
+    "moot.turn.admitted": lambda floor, event, at: holding.settled(floor, event.payload),
+    "moot.turn.dropped": lambda floor, event, at: holding.settled(floor, event.payload),
 }
 
 

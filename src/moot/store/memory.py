@@ -200,6 +200,9 @@ class MemoryStore(Journal, Shelf, Library):
         position = cursor.decode(before)
         found = [row for row in self._newest_first(tenant) if self._position(row) < position]
         found = [row for row in found if _matches(row, where)]
+        if where.mark is not None:
+            names = {record.name for record in await self.records(tenant, where.mark)}
+            found = [row for row in found if (row.run_id in names) == where.marked]
         page = found[:limit]
         more = len(found) > limit > 0
         return page, cursor.encode(self._position(page[-1])) if more else None
@@ -380,6 +383,7 @@ def _matches(row: RunRow, where: RunFilter) -> bool:
         and where.parent_run in (None, row.parent_run)
         and where.fork_of in (None, row.fork_of)
         and where.member in (None, row.member)
+        and where.scope_id in (None, row.scope_id)
         and (not where.dead or row.dead_after is not None)
         and (where.prefix is None or row.run_id.startswith(where.prefix))
     )

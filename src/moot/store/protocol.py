@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from moot.store.effects import EffectRow as EffectRow
+from moot.store.filters import RunFilter as RunFilter
 from moot.store.reading import MarkStore, SearchStore, TextRow
 from moot.store.standing import Delivery as Delivery
 from moot.store.standing import Guard as Guard
@@ -211,17 +212,6 @@ class Snapshot(Struct, frozen=True):
 
     next_sequence: int
     state: bytes
-
-
-class RunFilter(Struct, frozen=True, kw_only=True):
-    statuses: tuple[str, ...] = ()
-    workflow_id: str | None = None
-    agent_id: str | None = None
-    parent_run: str | None = None
-    fork_of: str | None = None
-    member: str | None = None
-    prefix: str | None = None
-    dead: bool = False
 
 
 class WorkRow(Struct, frozen=True):

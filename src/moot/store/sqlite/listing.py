@@ -26,6 +26,11 @@ _REST = """
   AND (:member IS NULL OR r.member = :member)
   AND (:statuses IS NULL OR r.status IN (SELECT value FROM json_each(:statuses)))
   AND (NOT :dead OR r.dead_after IS NOT NULL)
+  AND (:scope IS NULL OR r.scope_id = :scope)
+  AND (:mark IS NULL OR :marked = coalesce((
+    SELECT NOT gone FROM records WHERE tenant = :tenant AND kind = :mark AND name = r.run_id
+    ORDER BY id DESC LIMIT 1
+  ), 0))
   AND (:prefix IS NULL OR substr(r.run_id, 1, length(:prefix)) = :prefix)
 ORDER BY r.created_at DESC, r.n DESC LIMIT :limit
 """
@@ -33,6 +38,9 @@ ORDER BY r.created_at DESC, r.n DESC LIMIT :limit
 LISTS = {
     "prefix": f"""{_COLUMNS} FROM heads AS h CROSS JOIN runs AS r ON r.n = h.n
                   WHERE h.run_id >= :prefix AND h.run_id < :prefix_end {_REST}""",
+    "mark": f"""{_COLUMNS} FROM heads AS h CROSS JOIN runs AS r ON r.n = h.n
+                WHERE h.run_id IN (SELECT name FROM records
+                                   WHERE tenant = :tenant AND kind = :mark) {_REST}""",
     "parent": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_parent
                   WHERE r.parent_run = :parent {_REST}""",
     "fork": f"""{_COLUMNS} FROM runs AS r INDEXED BY runs_fork
@@ -78,6 +86,8 @@ def _rows(
 def _index(where: RunFilter) -> str:
     if where.prefix:
         return "prefix"
+    if where.mark is not None and where.marked:
+        return "mark"
     if where.parent_run is not None:
         return "parent"
     if where.fork_of is not None:
@@ -106,6 +116,9 @@ def _values(tenant: str, where: RunFilter, before: cursor.Position, limit: int) 
         "statuses": msgspec.json.encode(where.statuses).decode() if where.statuses else None,
         "status": None,
         "dead": where.dead,
+        "scope": where.scope_id,
+        "mark": where.mark,
+        "marked": where.marked,
         "prefix": where.prefix or None,
         "prefix_end": f"{where.prefix}\U0010ffff",
         "limit": limit,
