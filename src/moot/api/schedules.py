@@ -5,11 +5,11 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from moot.api import pause_costs
-from moot.api.schedule_view import changed, fired, next_fires, shown, times
+from moot.api.schedule_view import changed, fired, next_fires, shown, times, veiled
 from moot.api.subscriptions import whereabouts
 from moot.api.wire import Endpoint, Reply, Request, refuse_deep
 from moot.core.calendars import instant_from, zone_from
-from moot.core.errors import BadRequest
+from moot.core.errors import BadRequest, MootError
 from moot.core.events import iso
 from moot.core.firing import opened
 from moot.core.schedule import Overlap, ScheduleDraft, Seen
@@ -69,7 +69,7 @@ async def make(request: Request) -> Reply:
     schedules = request.services.triggers.schedules
     case = await schedules.make(request.caller.tenant, await _body(request), request.caller.id)
     place = f"/v1/host/moot/schedules/{case.plan.spec.schedule_id}"
-    return Reply(await _shown(case, whereabouts(request)), 201, {"Location": place})
+    return Reply(await _shown(request, case), 201, {"Location": place})
 
 
 async def check(request: Request) -> Reply:
@@ -78,7 +78,8 @@ async def check(request: Request) -> Reply:
     spec = await services.triggers.schedules.read(
         request.caller.tenant, await _body(request), "sch_check"
     )
-    return Reply({"ok": True, **times(spec, next_fires(spec, opened(spec, now), Seen(now=now)))})
+    said = times(spec, next_fires(spec, opened(spec, now), Seen(now=now)))
+    return Reply({"ok": True, **await _veiled(request, spec.workflow_id, said)})
 
 
 async def list_schedules(request: Request) -> Reply:
@@ -95,13 +96,12 @@ async def list_schedules(request: Request) -> Reply:
         and workflow in (None, plan.spec.workflow_id)
     ]
     page = found[:limit]
-    where = whereabouts(request)
-    asking = await _asking(request)
+    asking, where = await _asking(request), whereabouts(request)
     rows = []
     for each in page:
         case = await schedules.find(tenant, each)
         missed = asking.get(case.plan.subscription, 0)
-        rows.append(await _shown(case, where) | ({"missed": missed} if missed else {}))
+        rows.append(await _shown(request, case, where) | ({"missed": missed} if missed else {}))
     more = {"nextCursor": cursor.bound(page[-1], *name)} if len(found) > limit else {}
     return Reply({"schedules": rows, **more})
 
@@ -122,7 +122,7 @@ async def _asking(request: Request) -> dict[str, int]:
 async def read(request: Request) -> Reply:
     case = await _case(request)
     counts = await request.services.store.delivery_counts(case.tenant, case.plan.subscription)
-    return Reply({**await _shown(case, whereabouts(request)), "fires": counts})
+    return Reply({**await _shown(request, case), "fires": counts})
 
 
 async def change(request: Request) -> Reply:
@@ -132,7 +132,7 @@ async def change(request: Request) -> Reply:
         await _body(request),
         request.caller.id,
     )
-    return Reply(await _shown(case, whereabouts(request)))
+    return Reply(await _shown(request, case))
 
 
 async def remove(request: Request) -> Reply:
@@ -150,20 +150,32 @@ async def pause(request: Request) -> Reply:
         case.tenant, case.plan.spec.schedule_id, request.caller.id, asked.reason, until
     )
     costs = pause_costs.of_schedule(case, until)
-    return Reply({**await _shown(paused, whereabouts(request)), **costs})
+    return Reply({**await _shown(request, paused), **costs})
 
 
 async def resume(request: Request) -> Reply:
     case = await request.services.triggers.schedules.resume(
         request.caller.tenant, request.params["schedule_id"], request.caller.id
     )
-    return Reply(await _shown(case, whereabouts(request)))
+    return Reply(await _shown(request, case))
 
 
-async def _shown(case: Case, where: Whereabouts) -> dict[str, Any]:
+async def _shown(request: Request, case: Case, where: Whereabouts | None = None) -> dict[str, Any]:
     """With why it starts nothing, if that is its member's doing."""
-    why = await where.inert(case.plan.spec.roster_id, case.plan.spec.workflow_id)
-    return shown(case) if why is None else {**shown(case), "inert": why}
+    spec, where = case.plan.spec, where or whereabouts(request)
+    why = await where.inert(spec.roster_id, spec.workflow_id)
+    said = await _veiled(request, spec.workflow_id, shown(case))
+    return said if why is None else {**said, "inert": why}
+
+
+async def _veiled(request: Request, workflow_id: str, said: dict[str, Any]) -> dict[str, Any]:
+    """Whoever may see a schedule sees of its inputs what they would see of its runs'. Of a
+    workflow that cannot be read nobody can say which are secret."""
+    try:
+        flow = await request.services.host.flows.newest(request.caller.tenant, workflow_id)
+    except MootError:
+        flow = None
+    return veiled(said, flow)
 
 
 async def _body(request: Request) -> bytes:
