@@ -35,9 +35,7 @@ def test_a_member_is_hired_shown_paused_resumed_and_let_go(moot: Cli, sally: str
     )
     assert row.split("\t") == ["hello", "-", "-", "never", "0 runs"]
     done = moot("agent", "pause", sally, "--reason", "quarter close", "--until", "monday")
-    assert re.fullmatch(
-        r"Sally is paused until Mon.* 08:00\. Nothing is started for it\.\n", done.out
-    )
+    assert re.fullmatch(r"Sally is paused until Mon.* 08:00 \S+\. It has no triggers\.\n", done.out)
     shown = moot("agent", "show", sally).lines()[0]
     assert "⏸ paused by you, quarter close, until Mon" in shown
     refused = moot("agent", "run-now", sally, "hello")

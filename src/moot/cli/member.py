@@ -12,7 +12,7 @@ from moot.cli.client import Api, path_of, to_read, to_write
 from moot.cli.inputs import gather
 from moot.cli.item import find_item
 from moot.cli.leaving import left_lines
-from moot.cli.moments import instant
+from moot.cli.moments import typed
 from moot.cli.options import Options, talks
 from moot.cli.quantities import counted
 from moot.cli.schedule_words import cost_words
@@ -112,20 +112,17 @@ def read_agent(file: Path) -> dict[str, Any]:
 @click.command()
 @click.argument("name")
 @click.option("--reason", default="", help="Why, for everybody who looks at it.")
-@click.option("--until", help="A time to come: monday, tomorrow, 2h, 3d, an ISO time [resume].")
+@click.option(
+    "--until", metavar="TIME",
+    help="In this machine's zone: monday, friday 17:00, 17:00, 2h, 2027-01-04.",
+)  # fmt: skip
 @click.option("--stop", is_flag=True, help="Cancel what it has under way, too.")
 @talks
 def pause(options: Options, name: str, reason: str, until: str | None, stop: bool) -> None:
     """Start nothing more for a standing agent."""
     body: dict[str, Any] = {"reason": reason, "stop": stop}
     if until is not None:
-        from moot.clock import SystemClock
-
-        now = datetime.fromtimestamp(SystemClock().millis() / 1000, UTC).astimezone()
-        try:
-            body["until"] = instant(until, now).isoformat()
-        except ValueError as problem:
-            raise Trouble(f"--until: {problem}.", Exit.USAGE) from None
+        body["until"] = typed("--until", until, None)
     found = to_write(options).post(place_of(name, "pause"), body)
     if options.json:
         output.show_json(found)
@@ -140,7 +137,7 @@ def _paused(found: dict[str, Any]) -> Iterator[str]:
     if found.get("costs", {}).get("count"):
         yield cost_words(found["costs"]).strip()
     verb = "is" if inert == 1 else "are"
-    yield f"{counted(inert, 'trigger')} {verb} inert." if inert else "Nothing is started for it."
+    yield f"{counted(inert, 'trigger')} {verb} inert." if inert else "It has no triggers."
     if running := [output.short(run_id) for run_id in found.get("running", ())]:
         goes_on, it = ("continues", "it") if len(running) == 1 else ("continue", "them")
         yield f"Running: {', '.join(running)} {goes_on} (use --stop to cancel {it})."
@@ -149,16 +146,17 @@ def _paused(found: dict[str, Any]) -> Iterator[str]:
 
 
 def until_words(timestamp: str) -> str:
-    """``Mon 08:00``; with its date, where that is not the next of that name. Here, not UTC."""
+    """``Mon 08:00 CET``; with its date, where that is not the next of that name; and with the zone
+    of this machine, as triggers may have others."""
     from moot.clock import SystemClock
 
     then = output.moment(timestamp).astimezone()
     now = datetime.fromtimestamp(SystemClock().millis() / 1000, UTC).astimezone()
     days = (then.date() - now.date()).days
     if 0 <= days < 7:
-        return f"{then:%a %H:%M}"
+        return f"{then:%a %H:%M %Z}"
     year = "" if then.year == now.year else f" {then.year}"
-    return f"{then:%a} {then.day} {then:%b}{year} {then:%H:%M}"
+    return f"{then:%a} {then.day} {then:%b}{year} {then:%H:%M %Z}"
 
 
 @click.command()

@@ -26,7 +26,7 @@ def when(timestamp: str, zone: str) -> str:
         return timestamp
     from moot.clock import SystemClock
 
-    there = _zone(zone)
+    there = zone_named(zone)
     then = output.moment(timestamp).astimezone(there)
     now = datetime.fromtimestamp(SystemClock().millis() / 1000, UTC).astimezone(there)
     days = (then.date() - now.date()).days
@@ -37,7 +37,7 @@ def when(timestamp: str, zone: str) -> str:
     return f"{then:%a} {then.day} {then:%b}{year} {clock}"
 
 
-def _zone(name: str) -> tzinfo:
+def zone_named(name: str) -> tzinfo:
     from moot.core.calendars import zone_of
 
     return zone_of(name) or UTC
