@@ -83,9 +83,15 @@ def _row(number: int, item: dict[str, Any], wide: bool) -> list[Any]:
     return [
         number, item["kind"], *_times(item["since"], item.get("deadline")),
         output.short(item["runId"]),
-        *((item["askedBy"].removeprefix("host:"), actions) if wide else ()),
+        *((_asker(item), actions) if wide else ()),
         item["question"],
     ]  # fmt: skip
+
+
+def _asker(item: dict[str, Any]) -> str:
+    """``Sally · lead-triage/ok``"""
+    place = str(item["askedBy"]).removeprefix("host:")
+    return f"{item['member']['persona']} · {place}" if "member" in item else place
 
 
 def _times(since: str, deadline: str | None) -> list[str | None]:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from moot.cli import output
+from moot.cli.begun import trigger_words
 from moot.cli.client import Api, path_of, to_read, to_write
 from moot.cli.inputs import gather
 from moot.cli.item import find_item
@@ -205,14 +206,14 @@ def run_now(
 def runs(options: Options, name: str, limit: int) -> None:
     """The runs of a standing agent, newest first; also of one that has gone."""
     api = to_read(options)
-    rows = api.get("/v1/host/moot/runs", member=handle(name), limit=limit)["runs"]
+    rows = api.get("/v1/host/moot/runs", member=handle(name), limit=limit, begun="true")["runs"]
     if options.json:
         output.show_json(rows)
         return
     output.table(
-        ("RUN", "WORKFLOW", "STATUS", "AGE"),
-        ([output.short(r["runId"]), r["workflowId"], r["status"], output.age(r["startedAt"])]
-         for r in rows),
+        ("RUN", "WORKFLOW", "STATUS", "AGE", "BEGUN BY"),
+        ([output.short(r["runId"]), r["workflowId"], r["status"], output.age(r["startedAt"]),
+          trigger_words(r.get("begun", {}))] for r in rows),
         empty="No runs yet.",
     )  # fmt: skip
 

@@ -79,9 +79,13 @@ def why_cancelled(api: Api, run: dict[str, Any]) -> str | None:
     return ends[0].get("reason") if ends else None
 
 
-def show_run(run: dict[str, Any], reason: str | None = None, status: str | None = None) -> None:
+def show_run(
+    run: dict[str, Any], reason: str | None = None, status: str | None = None, begun: str = ""
+) -> None:
     run_id, flow = output.line(run["runId"]), output.line(run["workflowId"])
     click.echo(f"{click.style(run_id, bold=True)} {flow}")
+    if begun:
+        click.echo(output.line(begun))
     click.echo(last_line(run, status))
     if reason:
         click.echo(f"{'reason':<10}{output.brief(reason, 2000)}")
