@@ -31,6 +31,22 @@ def place_of(name: str, *more: str) -> str:
     return ROSTER + path_of(handle(name), *more)
 
 
+def meant(api: Api, given: str) -> str:
+    """The handle of whoever is meant: by that, or by the name that only one of them goes by."""
+    if given.startswith("host:"):
+        return given
+    try:
+        rows = api.get(ROSTER)["roster"]
+    except Trouble:
+        return handle(given)  # who may not look, or finds no roster, is told so by what follows
+    if any(row["rosterId"] == handle(given) for row in rows):
+        return handle(given)
+    called = [r["rosterId"] for r in rows if r["persona"].casefold() == given.casefold()]
+    if len(called) > 1:
+        raise Trouble(f"several are called '{given}': {', '.join(called)}.", Exit.USAGE)
+    return str(called[0]) if called else handle(given)
+
+
 @click.command()
 @click.argument("name")
 @click.option("--persona", help="The name it goes by [NAME with a capital].")
@@ -124,7 +140,8 @@ def pause(options: Options, name: str, reason: str, until: str | None, stop: boo
     body: dict[str, Any] = {"reason": reason, "stop": stop}
     if until is not None:
         body["until"] = typed("--until", until, None)
-    found = to_write(options).post(place_of(name, "pause"), body)
+    api = to_write(options)
+    found = api.post(place_of(meant(api, name), "pause"), body)
     if options.json:
         output.show_json(found)
         return
@@ -165,7 +182,8 @@ def until_words(timestamp: str) -> str:
 @talks
 def resume(options: Options, name: str) -> None:
     """On duty again."""
-    found = to_write(options).post(place_of(name, "resume"))
+    api = to_write(options)
+    found = api.post(place_of(meant(api, name), "resume"))
     if options.json:
         output.show_json(found)
     else:
@@ -188,7 +206,7 @@ def run_now(
     api = to_write(options)
     if item is not None:
         body["item"] = find_item(api, item)
-    found = api.post(place_of(name, "run"), body)
+    found = api.post(place_of(meant(api, name), "run"), body)
     if options.json:
         output.show_json(found)
     elif dry_run:
@@ -206,7 +224,7 @@ def run_now(
 def runs(options: Options, name: str, limit: int) -> None:
     """The runs of a standing agent, newest first; also of one that has gone."""
     api = to_read(options)
-    rows = api.get("/v1/host/moot/runs", member=handle(name), limit=limit, begun="true")["runs"]
+    rows = api.get("/v1/host/moot/runs", member=meant(api, name), limit=limit, begun="true")["runs"]
     if options.json:
         output.show_json(rows)
         return
@@ -224,6 +242,7 @@ def runs(options: Options, name: str, limit: int) -> None:
 def dismiss(options: Options, name: str) -> None:
     """Let a standing agent go. What it did stays its own; what woke it wakes nobody."""
     api = to_write(options)
+    name = meant(api, name)
     api.delete(place_of(name))
     left = api.get(f"{place_of(name)}/history").get("left", [])
     if options.json:

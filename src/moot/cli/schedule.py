@@ -134,7 +134,7 @@ def _member(name: str | None) -> str | None:
 def list_(options: Options, member: str | None) -> None:
     """List schedules, each with when it starts something next."""
     where = {} if member is None else {"rosterId": _member(member)}
-    rows = _all(to_read(options), **where)
+    rows = all_schedules(to_read(options), **where)
     if options.json:
         output.show_json(rows)
         return
@@ -151,7 +151,7 @@ def list_(options: Options, member: str | None) -> None:
 def next_(options: Options, name: str | None) -> None:
     """Show the next times of a schedule, or of all of them, soonest first."""
     api = to_read(options)
-    found = _all(api) if name is None else [_one(api, name)]
+    found = all_schedules(api) if name is None else [_one(api, name)]
     rows = sorted(
         (at, row["workflowId"], row["scheduleId"], row["timezone"])
         for row in found
@@ -327,7 +327,7 @@ def _missed(api: Api, found: dict[str, Any]) -> str:
     return str(rows[0]["fireId"])
 
 
-def _all(api: Api, **where: Any) -> list[dict[str, Any]]:
+def all_schedules(api: Api, **where: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     cursor: dict[str, Any] = {}
     while True:
@@ -342,7 +342,7 @@ def _one(api: Api, given: str) -> dict[str, Any]:
     if len(given) == WHOLE and given.startswith("sch_"):
         found: dict[str, Any] = api.get(f"{SCHEDULES}{path_of(given)}")
         return found
-    rows = _all(api)
+    rows = all_schedules(api)
     if given == "@last" and rows:
         return max(rows, key=lambda row: (row["createdAt"], row["scheduleId"]))
     meant = [row for row in rows if row["scheduleId"] == given]

@@ -267,7 +267,7 @@ class Subscriptions:
             return []
         seat = await self._roster.must_find(tenant, roster_id)
         if workflow_id is not None and workflow_id not in seat.entry.workflows:
-            raise NotInPortfolio(roster_id, workflow_id)
+            raise NotInPortfolio(roster_id, workflow_id, seat.entry.workflows)
         return [seat.guard]
 
     async def rotate(self, seen: Seen, by: str) -> Subscription:
