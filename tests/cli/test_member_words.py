@@ -1,6 +1,7 @@
 """What people are told of standing agents: whose a run is, what was changed, who is meant."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -119,3 +120,16 @@ def test_the_list_says_who_speaks_through_what_when_next_and_what_waits(desk: De
     ]  # fmt: skip
     moot("agent", "pause", name, "--until", "2999-01-01T08:00", "--stop")
     assert "\tpaused until Tue 1 Jan 2999 08:00 " in moot("agent", "list").out
+
+
+def test_ids_are_short_on_a_terminal_and_times_are_for_people(desk: Desk) -> None:
+    moot, name = desk.moot, desk.name
+    item, _, run_id, _ = moot("item", "push", name, "--subject", "A quote").out.split()
+    [planned] = desk.data("schedule", "list", "--member", name)
+    items = moot.on_terminal("item", "list", name, columns=200).out
+    assert item[:12] in items and item not in items and run_id not in items
+    schedules = moot.on_terminal("schedule", "list", "--member", name, columns=200).out
+    assert planned["scheduleId"][:12] in schedules and planned["scheduleId"] not in schedules
+    shown = moot.on_terminal("item", "show", item[:12], columns=200).out
+    assert re.match(r"\w+day \d\d:\d\d(:\d\d)? \S+ delivered", shown.splitlines()[-1])
+    moot("run", "cancel", run_id)

@@ -12,7 +12,7 @@ from moot.cli.client import Unreachable, to_read, to_write
 from moot.cli.item import ways as item_ways
 from moot.cli.options import Options, talks
 from moot.cli.questions import INBOX, MOST, WORDS
-from moot.cli.schedule_words import missed_ways
+from moot.cli.schedule_words import missed_ways, with_times
 from moot.cli.watching import PATIENCE, RETRY
 
 #: columns of a terminal on which who asks and what can be done is shown, too
@@ -49,7 +49,8 @@ def _told(notice: dict[str, Any]) -> str:
     """What nobody waits for, and what can be done about it."""
     about = notice.get("workflowId") or notice.get("queue", "")
     ways = "".join(f" · {word}" for word in _ways(notice))
-    return f"{about}: {notice['text']}{ways}" if about else f"{notice['text']}{ways}"
+    text = with_times(notice["text"])
+    return f"{about}: {text}{ways}" if about else f"{text}{ways}"
 
 
 def _ways(notice: dict[str, Any]) -> Iterator[str]:

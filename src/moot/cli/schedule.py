@@ -163,7 +163,7 @@ def next_(options: Options, name: str | None) -> None:
         return
     output.table(
         ("AT", "ZONE", "FLOW", "ID"),
-        ([when(at, zone), zone, flow, id_] for at, flow, id_, zone in rows[:20]),
+        ([when(at, zone), zone, flow, output.short(id_)] for at, flow, id_, zone in rows[:20]),
         empty="Nothing is to come.",
     )
 
