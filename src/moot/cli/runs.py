@@ -105,7 +105,7 @@ def show_run(
 
 def cost_of(metrics: dict[str, Any]) -> str:
     """``3 calls · 1 200 tokens in, 300 out · 0.0123 USD``"""
-    if "modelCalls" not in metrics:
+    if not metrics.get("modelCalls"):
         return ""
     tokens = metrics["openwopCost"]["tokens"]
     grouped, calls = quantities.grouped, quantities.counted(metrics["modelCalls"], "call")
