@@ -61,10 +61,10 @@ async def history(request: Request) -> Reply:
 
 async def _told(request: Request, name: str) -> list[dict[str, Any]]:
     known = (await request.services.roster.history(request.caller.tenant, name))[: MOST_HISTORY + 1]
-    versions = [decoded(record) for record in known]
+    versions = [*(decoded(record) for record in known), None]
     return [
-        {"at": iso(record.created_at * 1000), "by": record.by, **_did(now, before)}
-        for record, now, before in zip(known, versions, [*versions[1:], None], strict=True)
+        {"at": iso(record.created_at * 1000), "by": record.by, **_did(decoded(record), before)}
+        for record, before in zip(known, versions[1:], strict=True)
     ][:MOST_HISTORY]
 
 
