@@ -97,10 +97,12 @@ def test_items_of_a_schedule_have_no_field_with_the_name_of_a_secret_input(desk:
 
 
 def test_a_subject_that_fills_a_secret_input_is_not_shown_with_its_item(desk: Api) -> None:
-    mapping = {"pin": "queue.subject"}
-    desk.call("PUT", f"{QUEUES}/titled", json={"workflowId": "secretive", "inputMapping": mapping})
+    wanted = {"workflowId": "secretive", "inputMapping": {"pin": "queue.subject"}}
+    queue = desk.call("PUT", f"{QUEUES}/titled", json=wanted).json()
     item = pushed(desk, "titled", subject=CANARY)
     began(desk, item["runId"])
+    desk.call("PATCH", f"{SUBSCRIPTIONS}/{queue['subscriptionId']}", json={"state": "paused"})
+    assert pushed(desk, "titled", subject=CANARY)["status"] == "waiting"
     for path in ("", f"/{item['itemId']}"):
         assert CANARY not in desk.get(f"{QUEUES}/titled/items{path}").text
 

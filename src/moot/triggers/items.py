@@ -45,10 +45,16 @@ def given_of(it: Subscription, row: Delivery, arrival: Arrival, flow: Flow) -> G
     inputs = inputs_of(event, it.input_mapping, declared, flow.sensitive)
     if flow.sensitive.isdisjoint(inputs):
         return Given(inputs, event)
+    return Given(inputs, without_content(event), secret_subject(it, event, flow))
+
+
+def secret_subject(it: Subscription, event: dict[str, Any], flow: Flow) -> bool:
+    """Whether a secret input would be filled from the subject, or from what that is a part of."""
+    declared = [variable.name for variable in flow.definition.variables]
     places = places_of(event, it.input_mapping, declared)
-    hidden = [path for name, path in places.items() if name in flow.sensitive]
-    told = any(path == SUBJECT[: len(path)] for path in hidden)
-    return Given(inputs, without_content(event), told)
+    return any(
+        path == SUBJECT[: len(path)] for name, path in places.items() if name in flow.sensitive
+    )
 
 
 class Items:
