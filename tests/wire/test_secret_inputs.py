@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from .api import Api, definition
+from .asking import refused
 
 QUEUES = "/v1/host/moot/queues"
 SCHEDULES = "/v1/host/moot/schedules"
@@ -120,6 +121,8 @@ def test_a_schedule_shows_its_secret_inputs_to_nobody_and_gives_them_to_its_runs
     seen += [desk.post(f"{path}/resume", {})]
     assert [each.status_code for each in seen] == [200, 201, *[200] * 6]
     assert not any(CANARY in each.text for each in seen)
+    back = {"inputs": answer.json()["inputs"]}
+    refused(desk.call("PATCH", path, json=back), 400, "validation_error")
     run = desk.post(f"{path}/run", {}).json()["runId"]
     began(desk, run)
     assert knew_it(desk, run)

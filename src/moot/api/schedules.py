@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct
 
 from moot.api import pause_costs
@@ -126,13 +127,33 @@ async def read(request: Request) -> Reply:
 
 
 async def change(request: Request) -> Reply:
+    body = await _body(request)
+    await _refuse_masks(request, body)
     case = await request.services.triggers.schedules.change(
-        request.caller.tenant,
-        request.params["schedule_id"],
-        await _body(request),
-        request.caller.id,
+        request.caller.tenant, request.params["schedule_id"], body, request.caller.id
     )
     return Reply(await _shown(request, case))
+
+
+async def _refuse_masks(request: Request, body: bytes) -> None:
+    """Whoever sends back what was shown would put the mask in the place of the secret."""
+    try:
+        given = msgspec.json.decode(body, type=_Inputs).inputs or {}
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return  # whoever reads it all says what is wrong
+    spec = (await _case(request)).plan.spec
+    kept = spec.inputs or {}
+    seen = (await _veiled(request, spec.workflow_id, {"inputs": kept}))["inputs"]
+    for name in given:
+        if name in seen and seen[name] == given[name] != kept[name]:
+            raise BadRequest(
+                f"'{name[:64]}' is shown masked; give its value, or leave inputs out.",
+                field=f"inputs.{name[:64]}",
+            )
+
+
+class _Inputs(Struct):
+    inputs: dict[str, Any] | None = None
 
 
 async def remove(request: Request) -> Reply:
