@@ -27,7 +27,10 @@ def data(moot: Cli, *words: str) -> Any:
 
 
 def test_a_member_is_hired_shown_paused_resumed_and_let_go(moot: Cli, sally: str) -> None:
-    assert f"host:{sally}\tSally\tsales ops\thost:sales\ton duty" in moot("agent", "list").out
+    assert (
+        f"host:{sally}\tSally\tsales ops\tdemo\ton duty\t-\t-\t1 workflow"
+        in moot("agent", "list").lines()
+    )
     first, *_, row = moot("agent", "show", sally).lines()
     assert re.fullmatch(
         r"Sally · sales ops · ● on duty \(since \d+ (second|minute)s?\) +owner you +model demo",
@@ -35,9 +38,7 @@ def test_a_member_is_hired_shown_paused_resumed_and_let_go(moot: Cli, sally: str
     )
     assert row.split("\t") == ["hello", "-", "-", "never", "0 runs"]
     done = moot("agent", "pause", sally, "--reason", "quarter close", "--until", "monday")
-    assert re.fullmatch(
-        r"Sally is paused until Mon.* 08:00\. Nothing is started for it\.\n", done.out
-    )
+    assert re.fullmatch(r"Sally is paused until Mon.* 08:00 \S+\. It has no triggers\.\n", done.out)
     shown = moot("agent", "show", sally).lines()[0]
     assert "⏸ paused by you, quarter close, until Mon" in shown
     refused = moot("agent", "run-now", sally, "hello")

@@ -183,7 +183,7 @@ def test_children_are_listed_by_their_parent(moot: Cli) -> None:
     parent = json.loads(moot("run", "parent", "--json").out)["runId"]
     rows = moot("run", "list", "--parent", parent).lines()
     assert [row.split("\t")[1] for row in rows] == ["hello"]
-    assert rows[0].split("\t")[-2] == parent
+    assert rows[0].split("\t")[7] == parent
 
 
 def test_last_is_the_parent_and_a_finished_node_waits_for_nothing(moot: Cli) -> None:

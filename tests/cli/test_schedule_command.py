@@ -51,6 +51,26 @@ def test_it_is_paused_resumed_and_run_by_hand(moot: Cli) -> None:
     moot("schedule", "remove", name)
 
 
+def test_times_are_typed_alike_everywhere_and_count_in_the_zone_of_the_schedule(
+    moot: Cli,
+) -> None:
+    name = moot("schedule", "add", "hello", "daily", "08:30", "Asia/Tokyo").out.split()[0]
+    for typed in ("2h", "monday", "friday 17:00", "17:00", "2999-11-20"):
+        assert moot("schedule", "pause", name, "--until", typed).code == 0, typed
+    paused = json.loads(moot("schedule", "pause", name, "--until", "17:00", "--json").out)
+    assert paused["pause"]["until"].endswith("T08:00:00.000000Z")
+    assert "write monday" in moot("schedule", "pause", name, "--until", "soon").err
+    moot("schedule", "resume", name)
+    dry = moot("schedule", "backfill", name, "2020-02-03", "2020-02-04", "--dry-run").out
+    assert [word[:16] for word in dry.split() if word.startswith("2020")] == [
+        "2020-02-02T23:30", "2020-02-03T23:30",
+    ]  # fmt: skip
+    assert moot("schedule", "backfill", name, "2d", "yesterday", "--dry-run").code == 0
+    once = moot("schedule", "add", "hello", "--at", "17:00", "--zone", "Asia/Tokyo", "--dry-run")
+    assert "T08:00:00" in once.out
+    moot("schedule", "remove", name)
+
+
 def test_mistakes_say_what_to_write_instead(moot: Cli) -> None:
     wrong = moot("schedule", "add", "hello", "wekday", "08:30")
     assert wrong.code != 0 and "weekday 08:30" in wrong.err

@@ -40,6 +40,8 @@ def test_of_two_at_work_each_pays_its_own_and_who_has_nothing_left_stops_it(api:
     assert stopped["status"] == "failed"
     assert stopped["error"]["code"] == "member_budget_used_up"
     assert budget_of(api, sally)["used"] == used[0], "nothing was called"
+    begun = of(api, stopped["runId"], "moot.effect.finished")
+    assert stopped["metrics"]["modelCalls"] == len([each for each in begun if "error" not in each])
     said = of(api, stopped["runId"], "moot.effect.finished")
     assert all("error" in each for each in said if each["chargedTo"] == sally["rosterId"])
     verified(api, stopped["runId"])

@@ -84,6 +84,21 @@ def test_a_queue_that_nobody_takes_from_keeps_its_items_until_somebody_does(desk
     assert pushed(desk, "later")["status"] == "waiting"
 
 
+def test_a_queue_that_nobody_takes_from_and_that_is_empty_can_be_removed(desk: Api) -> None:
+    bound(desk, "ending")
+    done = pushed(desk, "ending", subject="done")
+    assert "removed" not in desk.delete(f"{QUEUES}/ending").json()
+    left = pushed(desk, "ending", subject="left")["itemId"]
+    refused(desk.delete(f"{QUEUES}/ending"), 409, "conflict")
+    desk.post(f"{QUEUES}/ending/items/{left}:drop")
+    assert desk.delete(f"{QUEUES}/ending").json()["removed"] is True
+    refused(desk.delete(f"{QUEUES}/ending"), 404, "not_found")
+    assert "ending" not in [each["name"] for each in desk.get(QUEUES).json()["queues"]]
+    found = desk.get(f"/v1/host/moot/deliveries/{done['itemId']}").json()
+    assert found["run"]["runId"] == done["runId"]
+    assert pushed(desk, "ending", subject="again")["status"] == "waiting"
+
+
 def delivered(api: Api, queue: str, item_id: str) -> str:
     for _ in range(600):
         shown = api.get(f"{QUEUES}/{queue}/items/{item_id}").json()

@@ -26,7 +26,7 @@ async def member_of(request: Request, asked: CreateRun) -> Seat | None:
     if reason := seat.hired.off_duty(services.clock.millis()):
         raise MemberOffDuty(asked.agent_id, reason)
     if asked.workflow_id is not UNSET and asked.workflow_id not in seat.entry.workflows:
-        raise NotInPortfolio(asked.agent_id, str(asked.workflow_id))
+        raise NotInPortfolio(asked.agent_id, str(asked.workflow_id), seat.entry.workflows)
     return seat
 
 

@@ -1,4 +1,5 @@
-"""What a conversation asks a person, in the words of who asks. They stand in the log only."""
+"""Who asks a person: the standing agent whose run it is; and what a conversation asks, in the words
+of who asks. They stand in the log only."""
 
 from typing import Any
 
@@ -17,10 +18,11 @@ BRIEF = 300
 
 
 async def told(request: Request, row: InboxRow) -> dict[str, Any]:
-    """Who asks whom, where, and what; nothing for any other item, or when it was just answered."""
+    """Of a conversation who asks whom, where, and what; of other items whose run asks. Nothing when
+    it was just answered."""
     services = request.services
     if row.kind != CONVERSATION:
-        return {}
+        return await _member(request, row)
     try:
         run = (await services.host.view(row.tenant, row.run_id)).run
     except RunNotFound:
@@ -38,3 +40,17 @@ async def told(request: Request, row: InboxRow) -> dict[str, Any]:
     text = text if len(text) <= BRIEF else text[: BRIEF - 1] + "…"
     question = f"{handle(turn.speaker)} asks {people} in “{title}”: {text}"
     return {"question": question, "askedBy": turn.speaker, "title": title, "turnIndex": index}
+
+
+async def _member(request: Request, row: InboxRow) -> dict[str, Any]:
+    """Under the name it had when the run began."""
+    found = await request.services.store.find_run(row.tenant, row.run_id)
+    if found is None or found.member is None:
+        return {}
+    try:
+        member = (await request.services.host.view(row.tenant, row.run_id)).run.member
+    except RunNotFound:
+        return {}
+    if member is None:
+        return {}
+    return {"member": {"rosterId": member.roster_id, "persona": member.persona}}

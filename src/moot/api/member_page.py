@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from moot.agents.roster import Hired, decoded
-from moot.api.roster_views import offered, shown
+from moot.api.roster_views import model_of, offered, shown
 from moot.api.schedule_view import shown as schedule_shown
 from moot.api.wire import Reply, Request
 from moot.core.errors import NotFound
@@ -65,7 +65,8 @@ async def work(request: Request) -> Reply:
         for number, item in await store.asked_by(tenant, name, MOST_ASKED)
     ]  # fmt: skip
     body = {"portfolio": portfolio, "triggers": len(triggers), "waiting": asked}
-    return Reply({**person.said, **await _model(request, person.hired), **body})
+    model = await model_of(request, person.hired)
+    return Reply({**person.said, **({} if model is None else {"model": model}), **body})
 
 
 async def _person(request: Request) -> Person:
@@ -85,19 +86,6 @@ async def _person(request: Request) -> Person:
         said.pop("paused", None)
     you = {"you": request.caller.id}
     return Person(hired, {**said, **({"hiredBy": hired.hired_by} if hired.hired_by else {}), **you})
-
-
-async def _model(request: Request, hired: Hired) -> dict[str, Any]:
-    """The model of the version it is bound to, or else of the newest."""
-    agents, ref = request.services.agents, hired.entry.agent_ref
-    try:
-        agent = await agents.must_be(request.caller.tenant, ref.agent_id)
-    except NotFound:
-        return {}
-    bound = None
-    if ref.version is not None:
-        bound = await agents.at(request.caller.tenant, agent.name, ref.version)
-    return {"model": (bound or agent).model}
 
 
 async def _trigger(request: Request, trigger: Trigger) -> dict[str, Any]:

@@ -56,10 +56,12 @@ async def bind(request: Request) -> Reply:
 
 
 async def unbind(request: Request) -> Reply:
-    queue = request.params["queue"]
-    seen = await request.services.triggers.queues.unbind(
-        request.caller.tenant, queue, request.caller.id
-    )
+    queues, name = request.services.triggers.queues, request.params["queue"]
+    seen = await _seen(request)
+    if seen.it.workflow_id is None:
+        await queues.remove(seen.tenant, name, request.caller.id)
+        return Reply({**await _queue(request, seen), "removed": True})
+    seen = await queues.unbind(seen.tenant, name, request.caller.id)
     return Reply(await _queue(request, seen))
 
 
@@ -178,6 +180,6 @@ ENDPOINTS = (
     ),
     Endpoint(
         method="DELETE", path=ONE, call=unbind, scope=MANAGE, errors=(404, 409),
-        summary="Let nobody take from a queue; it keeps its items",
+        summary="Let nobody take from a queue; remove one that nobody takes from and that is empty",
     ),
 )  # fmt: skip

@@ -6,10 +6,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from moot.agents.manifest import Agent, refuse_unseen
-from moot.agents.roster import ROSTER_ID, AgentRef, Budget, Entry, Hired, Owner, nobody
+from moot.agents.roster import ROSTER_ID, AgentRef, Budget, Entry, Hired, Owner, Seat, nobody
 from moot.api import member_page, member_work, notices, roster_views
 from moot.api.agents import refuse_agents, refuse_taken
-from moot.api.roster_views import offered, seat_of, shown
+from moot.api.roster_changes import differences
+from moot.api.roster_views import offered, seat_of, shown, with_budget
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core.definition import nearest
 from moot.core.deployment import CHANNELS
@@ -192,10 +193,11 @@ async def change(request: Request) -> Reply:
     fresh = replace(seat.hired, entry=entry, did="changed", budget=budget)
     if entry.enabled != seat.entry.enabled:
         fresh = replace(fresh, back_at=request.services.clock.millis())
-    answer = await member_work.put(request, seat, fresh)
+    await member_work.put(request, seat, fresh)
     if asked.budget is not UNSET:
         await notices.changed(request)
-    return answer
+    said = await with_budget(request, Seat(fresh, seat.guard))
+    return Reply({**said, "changes": differences(seat.hired, fresh)})
 
 
 async def dismiss(request: Request) -> Reply:

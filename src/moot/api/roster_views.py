@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 
 from moot.agents.roster import Hired, Pause, Seat, decoded
+from moot.api.roster_changes import differences
 from moot.api.wire import Reply, Request
-from moot.core.errors import NotProvided
+from moot.core.errors import NotFound, NotProvided
 from moot.core.events import iso
 from moot.engine.allowances import WARN_AT, Allowances
 
@@ -31,8 +32,11 @@ def _name(request: Request) -> str:
 async def members(request: Request) -> Reply:
     offered(request)
     found = await request.services.roster.all(request.caller.tenant)
-    shown = [await with_budget(request, seat) for seat in found]
-    return Reply({"roster": shown, "total": len(found)})
+    rows = [await with_budget(request, seat) for seat in found]
+    for row, seat in zip(rows, found, strict=True):
+        if (model := await model_of(request, seat.hired)) is not None:
+            row["model"] = model
+    return Reply({"roster": rows, "total": len(found)})
 
 
 async def member(request: Request) -> Reply:
@@ -56,15 +60,18 @@ async def history(request: Request) -> Reply:
 
 
 async def _told(request: Request, name: str) -> list[dict[str, Any]]:
-    known = await request.services.roster.history(request.caller.tenant, name)
+    known = (await request.services.roster.history(request.caller.tenant, name))[: MOST_HISTORY + 1]
+    versions = [*(decoded(record) for record in known), None]
     return [
-        {"at": iso(record.created_at * 1000), "by": record.by, **_did(decoded(record))}
-        for record in known[:MOST_HISTORY]
-    ]
+        {"at": iso(record.created_at * 1000), "by": record.by, **_did(decoded(record), before)}
+        for record, before in zip(known, versions[1:], strict=True)
+    ][:MOST_HISTORY]
 
 
-def _did(hired: Hired) -> dict[str, Any]:
+def _did(hired: Hired, before: Hired | None) -> dict[str, Any]:
     said: dict[str, Any] = {"did": hired.did}
+    if hired.did == "changed" and before is not None:
+        said["changes"] = differences(before, hired)
     if hired.did == "paused" and hired.pause is not None:
         said |= _pause(hired.pause)
     return said
@@ -91,10 +98,33 @@ async def with_budget(request: Request, seat: Seat) -> dict[str, Any]:
                 "most": bound.most,
                 "used": bound.used,
                 "state": "used up" if bound.share >= 1 else _nearly(bound.share),
+                **await _unpriced(request, seat, bound.name),
             }
             for bound in await allowances.bounds(request.caller.tenant, seat)
         ]
     return said
+
+
+async def _unpriced(request: Request, seat: Seat, limit: str) -> dict[str, Any]:
+    """The model whose calls a limit of money does not see, as nobody has said what it costs."""
+    book = request.services.book
+    if book is None or not limit.startswith("money"):
+        return {}
+    model = await model_of(request, seat.hired)
+    return {} if model is None or book.priced(model) else {"unpriced": model}
+
+
+async def model_of(request: Request, hired: Hired) -> str | None:
+    """That of the version it is bound to, or else of the newest."""
+    agents, ref = request.services.agents, hired.entry.agent_ref
+    try:
+        agent = await agents.must_be(request.caller.tenant, ref.agent_id)
+    except NotFound:
+        return None
+    bound = None
+    if ref.version is not None:
+        bound = await agents.at(request.caller.tenant, agent.name, ref.version)
+    return (bound or agent).model
 
 
 def _nearly(share: float) -> str:

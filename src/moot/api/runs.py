@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api import agent_runs, ancestry, interrupts, options, snapshot
+from moot.api import agent_runs, ancestry, begun_by, interrupts, options, snapshot
 from moot.api.options import CreateRun
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
@@ -261,6 +261,10 @@ async def list_runs(request: Request) -> Reply:
         request.caller.tenant, where, query.get("cursor"), limit
     )
     body: dict[str, Any] = {"runs": [_row(row) for row in rows]}
+    if query.get("begun") == "true":
+        for shown in body["runs"]:
+            if begun := await begun_by.told(request, shown["runId"]):
+                shown["begun"] = begun
     if cursor is not None:
         body["nextCursor"] = cursor
     return Reply(body)
@@ -346,6 +350,7 @@ ENDPOINTS = (
             "member": (TEXT, "only work of this standing agent"),
             "deadLettered": ({"type": "boolean"}, "only those given up after all attempts"),
             "prefix": (TEXT, "only run ids that begin so"),
+            "begun": ({"type": "boolean"}, "say of each whose it is and what began it"),
             "cursor": (TEXT, "the nextCursor of the page before"),
             "limit": ({"type": "integer", "minimum": 1, "maximum": 500}, "rows per page"),
         },

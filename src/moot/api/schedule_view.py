@@ -2,8 +2,12 @@
 
 from typing import Any
 
+from msgspec import UNSET
+
 from moot.core.events import iso
 from moot.core.firing import bar_at
+from moot.core.flow import Flow
+from moot.core.masking import masked
 from moot.core.schedule import Ledger, Schedule, ScheduleDraft, Seen
 from moot.core.schedule_errors import ScheduleRefused
 from moot.core.schedule_manual import upcoming
@@ -118,6 +122,18 @@ def fields(spec: Schedule) -> dict[str, Any]:
     return {
         name: value for field, name in _NAMES.items() if (value := getattr(spec, field)) is not None
     }
+
+
+def veiled(said: dict[str, Any], flow: Flow | None) -> dict[str, Any]:
+    """The schedule without what its inputs keep secret. Without a workflow, all of them do."""
+    if not said.get("inputs"):
+        return said
+    mode, secret = ("mask", None) if flow is None else (flow.masking, flow.sensitive)
+    inputs = {
+        name: masked(mode, value) if secret is None or name in secret else value
+        for name, value in said["inputs"].items()
+    }
+    return {**said, "inputs": {name: each for name, each in inputs.items() if each is not UNSET}}
 
 
 def next_fires(spec: Schedule, kept: Ledger, seen: Seen) -> list[int]:

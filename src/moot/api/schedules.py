@@ -2,14 +2,15 @@
 
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct
 
 from moot.api import pause_costs
-from moot.api.schedule_view import changed, fired, next_fires, shown, times
+from moot.api.schedule_view import changed, fired, next_fires, shown, times, veiled
 from moot.api.subscriptions import whereabouts
 from moot.api.wire import Endpoint, Reply, Request, refuse_deep
 from moot.core.calendars import instant_from, zone_from
-from moot.core.errors import BadRequest
+from moot.core.errors import BadRequest, MootError
 from moot.core.events import iso
 from moot.core.firing import opened
 from moot.core.schedule import Overlap, ScheduleDraft, Seen
@@ -69,7 +70,7 @@ async def make(request: Request) -> Reply:
     schedules = request.services.triggers.schedules
     case = await schedules.make(request.caller.tenant, await _body(request), request.caller.id)
     place = f"/v1/host/moot/schedules/{case.plan.spec.schedule_id}"
-    return Reply(await _shown(case, whereabouts(request)), 201, {"Location": place})
+    return Reply(await _shown(request, case), 201, {"Location": place})
 
 
 async def check(request: Request) -> Reply:
@@ -78,7 +79,8 @@ async def check(request: Request) -> Reply:
     spec = await services.triggers.schedules.read(
         request.caller.tenant, await _body(request), "sch_check"
     )
-    return Reply({"ok": True, **times(spec, next_fires(spec, opened(spec, now), Seen(now=now)))})
+    said = times(spec, next_fires(spec, opened(spec, now), Seen(now=now)))
+    return Reply({"ok": True, **await _veiled(request, spec.workflow_id, said)})
 
 
 async def list_schedules(request: Request) -> Reply:
@@ -95,13 +97,12 @@ async def list_schedules(request: Request) -> Reply:
         and workflow in (None, plan.spec.workflow_id)
     ]
     page = found[:limit]
-    where = whereabouts(request)
-    asking = await _asking(request)
+    asking, where = await _asking(request), whereabouts(request)
     rows = []
     for each in page:
         case = await schedules.find(tenant, each)
         missed = asking.get(case.plan.subscription, 0)
-        rows.append(await _shown(case, where) | ({"missed": missed} if missed else {}))
+        rows.append(await _shown(request, case, where) | ({"missed": missed} if missed else {}))
     more = {"nextCursor": cursor.bound(page[-1], *name)} if len(found) > limit else {}
     return Reply({"schedules": rows, **more})
 
@@ -122,17 +123,37 @@ async def _asking(request: Request) -> dict[str, int]:
 async def read(request: Request) -> Reply:
     case = await _case(request)
     counts = await request.services.store.delivery_counts(case.tenant, case.plan.subscription)
-    return Reply({**await _shown(case, whereabouts(request)), "fires": counts})
+    return Reply({**await _shown(request, case), "fires": counts})
 
 
 async def change(request: Request) -> Reply:
+    body = await _body(request)
+    await _refuse_masks(request, body)
     case = await request.services.triggers.schedules.change(
-        request.caller.tenant,
-        request.params["schedule_id"],
-        await _body(request),
-        request.caller.id,
+        request.caller.tenant, request.params["schedule_id"], body, request.caller.id
     )
-    return Reply(await _shown(case, whereabouts(request)))
+    return Reply(await _shown(request, case))
+
+
+async def _refuse_masks(request: Request, body: bytes) -> None:
+    """Whoever sends back what was shown would put the mask in the place of the secret."""
+    try:
+        given = msgspec.json.decode(body, type=_Inputs).inputs or {}
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return  # whoever reads it all says what is wrong
+    spec = (await _case(request)).plan.spec
+    kept = spec.inputs or {}
+    seen = (await _veiled(request, spec.workflow_id, {"inputs": kept}))["inputs"]
+    for name in given:
+        if name in seen and seen[name] == given[name] != kept[name]:
+            raise BadRequest(
+                f"'{name[:64]}' is shown masked; give its value, or leave inputs out.",
+                field=f"inputs.{name[:64]}",
+            )
+
+
+class _Inputs(Struct):
+    inputs: dict[str, Any] | None = None
 
 
 async def remove(request: Request) -> Reply:
@@ -150,20 +171,32 @@ async def pause(request: Request) -> Reply:
         case.tenant, case.plan.spec.schedule_id, request.caller.id, asked.reason, until
     )
     costs = pause_costs.of_schedule(case, until)
-    return Reply({**await _shown(paused, whereabouts(request)), **costs})
+    return Reply({**await _shown(request, paused), **costs})
 
 
 async def resume(request: Request) -> Reply:
     case = await request.services.triggers.schedules.resume(
         request.caller.tenant, request.params["schedule_id"], request.caller.id
     )
-    return Reply(await _shown(case, whereabouts(request)))
+    return Reply(await _shown(request, case))
 
 
-async def _shown(case: Case, where: Whereabouts) -> dict[str, Any]:
+async def _shown(request: Request, case: Case, where: Whereabouts | None = None) -> dict[str, Any]:
     """With why it starts nothing, if that is its member's doing."""
-    why = await where.inert(case.plan.spec.roster_id, case.plan.spec.workflow_id)
-    return shown(case) if why is None else {**shown(case), "inert": why}
+    spec, where = case.plan.spec, where or whereabouts(request)
+    why = await where.inert(spec.roster_id, spec.workflow_id)
+    said = await _veiled(request, spec.workflow_id, shown(case))
+    return said if why is None else {**said, "inert": why}
+
+
+async def _veiled(request: Request, workflow_id: str, said: dict[str, Any]) -> dict[str, Any]:
+    """Whoever may see a schedule sees of its inputs what they would see of its runs'. Of a
+    workflow that cannot be read nobody can say which are secret."""
+    try:
+        flow = await request.services.host.flows.newest(request.caller.tenant, workflow_id)
+    except MootError:
+        flow = None
+    return veiled(said, flow)
 
 
 async def _body(request: Request) -> bytes:

@@ -7,9 +7,10 @@ import click
 from moot.cli import output
 from moot.cli.agent_set import change_agent
 from moot.cli.client import Api, path_of, to_read, to_write
-from moot.cli.member import COMMANDS
+from moot.cli.member import COMMANDS, meant
+from moot.cli.member_list import staff_rows
 from moot.cli.member_set import change_member
-from moot.cli.member_show import all_members, find_member, find_work, row_of, show_member
+from moot.cli.member_show import all_members, find_member, find_work, show_member
 from moot.cli.options import Options, talks
 
 
@@ -33,8 +34,11 @@ def set_(options: Options, name: str, changes: tuple[str, ...]) -> None:
     Nothing after the = takes a budget away, or puts back what is usual. Runs that go on keep the
     version they began with where one was pinned.
     """
-    change = change_member if find_member(to_write(options), name) else change_agent
-    change(options, name, changes)
+    api = to_write(options)
+    if (member := _found(api, name)) is not None:
+        change_member(options, member["rosterId"], changes)
+    else:
+        change_agent(options, name, changes)
 
 
 @agent.command("list")
@@ -46,11 +50,12 @@ def list_(options: Options) -> None:
     if options.json:
         output.show_json([*staff, *found])
         return
-    rows = ([one["name"], one["persona"], one["role"], one["model"], one["description"]]
+    rows = ([one["name"], one["persona"], one["role"], one["model"], "", "", "", one["description"]]
             for one in found)  # fmt: skip
     empty = "No agents. Write agents/NAME.md and start the server beside it."
-    everybody = [*map(row_of, staff), *rows]
-    output.table(("NAME", "CALLED", "ROLE", "MODEL", "ABOUT"), everybody, empty=empty)
+    everybody = [*staff_rows(api, staff), *rows]
+    columns = ("NAME", "CALLED", "ROLE", "MODEL", "STATE", "NEXT", "WAITING", "ABOUT")
+    output.table(columns, everybody, empty=empty)
 
 
 @agent.command()
@@ -68,11 +73,21 @@ def remove(options: Options, name: str) -> None:
 
 def _member(api: Api, name: str) -> dict[str, Any] | None:
     """One that is on staff, or was and no agent is called so."""
+    if (member := _found(api, name)) is not None:
+        return {**member, **(find_work(api, member["rosterId"]) or {})}
+    return None if _is_agent(api, name) else find_work(api, name)
+
+
+def _found(api: Api, name: str) -> dict[str, Any] | None:
+    """By its handle, else by the name it goes by, unless an agent is called so."""
     if (member := find_member(api, name)) is not None:
-        return {**member, **(find_work(api, name) or {})}
+        return member
+    return None if _is_agent(api, name) else find_member(api, meant(api, name))
+
+
+def _is_agent(api: Api, name: str) -> bool:
     agents = api.get("/v1/host/moot/agents")["agents"]
-    here = any(each["name"] == name.removeprefix("host:") for each in agents)
-    return None if here else find_work(api, name)
+    return any(each["name"] == name.removeprefix("host:") for each in agents)
 
 
 @agent.command()

@@ -61,7 +61,10 @@ def list_(options: Options) -> None:
         return
     output.table(
         ("HOOK", "STATE", "WORKFLOW", "MEMBER"),
-        ([r["subscriptionId"], state_of(r), r.get("workflowId"), r.get("rosterId")] for r in rows),
+        (
+            [output.short(r["subscriptionId"]), state_of(r), r.get("workflowId"), r.get("rosterId")]
+            for r in rows
+        ),
     )
 
 
@@ -85,8 +88,8 @@ def show(options: Options, name: str) -> None:
         click.echo(output.line(f"input    {input_} is {path}"))
     output.table(
         ("CAME IN", "STATE", "RUN", "WHY"),
-        ([r["deliveryId"], r["state"], r.get("runId"), r.get("reason")]
-         for r in found["deliveries"]),
+        ([output.short(r["deliveryId"]), r["state"], output.short(r.get("runId", "")),
+          r.get("reason")] for r in found["deliveries"]),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from moot.cli.client import Unreachable, to_read, to_write
 from moot.cli.item import ways as item_ways
 from moot.cli.options import Options, talks
 from moot.cli.questions import INBOX, MOST, WORDS
-from moot.cli.schedule_words import missed_ways
+from moot.cli.schedule_words import missed_ways, with_times
 from moot.cli.watching import PATIENCE, RETRY
 
 #: columns of a terminal on which who asks and what can be done is shown, too
@@ -49,7 +49,8 @@ def _told(notice: dict[str, Any]) -> str:
     """What nobody waits for, and what can be done about it."""
     about = notice.get("workflowId") or notice.get("queue", "")
     ways = "".join(f" · {word}" for word in _ways(notice))
-    return f"{about}: {notice['text']}{ways}" if about else f"{notice['text']}{ways}"
+    text = with_times(notice["text"])
+    return f"{about}: {text}{ways}" if about else f"{text}{ways}"
 
 
 def _ways(notice: dict[str, Any]) -> Iterator[str]:
@@ -83,9 +84,15 @@ def _row(number: int, item: dict[str, Any], wide: bool) -> list[Any]:
     return [
         number, item["kind"], *_times(item["since"], item.get("deadline")),
         output.short(item["runId"]),
-        *((item["askedBy"].removeprefix("host:"), actions) if wide else ()),
+        *((_asker(item), actions) if wide else ()),
         item["question"],
     ]  # fmt: skip
+
+
+def _asker(item: dict[str, Any]) -> str:
+    """``Sally · lead-triage/ok``"""
+    place = str(item["askedBy"]).removeprefix("host:")
+    return f"{item['member']['persona']} · {place}" if "member" in item else place
 
 
 def _times(since: str, deadline: str | None) -> list[str | None]:

@@ -11,6 +11,7 @@ from moot.cli.inputs import gather
 from moot.cli.options import Options, talks
 from moot.cli.queue import QUEUES
 from moot.cli.runs import cost_of
+from moot.cli.schedule_words import here, with_times
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.way import way
 
@@ -46,8 +47,9 @@ def list_(options: Options, queue: str | None, states: tuple[str, ...], limit: i
         return
     output.table(
         ("ITEM", "CAME BY", "STATE", "RUN", "MEMBER", "SINCE", "SUBJECT", "WHY"),
-        ([r["itemId"], r.get("queue") or r["source"], r["state"], r.get("runId"),
-          r.get("rosterId"), _since(r), r.get("subject"), r.get("reason")] for r in rows),
+        ([output.short(r["itemId"]), r.get("queue") or r["source"], r["state"],
+          output.short(r.get("runId", "")), r.get("rosterId"), _since(r), r.get("subject"),
+          with_times(r.get("reason", ""))] for r in rows),
     )  # fmt: skip
 
 
@@ -137,7 +139,8 @@ def show(options: Options, name: str) -> None:
         click.echo(output.line(f"{label:<10}{value}"))
     for each in found["attempts"]:
         why = f": {each['reason']}" if "reason" in each else ""
-        click.echo(output.line(f"{each['at'][:19]}  {each['outcome']}{why}"))
+        at = here(each["at"]) if output.on_terminal() else each["at"][:19]
+        click.echo(output.line(f"{at}  {each['outcome']}{why}"))
 
 
 def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:

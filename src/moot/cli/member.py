@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from moot.cli import output
+from moot.cli.begun import trigger_words
 from moot.cli.client import Api, path_of, to_read, to_write
 from moot.cli.inputs import gather
 from moot.cli.item import find_item
 from moot.cli.leaving import left_lines
-from moot.cli.moments import instant
+from moot.cli.moments import typed
 from moot.cli.options import Options, talks
 from moot.cli.quantities import counted
 from moot.cli.schedule_words import cost_words
@@ -28,6 +29,22 @@ def handle(name: str) -> str:
 
 def place_of(name: str, *more: str) -> str:
     return ROSTER + path_of(handle(name), *more)
+
+
+def meant(api: Api, given: str) -> str:
+    """The handle of whoever is meant: by that, or by the name that only one of them goes by."""
+    if given.startswith("host:"):
+        return given
+    try:
+        rows = api.get(ROSTER)["roster"]
+    except Trouble:
+        return handle(given)  # who may not look, or finds no roster, is told so by what follows
+    if any(row["rosterId"] == handle(given) for row in rows):
+        return handle(given)
+    called = [r["rosterId"] for r in rows if r["persona"].casefold() == given.casefold()]
+    if len(called) > 1:
+        raise Trouble(f"several are called '{given}': {', '.join(called)}.", Exit.USAGE)
+    return str(called[0]) if called else handle(given)
 
 
 @click.command()
@@ -112,21 +129,19 @@ def read_agent(file: Path) -> dict[str, Any]:
 @click.command()
 @click.argument("name")
 @click.option("--reason", default="", help="Why, for everybody who looks at it.")
-@click.option("--until", help="A time to come: monday, tomorrow, 2h, 3d, an ISO time [resume].")
+@click.option(
+    "--until", metavar="TIME",
+    help="In this machine's zone: monday, friday 17:00, 17:00, 2h, 2027-01-04.",
+)  # fmt: skip
 @click.option("--stop", is_flag=True, help="Cancel what it has under way, too.")
 @talks
 def pause(options: Options, name: str, reason: str, until: str | None, stop: bool) -> None:
     """Start nothing more for a standing agent."""
     body: dict[str, Any] = {"reason": reason, "stop": stop}
     if until is not None:
-        from moot.clock import SystemClock
-
-        now = datetime.fromtimestamp(SystemClock().millis() / 1000, UTC).astimezone()
-        try:
-            body["until"] = instant(until, now).isoformat()
-        except ValueError as problem:
-            raise Trouble(f"--until: {problem}.", Exit.USAGE) from None
-    found = to_write(options).post(place_of(name, "pause"), body)
+        body["until"] = typed("--until", until, None)
+    api = to_write(options)
+    found = api.post(place_of(meant(api, name), "pause"), body)
     if options.json:
         output.show_json(found)
         return
@@ -140,7 +155,7 @@ def _paused(found: dict[str, Any]) -> Iterator[str]:
     if found.get("costs", {}).get("count"):
         yield cost_words(found["costs"]).strip()
     verb = "is" if inert == 1 else "are"
-    yield f"{counted(inert, 'trigger')} {verb} inert." if inert else "Nothing is started for it."
+    yield f"{counted(inert, 'trigger')} {verb} inert." if inert else "It has no triggers."
     if running := [output.short(run_id) for run_id in found.get("running", ())]:
         goes_on, it = ("continues", "it") if len(running) == 1 else ("continue", "them")
         yield f"Running: {', '.join(running)} {goes_on} (use --stop to cancel {it})."
@@ -149,16 +164,17 @@ def _paused(found: dict[str, Any]) -> Iterator[str]:
 
 
 def until_words(timestamp: str) -> str:
-    """``Mon 08:00``; with its date, where that is not the next of that name. Here, not UTC."""
+    """``Mon 08:00 CET``; with its date, where that is not the next of that name; and with the zone
+    of this machine, as triggers may have others."""
     from moot.clock import SystemClock
 
     then = output.moment(timestamp).astimezone()
     now = datetime.fromtimestamp(SystemClock().millis() / 1000, UTC).astimezone()
     days = (then.date() - now.date()).days
     if 0 <= days < 7:
-        return f"{then:%a %H:%M}"
+        return f"{then:%a %H:%M %Z}"
     year = "" if then.year == now.year else f" {then.year}"
-    return f"{then:%a} {then.day} {then:%b}{year} {then:%H:%M}"
+    return f"{then:%a} {then.day} {then:%b}{year} {then:%H:%M %Z}"
 
 
 @click.command()
@@ -166,7 +182,8 @@ def until_words(timestamp: str) -> str:
 @talks
 def resume(options: Options, name: str) -> None:
     """On duty again."""
-    found = to_write(options).post(place_of(name, "resume"))
+    api = to_write(options)
+    found = api.post(place_of(meant(api, name), "resume"))
     if options.json:
         output.show_json(found)
     else:
@@ -189,7 +206,7 @@ def run_now(
     api = to_write(options)
     if item is not None:
         body["item"] = find_item(api, item)
-    found = api.post(place_of(name, "run"), body)
+    found = api.post(place_of(meant(api, name), "run"), body)
     if options.json:
         output.show_json(found)
     elif dry_run:
@@ -207,14 +224,14 @@ def run_now(
 def runs(options: Options, name: str, limit: int) -> None:
     """The runs of a standing agent, newest first; also of one that has gone."""
     api = to_read(options)
-    rows = api.get("/v1/host/moot/runs", member=handle(name), limit=limit)["runs"]
+    rows = api.get("/v1/host/moot/runs", member=meant(api, name), limit=limit, begun="true")["runs"]
     if options.json:
         output.show_json(rows)
         return
     output.table(
-        ("RUN", "WORKFLOW", "STATUS", "AGE"),
-        ([output.short(r["runId"]), r["workflowId"], r["status"], output.age(r["startedAt"])]
-         for r in rows),
+        ("RUN", "WORKFLOW", "STATUS", "AGE", "BEGUN BY"),
+        ([output.short(r["runId"]), r["workflowId"], r["status"], output.age(r["startedAt"]),
+          trigger_words(r.get("begun", {}))] for r in rows),
         empty="No runs yet.",
     )  # fmt: skip
 
@@ -225,6 +242,7 @@ def runs(options: Options, name: str, limit: int) -> None:
 def dismiss(options: Options, name: str) -> None:
     """Let a standing agent go. What it did stays its own; what woke it wakes nobody."""
     api = to_write(options)
+    name = meant(api, name)
     api.delete(place_of(name))
     left = api.get(f"{place_of(name)}/history").get("left", [])
     if options.json:

@@ -1,7 +1,7 @@
 """``moot agent set`` for standing agents: what they are called, do and may use up."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -10,10 +10,16 @@ from moot.cli import output
 from moot.cli.client import Api, to_write
 from moot.cli.member import place_of
 from moot.cli.options import Options
-from moot.cli.quantities import THOUSANDS
+from moot.cli.quantities import THOUSANDS, grouped
 from moot.cli.trouble import Exit, Trouble
 
 BUDGET = ("tokensPerDay", "tokensPerMonth", "moneyPerDay", "moneyPerMonth")
+#: fields of the server -> as they are typed
+NAMES = {
+    "tokensPerDay": "tokens-per-day", "tokensPerMonth": "tokens-per-month",
+    "moneyPerDay": "money-per-day", "moneyPerMonth": "money-per-month",
+    "label": "role", "workflows": "portfolio", "agentRef": "agent",
+}  # fmt: skip
 _AMOUNT = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([km]?)", re.I)
 
 
@@ -61,7 +67,43 @@ def change_member(options: Options, name: str, changes: tuple[str, ...]) -> None
     if options.json:
         output.show_json(found)
     else:
-        click.echo(output.line(f"{found['persona']} ({found['rosterId']}) is {found['status']}."))
+        for text in told(found):
+            click.echo(output.line(text))
+        for bound in found.get("budget", []):
+            if "unpriced" in bound:
+                output.complain(unpriced(bound))
+
+
+def told(found: dict[str, Any]) -> Iterator[str]:
+    """What was changed, as it was and as it is."""
+    name = f"{found['persona']} ({found['rosterId']})"
+    if not found["changes"]:
+        yield f"{name} is as it was."
+    for change in found["changes"]:
+        was, now = value_words(change["from"]), value_words(change["to"])
+        yield f"{name} {NAMES.get(change['field'], change['field'])}: {was} → {now}"
+
+
+def value_words(value: Any) -> str:
+    """``20 000``, ``yes``, ``a, b``, ``none``"""
+    if value in (None, "", []):
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return grouped(value)
+    if isinstance(value, dict):
+        return " ".join(str(each) for each in value.values())
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+def unpriced(bound: dict[str, Any]) -> str:
+    """A limit that nothing is counted against."""
+    tokens = NAMES[bound["limit"].replace("money", "tokens")]
+    return (
+        f"warning: {bound['unpriced']} has no price in moot.toml, so that nothing of it counts for"
+        f" {NAMES[bound['limit']]}; a limit that holds: {tokens}=N"
+    )
 
 
 def changed(api: Api, name: str, changes: tuple[str, ...]) -> dict[str, Any]:

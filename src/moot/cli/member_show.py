@@ -52,13 +52,6 @@ def all_members(api: Api) -> list[dict[str, Any]]:
     return found
 
 
-def row_of(member: dict[str, Any]) -> list[str]:
-    many = len(member.get("workflows", []))
-    about = f"{member['status'].replace('-', ' ')} · {counted(many, 'workflow')}"
-    return [member["rosterId"], member["persona"], member.get("label", ""),
-            member["agentRef"]["agentId"], about]  # fmt: skip
-
-
 def show_member(found: dict[str, Any]) -> None:
     named = click.style(output.line(found["persona"]), bold=True)
     role = [output.line(found["label"])] if found.get("label") else []
@@ -78,6 +71,7 @@ def show_member(found: dict[str, Any]) -> None:
         click.echo(f"  and {counted(found['triggers'] - shown, 'trigger')} more")
     for bound in found.get("budget", []):
         said = f"{bound['limit']}: {bound['used']:g} of {bound['most']:g}"
+        said += f" ({bound['unpriced']} has no price)" if "unpriced" in bound else ""
         click.echo(f"  {said}" + ("" if bound["state"] == "ok" else f", {bound['state']}"))
     for line in _waiting(found):
         click.echo(line)

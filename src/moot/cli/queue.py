@@ -9,6 +9,8 @@ from moot.cli import output
 from moot.cli.client import path_of, to_read, to_write
 from moot.cli.options import Options, talks
 from moot.cli.schedule_words import state_of
+from moot.cli.trouble import Exit, Trouble
+from moot.cli.way import way
 
 QUEUES = "/v1/host/moot/queues"
 SUBSCRIPTIONS = "/v1/trigger-subscriptions"
@@ -64,8 +66,25 @@ def bind(
 @talks
 def unbind(options: Options, name: str) -> None:
     """Let nobody take from QUEUE; it keeps its items."""
-    found = to_write(options).delete(f"{QUEUES}{path_of(name)}")
+    api = to_write(options)
+    if "workflowId" not in api.get(f"{QUEUES}{path_of(name)}"):
+        remove = way(f"queue remove {name}")
+        raise Trouble(f"nobody takes from {name} anyway. To end it: {remove}", Exit.FAILED)
+    found = api.delete(f"{QUEUES}{path_of(name)}")
     _told(options, found, f"{name}: nobody takes from it; it keeps its items")
+
+
+@queue.command()
+@click.argument("name", metavar="QUEUE")
+@talks
+def remove(options: Options, name: str) -> None:
+    """End QUEUE; nobody may take from it, and nothing in it may wait."""
+    api = to_write(options)
+    if "workflowId" in api.get(f"{QUEUES}{path_of(name)}"):
+        unbind_it = way(f"queue unbind {name}")
+        raise Trouble(f"a workflow takes from {name}; first: {unbind_it}", Exit.FAILED)
+    found = api.delete(f"{QUEUES}{path_of(name)}")
+    _told(options, found, f"{name} is removed; an item that is put in makes it anew")
 
 
 @queue.command()

@@ -187,7 +187,7 @@ def list_(
         output.show_json(rows)
         return
     output.table(
-        ("ID", "FLOW", "STATUS", "STARTED", "TOOK", "EVENTS", "ERROR", "CHILD OF", "ABOUT"),
+        ("ID", "FLOW", "STATUS", "STARTED", "TOOK", "EVENTS", "ERROR", "CHILD OF", "BY", "ABOUT"),
         (_row(r, *in_list(api, r)) for r in rows),
         empty=f"No runs. Start one with: {way('run FLOW')}",
     )  # fmt: skip
@@ -198,7 +198,8 @@ def list_(
 def _row(row: dict[str, Any], status: str, about: str | None) -> list[Any]:
     parent = output.short(row.get("parentRunId", ""))
     return [output.short(row["runId"]), row["workflowId"], status, _started(row), _took(row),
-            row["eventCount"], row.get("errorCode"), parent, about]  # fmt: skip
+            row["eventCount"], row.get("errorCode"), parent,
+            row.get("rosterId", "").removeprefix("host:"), about]  # fmt: skip
 
 
 def _started(row: dict[str, Any]) -> str:
@@ -216,6 +217,7 @@ def _took(row: dict[str, Any]) -> str | None:
 @talks
 def show(options: Options, run_id: str) -> None:
     """Show a run: how it stands, its nodes, what came out."""
+    from moot.cli.begun import begun_line
     from moot.cli.runs import show_run, why_cancelled
 
     api = to_read(options)
@@ -225,7 +227,7 @@ def show(options: Options, run_id: str) -> None:
         return
     waits = found["status"] in FOR_A_PERSON
     word = stands(api, thread_of(api, found["runId"])) if waits else None
-    show_run(found, why_cancelled(api, found), word)
+    show_run(found, why_cancelled(api, found), word, begun_line(api, found["runId"]))
     if waits and word is None:
         output.complain(waiting_line(api, found["runId"]))
 

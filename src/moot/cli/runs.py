@@ -85,9 +85,13 @@ def why_cancelled(api: Api, run: dict[str, Any]) -> str | None:
     return ends[0].get("reason") if ends else None
 
 
-def show_run(run: dict[str, Any], reason: str | None = None, status: str | None = None) -> None:
+def show_run(
+    run: dict[str, Any], reason: str | None = None, status: str | None = None, begun: str = ""
+) -> None:
     run_id, flow = output.line(run["runId"]), output.line(run["workflowId"])
     click.echo(f"{click.style(run_id, bold=True)} {flow}")
+    if begun:
+        click.echo(output.line(begun))
     click.echo(last_line(run, status))
     if reason:
         click.echo(f"{'reason':<10}{output.brief(reason, 2000)}")
@@ -107,7 +111,7 @@ def show_run(run: dict[str, Any], reason: str | None = None, status: str | None 
 
 def cost_of(metrics: dict[str, Any]) -> str:
     """``3 calls · 1 200 tokens in, 300 out · 0.0123 USD``"""
-    if "modelCalls" not in metrics:
+    if not metrics.get("modelCalls"):
         return ""
     tokens = metrics["openwopCost"]["tokens"]
     grouped, calls = quantities.grouped, quantities.counted(metrics["modelCalls"], "call")

@@ -8,6 +8,7 @@ import click
 from moot.cli import output
 from moot.cli.client import Api, path_of, to_read, to_write
 from moot.cli.inputs import gather
+from moot.cli.moments import LAST, MIDNIGHT, typed
 from moot.cli.options import Options, talks
 from moot.cli.quantities import seconds
 from moot.cli.schedule_words import (
@@ -19,6 +20,7 @@ from moot.cli.schedule_words import (
     next_words,
     when,
     when_rows,
+    zone_named,
     zoned,
 )
 from moot.cli.trouble import Exit, Trouble
@@ -60,7 +62,7 @@ def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
 @click.argument("words", metavar="[WHEN]...", nargs=-1)
 @click.option("--cron", metavar="EXPR", help="Five fields of cron in place of words.")
 @click.option("--every", callback=_span, metavar="TIME", help="An interval: 90s, 15m, 2h.")
-@click.option("--at", metavar="TIME", help="Once: 2027-03-01T08:30.")
+@click.option("--at", metavar="TIME", help="Once: 2027-03-01T08:30, 'friday 17:00', 2h.")
 @click.option("--zone", metavar="ZONE", help="A time zone, like Europe/Berlin [UTC].")
 @click.option("--member", metavar="NAME", help="Whose work it is.")
 @by_overlap
@@ -89,7 +91,7 @@ def add(options: Options, flow: str, words: tuple[str, ...], dry_run: bool, **ho
 def _body(flow: str, words: str, how: dict[str, Any]) -> dict[str, Any]:
     times = {
         "words": words or None, "cronExpr": how["cron"], "intervalSeconds": how["every"],
-        "at": how["at"],
+        "at": None if how["at"] is None else _at(how["at"], how["zone"] or "UTC"),
     }  # fmt: skip
     given = [name for name, value in times.items() if value is not None]
     if len(given) != 1:
@@ -114,6 +116,14 @@ def _body(flow: str, words: str, how: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
+def _at(given: str, zone: str) -> str:
+    """What the server reads itself is left to it, as is a zone that is none."""
+    from moot.core.calendars import zone_of
+
+    there = zone_of(zone)
+    return given if there is None or "T" in given else typed("--at", given, there)
+
+
 def _member(name: str | None) -> str | None:
     return name if name is None or ":" in name else f"host:{name}"
 
@@ -124,7 +134,7 @@ def _member(name: str | None) -> str | None:
 def list_(options: Options, member: str | None) -> None:
     """List schedules, each with when it starts something next."""
     where = {} if member is None else {"rosterId": _member(member)}
-    rows = _all(to_read(options), **where)
+    rows = all_schedules(to_read(options), **where)
     if options.json:
         output.show_json(rows)
         return
@@ -141,7 +151,7 @@ def list_(options: Options, member: str | None) -> None:
 def next_(options: Options, name: str | None) -> None:
     """Show the next times of a schedule, or of all of them, soonest first."""
     api = to_read(options)
-    found = _all(api) if name is None else [_one(api, name)]
+    found = all_schedules(api) if name is None else [_one(api, name)]
     rows = sorted(
         (at, row["workflowId"], row["scheduleId"], row["timezone"])
         for row in found
@@ -153,7 +163,7 @@ def next_(options: Options, name: str | None) -> None:
         return
     output.table(
         ("AT", "ZONE", "FLOW", "ID"),
-        ([when(at, zone), zone, flow, id_] for at, flow, id_, zone in rows[:20]),
+        ([when(at, zone), zone, flow, output.short(id_)] for at, flow, id_, zone in rows[:20]),
         empty="Nothing is to come.",
     )
 
@@ -182,13 +192,19 @@ def show(options: Options, name: str) -> None:
 @schedule.command()
 @name_of_one
 @click.option("--reason", default="", help="Why, for whoever wonders.")
-@click.option("--until", metavar="TIME", help="When it goes on by itself: 2027-01-04T08:00.")
+@click.option(
+    "--until", metavar="TIME",
+    help="When it goes on, in its zone: monday, friday 17:00, 17:00, 2h, 2027-01-04.",
+)  # fmt: skip
 @talks
 def pause(options: Options, name: str, reason: str, until: str | None) -> None:
     """Start nothing for now; what falls due meanwhile is not caught up."""
     api = to_write(options)
-    body = {"reason": reason, **({} if until is None else {"until": until})}
-    found = api.post(f"{_path(_one(api, name))}/pause", body)
+    found = _one(api, name)
+    body = {"reason": reason}
+    if until is not None:
+        body["until"] = typed("--until", until, zone_named(found["timezone"]))
+    found = api.post(f"{_path(found)}/pause", body)
     running = found["going"]
     rest = f" {running[0]} goes on." if running else ""
     costs = cost_words(found.get("costs"))
@@ -265,10 +281,18 @@ def skip(options: Options, name: str, missed: bool, undo: bool, dry_run: bool) -
 def backfill(
     options: Options, name: str, since: str, to: str, overlap: str | None, dry_run: bool
 ) -> None:
-    """Run its times between FROM and TO that have had no run, one after the other."""
+    """Run its times between FROM and TO that have had no run, one after the other.
+
+    Both are in its zone: monday, 'friday 17:00', 2026-11-10, an ISO time; a day is all of it.
+    """
     api = to_write(options)
     found = _one(api, name)
-    body = {"from": since, "to": to, "dryRun": dry_run}
+    zone = zone_named(found["timezone"])
+    body: dict[str, Any] = {
+        "from": typed("FROM", since, zone, past=True, daily=MIDNIGHT),
+        "to": typed("TO", to, zone, past=True, daily=LAST),
+        "dryRun": dry_run,
+    }
     done = api.post(f"{_path(found)}/backfill", body | ({"overlap": overlap} if overlap else {}))
     _say(options, done, "\n".join(done_lines(found, done)) or "Every time between has had its run.")
 
@@ -303,7 +327,7 @@ def _missed(api: Api, found: dict[str, Any]) -> str:
     return str(rows[0]["fireId"])
 
 
-def _all(api: Api, **where: Any) -> list[dict[str, Any]]:
+def all_schedules(api: Api, **where: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     cursor: dict[str, Any] = {}
     while True:
@@ -318,7 +342,7 @@ def _one(api: Api, given: str) -> dict[str, Any]:
     if len(given) == WHOLE and given.startswith("sch_"):
         found: dict[str, Any] = api.get(f"{SCHEDULES}{path_of(given)}")
         return found
-    rows = _all(api)
+    rows = all_schedules(api)
     if given == "@last" and rows:
         return max(rows, key=lambda row: (row["createdAt"], row["scheduleId"]))
     meant = [row for row in rows if row["scheduleId"] == given]

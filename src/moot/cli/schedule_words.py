@@ -16,28 +16,44 @@ ACTS = {
 }
 OFFSET = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
 CAUSES = {"manual": "by hand", "backfill": "by hand", "catch-up": "caught up"}
+#: days that have a name of their own
+NEAR = {-1: "yesterday", 0: "today", 1: "tomorrow"}
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z")
 #: times that a sentence names
 NAMED = 3
 
 
 def when(timestamp: str, zone: str) -> str:
     """``tomorrow 08:30``, ``Mon 4 Jan 08:30``, on the wall of the schedule's zone."""
+    return _day_and_clock(timestamp, zone_named(zone)) if output.on_terminal() else timestamp
+
+
+def here(timestamp: str) -> str:
+    """``today 08:30 CET``, on the wall of this machine, whose zone is said."""
     if not output.on_terminal():
         return timestamp
+    return f"{_day_and_clock(timestamp, None)} {output.moment(timestamp).astimezone():%Z}"
+
+
+def with_times(text: str) -> str:
+    """Somebody's sentence, its times in words for people."""
+    return TIMESTAMP.sub(lambda found: here(found[0]), text)
+
+
+def _day_and_clock(timestamp: str, there: tzinfo | None) -> str:
     from moot.clock import SystemClock
 
-    there = _zone(zone)
     then = output.moment(timestamp).astimezone(there)
     now = datetime.fromtimestamp(SystemClock().millis() / 1000, UTC).astimezone(there)
     days = (then.date() - now.date()).days
     clock = f"{then:%H:%M:%S}" if then.second else f"{then:%H:%M}"
-    if days in (0, 1):
-        return f"{('today', 'tomorrow')[days]} {clock}"
+    if days in NEAR:
+        return f"{NEAR[days]} {clock}"
     year = "" if then.year == now.year else f" {then.year}"
     return f"{then:%a} {then.day} {then:%b}{year} {clock}"
 
 
-def _zone(name: str) -> tzinfo:
+def zone_named(name: str) -> tzinfo:
     from moot.core.calendars import zone_of
 
     return zone_of(name) or UTC
@@ -92,7 +108,7 @@ def when_rows(rows: list[dict[str, Any]]) -> Iterator[list[Any]]:
         due = None if upcoming is None else when(upcoming, row["timezone"])
         last = row.get("lastRunId")
         yield [
-            row["scheduleId"], row["workflowId"], times_of(row), state_of(row), due,
+            output.short(row["scheduleId"]), row["workflowId"], times_of(row), state_of(row), due,
             row.get("rosterId"), None if last is None else output.short(last),
         ]  # fmt: skip
 

@@ -44,8 +44,8 @@ def list_(options: Options) -> None:
         return
     output.table(
         ("ID", "STATE", "WAITING", "DEAD", "EVENTS", "URL", "SINCE"),
-        ([r["webhookId"], _state(r), r["waiting"], r["deadLetters"], " ".join(r["events"]),
-          r["url"], r["createdAt"][:10]] for r in rows),
+        ([output.short(r["webhookId"]), _state(r), r["waiting"], r["deadLetters"],
+          " ".join(r["events"]), r["url"], r["createdAt"][:10]] for r in rows),
     )  # fmt: skip
 
 

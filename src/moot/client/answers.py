@@ -112,6 +112,10 @@ class RunRow(Answer, frozen=True):
     #: attempts after which it was given up
     dead_lettered_after: int | None = None
     forked_from: Data | None = None
+    #: the standing agent whose work it is
+    roster_id: str | None = None
+    #: if asked for: what began it, and the name of its standing agent then
+    begun: Data | None = None
 
 
 class RunPage(Answer, frozen=True):
@@ -225,6 +229,8 @@ class Item(Answer, frozen=True):
     #: of a conversation: how it is called, and the turn that asks
     title: str | None = None
     turn_index: int | None = None
+    #: the standing agent whose run asks: ``rosterId``, ``persona``
+    member: Data | None = None
 
 
 class Notice(Answer, frozen=True):

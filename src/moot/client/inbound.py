@@ -45,7 +45,8 @@ def bind(
 
 @operation("DELETE /v1/host/moot/queues/{queue}", answers.Queue)
 def unbind(name: str) -> Sent:
-    """Let nobody take from it; it keeps its items."""
+    """Let nobody take from it; it keeps its items. One that nobody takes from is removed, if
+    nothing in it is to be done."""
     return Sent(name)
 
 

@@ -15,6 +15,8 @@ class Queue(Answer, frozen=True):
     note: str = ""
     #: state of an item -> how many there are
     items: dict[str, int] = {}
+    #: it was unbound and empty, and is not there any more
+    removed: bool = False
 
 
 class Queues(Answer, frozen=True):

@@ -43,6 +43,10 @@ class Member(RosterEntry, frozen=True):
     left: list[dict[str, Any]] = []
     #: of a pause with an end: how many times of its schedules it costs, and the first of them
     costs: dict[str, Any] | None = None
+    #: of a change: each field as it was (``from``) and as it is (``to``)
+    changes: list[dict[str, Any]] = []
+    #: in a list: what it speaks through
+    model: str | None = None
     #: of a pause: how many triggers wake nobody now
     inert: int = 0
 

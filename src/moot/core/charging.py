@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct
 from moot.core import participation
 from moot.core.agency import RETRIED
 from moot.core.events import Event
+from moot.core.model_errors import DailyBudgetUsedUp, MemberBudgetUsedUp
 from moot.core.participation import MOST_HELD, Floor, Spent, Unpaid, Wake, number, stirred
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ HEARD = "moot.participation.heard"
 CHARGED = "chargedTo"
 #: how calls of models are named
 MODEL = "model:"
+
+#: why a call that had begun was not made after all
+NOT_MADE = frozenset({DailyBudgetUsedUp.code, MemberBudgetUsedUp.code})
 
 #: numbers of calls belong to one wake, and to all wakes of one decision
 OF_WAKE, OF_DECISION = 100, 10_000
@@ -151,6 +155,9 @@ def _over(run: "Run", event: Event, at: int) -> None:
         stirred(floor, wake, at)
     if not is_model(said):
         return
+    if _not_made(said):
+        total = _total(run, event)
+        total.calls = max(0, total.calls - 1)
     result = said.get("result")
     used = _used(result if isinstance(result, dict) else {})
     _add(_total(run, event), used)
@@ -161,6 +168,12 @@ def _over(run: "Run", event: Event, at: int) -> None:
         wake.asking = False
         wake.spent.tokens += tokens
         wake.spent.money += used.cost
+
+
+def _not_made(said: dict[str, Any]) -> bool:
+    """Its beginning was on record before the purse was looked into; nobody was asked then."""
+    error = said.get("error")
+    return isinstance(error, dict) and error.get("code") in NOT_MADE
 
 
 def _used(result: dict[str, Any]) -> Used:

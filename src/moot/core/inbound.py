@@ -6,7 +6,7 @@ that is itself at fault, with inputs that do not fit, is given up alone.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -159,31 +159,83 @@ def without_content(event: dict[str, Any]) -> dict[str, Any]:
     return {**event, event["source"]: {}}
 
 
+#: where something stands in a trigger event
+Path = tuple[str, ...]
+
+
 def inputs_of(
-    event: dict[str, Any], mapping: dict[str, str], declared: Iterable[str]
+    event: dict[str, Any],
+    mapping: dict[str, str],
+    declared: Iterable[str],
+    sensitive: Collection[str] = (),
 ) -> dict[str, Any]:
     """The inputs of a run. A mapping says where each stands; without one, inputs that the
-    workflow declares are filled by their names."""
-    if mapping:
-        found = {name: _at(event, path) for name, path in mapping.items()}
-        return {name: value for name, value in found.items() if value is not MISSING}
-    content = event[event["source"]]
-    body = content.get("body") if event["source"] == "webhook" else None
-    fields = body if isinstance(body, dict) else {}
-    offered = {**fields, **content, "trigger": event}
-    if "body" in fields:  # who sends such a field means it, as in an item of a queue
-        offered["body"] = fields["body"]
-    if event["source"] == "queue":
-        offered["item"] = content
-    return {name: offered[name] for name in declared if name in offered}
+    workflow declares are filled by their names. What fills a sensitive input is in no other one,
+    save a part of it that the workflow asks for by a place of its own."""
+    places = places_of(event, mapping, declared)
+    hidden = [path for name, path in places.items() if name in sensitive]
+    found = {}
+    for name, path in places.items():
+        value = _at(event, path)
+        if name not in sensitive:
+            if path in hidden:
+                continue
+            inner = [each[len(path) :] for each in hidden if each[: len(path)] == path]
+            value = without_places(value, inner)
+        found[name] = value
+    return found
+
+
+def places_of(
+    event: dict[str, Any], mapping: dict[str, str], declared: Iterable[str]
+) -> dict[str, Path]:
+    """Where in the event each input stands; those that are not in it are left out."""
+    wanted = {name: tuple(path.split(".")) for name, path in mapping.items()}
+    if not mapping:
+        offered = _offered(event)
+        wanted = {name: offered[name] for name in declared if name in offered}
+    return {name: path for name, path in wanted.items() if _at(event, path) is not MISSING}
+
+
+def _offered(event: dict[str, Any]) -> dict[str, Path]:
+    source = event["source"]
+    content = event[source]
+    offered: dict[str, Path] = {name: (source, name) for name in content}
+    body = content.get("body")
+    if source == "webhook" and isinstance(body, dict):
+        fields: dict[str, Path] = {name: (source, "body", name) for name in body}
+        offered = {**fields, **offered}
+        if "body" in fields:  # who sends such a field means it, as in an item of a queue
+            offered["body"] = fields["body"]
+    if source == "queue":
+        offered["item"] = (source,)
+    return {**offered, "trigger": ()}
+
+
+def without_places(value: Any, places: Iterable[Path]) -> Any:
+    """A copy without what stands at these places inside."""
+    for path in places:
+        value = _without(value, path)
+    return value
+
+
+def _without(value: Any, path: Path) -> Any:
+    word, rest = path[0], path[1:]
+    if isinstance(value, dict) and word in value:
+        others = {name: each for name, each in value.items() if name != word}
+        return {**others, word: _without(value[word], rest)} if rest else others
+    if isinstance(value, list) and word.isdecimal() and int(word) < len(value):
+        at = int(word)
+        return [*value[:at], _without(value[at], rest) if rest else None, *value[at + 1 :]]
+    return value
 
 
 MISSING: Any = object()
 
 
-def _at(event: dict[str, Any], path: str) -> Any:
+def _at(event: dict[str, Any], path: Path) -> Any:
     value: Any = event
-    for word in path.split("."):
+    for word in path:
         if isinstance(value, dict) and word in value:
             value = value[word]
         elif isinstance(value, list) and word.isdecimal() and int(word) < len(value):

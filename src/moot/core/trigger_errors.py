@@ -1,5 +1,8 @@
 """Refusals of what wakes standing agents: rosters, schedules, subscriptions, deliveries."""
 
+from collections.abc import Iterable
+
+from moot.core.definition import nearest
 from moot.core.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthenticated
 
 
@@ -39,11 +42,13 @@ class MemberGone(MemberOffDuty):
 class NotInPortfolio(Conflict):
     code = "workflow_not_in_portfolio"
 
-    def __init__(self, roster_id: str, workflow_id: str) -> None:
+    def __init__(self, roster_id: str, workflow_id: str, portfolio: Iterable[str] = ()) -> None:
+        said: dict[str, str] = {"rosterId": roster_id, "workflowId": workflow_id}
+        meant = nearest(workflow_id, portfolio)
+        hint = "" if meant is None else f" Did you mean '{meant}'?"
         super().__init__(
-            f"{workflow_id} is none of the workflows of {roster_id}; add it to them first.",
-            rosterId=roster_id,
-            workflowId=workflow_id,
+            f"{workflow_id} is none of the workflows of {roster_id}; add it to them first.{hint}",
+            **said | ({} if meant is None else {"suggestion": meant}),
         )
 
 

@@ -138,7 +138,8 @@ class Deliveries:
 
     async def carry(self, delivery: Delivery) -> None:
         """For the courier: another try of one that is due."""
-        seen = await self._subscriptions.find(delivery.tenant, delivery.subscription)
+        place = delivery.tenant, delivery.subscription
+        seen = await self._subscriptions.find(*place) or await self._subscriptions.restored(*place)
         if seen is None:
             await self._gone(delivery)
             return
@@ -184,6 +185,7 @@ class Deliveries:
         now = self._clock.millis()
         done = Attempt(event_id=row.delivery_id, at=now, outcome="delivered")
         after = self._next(row, state="delivered", due_at=None, reason="", body=b"",
+                           subject="" if given.secret_subject else row.subject,
                            member=it.roster_id, attempts=[*row.attempts, done])  # fmt: skip
         order = Order(
             tenant=row.tenant,
@@ -307,6 +309,9 @@ class Deliveries:
             raise Conflict(f"It is {row.state}, and cannot be dropped.", state=row.state)
         dropped = self._next(row, state="dropped", due_at=None, body=b"", reason=f"by {by}")
         return await self._write(dropped, was=row)
+
+    async def counts(self, seen: Seen) -> dict[str, int]:
+        return await self._store.delivery_counts(seen.tenant, seen.it.subscription_id)
 
     async def let_go(self, seen: Seen) -> None:
         """Its subscription was removed: nothing of it is owed, kept or shown as undone."""

@@ -120,7 +120,7 @@ class Firing:
         if reason := seat.hired.off_duty(self._clock.millis()):
             raise MemberOffDuty(order.roster_id, reason)
         if order.workflow_id not in seat.entry.workflows:
-            raise NotInPortfolio(order.roster_id, order.workflow_id)
+            raise NotInPortfolio(order.roster_id, order.workflow_id, seat.entry.workflows)
         return seat
 
 

@@ -8,13 +8,23 @@ from msgspec import Struct
 from moot.core.errors import Conflict, NotFound, WorkflowNotFound
 from moot.core.events import decode
 from moot.core.flow import Flow
-from moot.core.inbound import Arrival, Subscription, inputs_of, trigger_event, without_content
+from moot.core.inbound import (
+    Arrival,
+    Subscription,
+    inputs_of,
+    places_of,
+    trigger_event,
+    without_content,
+)
 from moot.engine.host import Host
 from moot.store.standing import Delivery
 from moot.triggers.subscriptions import Subscriptions
 
 #: what came in from outside; schedules and webhooks that go out have rows of their own kind
 SOURCES = ("webhook", "queue")
+
+#: what is shown of an item in lists
+SUBJECT = ("queue", "subject")
 
 arrival_of = msgspec.json.Decoder(Arrival).decode
 
@@ -24,15 +34,27 @@ class Given(Struct, frozen=True):
 
     inputs: dict[str, Any]
     trigger: dict[str, Any]
+    #: its subject is, or is a part of, what a secret input is filled from
+    secret_subject: bool = False
 
 
 def given_of(it: Subscription, row: Delivery, arrival: Arrival, flow: Flow) -> Given:
     """What a secret input is filled from stands in the log by no other way."""
     event = trigger_event(it, arrival, row.delivery_id, row.key, row.received_at)
     declared = [variable.name for variable in flow.definition.variables]
-    inputs = inputs_of(event, it.input_mapping, declared)
-    secret = not flow.sensitive.isdisjoint(inputs)
-    return Given(inputs, without_content(event) if secret else event)
+    inputs = inputs_of(event, it.input_mapping, declared, flow.sensitive)
+    if flow.sensitive.isdisjoint(inputs):
+        return Given(inputs, event)
+    return Given(inputs, without_content(event), secret_subject(it, event, flow))
+
+
+def secret_subject(it: Subscription, event: dict[str, Any], flow: Flow) -> bool:
+    """Whether a secret input would be filled from the subject, or from what that is a part of."""
+    declared = [variable.name for variable in flow.definition.variables]
+    places = places_of(event, it.input_mapping, declared)
+    return any(
+        path == SUBJECT[: len(path)] for name, path in places.items() if name in flow.sensitive
+    )
 
 
 class Items:

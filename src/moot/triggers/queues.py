@@ -10,13 +10,14 @@ from msgspec import Struct
 
 from moot.agents.roster import Roster
 from moot.clock import Clock
-from moot.core.errors import BadRequest, Conflict, NotFound
-from moot.core.inbound import Arrival, RetryPolicy, dedup_key, queue_subscription
-from moot.core.trigger_errors import Overtaken, QueueTaken
+from moot.core.errors import BadRequest, Conflict, MootError, NotFound
+from moot.core.inbound import Arrival, RetryPolicy, dedup_key, queue_subscription, trigger_event
+from moot.core.trigger_errors import Overtaken, QueueTaken, SubscriptionNotFound
 from moot.engine.flows import Flows
 from moot.store.protocol import Delivery
 from moot.store.standing import DeliveryFilter
-from moot.triggers.deliveries import Deliveries, Handed
+from moot.triggers.deliveries import UNDONE, Deliveries, Handed
+from moot.triggers.items import secret_subject
 from moot.triggers.subscriptions import MOST_RACES, Seen, Subscriptions
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -65,7 +66,10 @@ class Queues:
         QueueTaken when another member listens to it and it is not to be taken over."""
         await self._flows.newest(tenant, consumer.workflow_id)
         await self._subscriptions.check_member(tenant, consumer.roster_id, consumer.workflow_id)
-        await self._made(tenant, queue, by)
+        known = await self.find(tenant, queue)
+        if known is None or known.it.workflow_id is None:
+            await self._subscriptions.refuse_too_many(tenant)
+        await self._made(tenant, queue, by, bound=True)
         for _ in range(MOST_RACES):
             seen = await self.must_find(tenant, queue)
             if not take_over:
@@ -115,6 +119,25 @@ class Queues:
             reason="source-removed",
         )  # fmt: skip
 
+    async def remove(self, tenant: str, queue: str, by: str) -> None:
+        """One that nobody takes from and that has nothing to be done. Items that were done stay,
+        and are found by their ids; whatever is put in later makes it anew."""
+        for _ in range(MOST_RACES):
+            seen = await self.must_find(tenant, queue)
+            if seen.it.workflow_id is not None:
+                raise Conflict("A workflow takes from this queue; unbind it first.", queue=queue)
+            counts = await self._deliveries.counts(seen)
+            if undone := sum(counts.get(state, 0) for state in ("dead", *UNDONE)):
+                raise Conflict(
+                    "There are items in it that nobody has done; drop them first.",
+                    queue=queue, items=undone,
+                )  # fmt: skip
+            try:
+                return await self._subscriptions.end(seen, by)
+            except Overtaken:
+                continue
+        raise Overtaken(queue)
+
     async def wake(self, seen: Seen) -> None:
         where = DeliveryFilter(subscription=seen.it.subscription_id)
         await self._deliveries.wake(seen.tenant, where)
@@ -128,18 +151,38 @@ class Queues:
             raise BadRequest(
                 f"subject must be a text of at most {LONGEST_SUBJECT} characters.", field="subject"
             )
-        seen = await self._made(tenant, queue, by)
         name = f"key:{key}" if key is not None else self._clock.new_id("item:")
-        dedup = dedup_key(seen.it.subscription_id, name)
+        dedup = dedup_key(queue_subscription(tenant, queue), name)
         arrival = Arrival(content=item)
-        handed = await self._deliveries.take(seen, arrival, dedup, subject, key is not None)
-        return handed, seen
+        for _ in range(MOST_RACES):
+            seen = await self._made(tenant, queue, by)
+            if subject and await self._secret(seen, arrival):
+                subject = ""
+            try:
+                handed = await self._deliveries.take(seen, arrival, dedup, subject, key is not None)
+            except SubscriptionNotFound:
+                continue  # the queue was removed meanwhile
+            return handed, seen
+        raise Overtaken(queue)
+
+    async def _secret(self, seen: Seen, arrival: Arrival) -> bool:
+        """Whether the subject is for nobody's eyes, by the workflow that takes from the queue."""
+        if seen.it.workflow_id is None:
+            return False
+        try:
+            flow = await self._flows.newest(seen.tenant, seen.it.workflow_id)
+        except MootError:
+            return False  # no run can begin; what comes is shown until one can
+        if not flow.sensitive:
+            return False
+        return secret_subject(seen.it, trigger_event(seen.it, arrival, "", "", 0), flow)
 
     async def item(self, tenant: str, queue: str, name: str) -> tuple[Seen, Delivery]:
         seen = await self.must_find(tenant, queue)
         return seen, await self._deliveries.must_find(tenant, seen.it.subscription_id, name)
 
-    async def _made(self, tenant: str, queue: str, by: str) -> Seen:
+    async def _made(self, tenant: str, queue: str, by: str, bound: bool = False) -> Seen:
+        """``bound``: it will lead somewhere, and is none of those that only keep what comes."""
         name = queue_subscription(tenant, queue)
         found = await self._subscriptions.recalled(tenant, name)
         if found is not None:
@@ -148,5 +191,6 @@ class Queues:
             raise BadRequest(
                 "A queue's name has 1 to 64 small letters, digits, dots, - or _.", field="name"
             )
-        await self._subscriptions.refuse_too_many(tenant)
+        if not bound:
+            await self._subscriptions.refuse_too_many_idle(tenant)
         return await self._subscriptions.of_queue(tenant, queue, by)

@@ -35,6 +35,8 @@ from moot.store.standing import Record
 
 KIND = "subscription"
 MOST_SUBSCRIPTIONS = 1000
+#: queues of a tenant that nobody takes from
+MOST_IDLE = 1000
 MOST_RACES = 20
 MOST_KNOWN = 10_000
 
@@ -73,8 +75,9 @@ class Subscriptions:
         #: where requests of strangers may go: subscription -> whose it is
         self._owners: dict[str, str] = {}
         self._known: dict[tuple[str, str], Seen] = {}
-        #: tenant -> its queues and webhooks, without what schedules have; filled when asked for
-        self._own: dict[str, set[str]] = {}
+        #: tenant -> its queues and webhooks, without what schedules have, and whether each leads to
+        #: a workflow; filled when asked for
+        self._own: dict[str, dict[str, bool]] = {}
 
     async def load(self) -> None:
         for tenant in await self._store.record_tenants(KIND):
@@ -92,19 +95,28 @@ class Subscriptions:
         names = sorted(await self._names(tenant))
         return [seen for name in names if (seen := await self.find(tenant, name)) is not None]
 
-    async def _names(self, tenant: str) -> set[str]:
+    async def _names(self, tenant: str) -> dict[str, bool]:
         if tenant not in self._own:
             found = [seen for seen in await self.all(tenant) if seen.it.source != "schedule"]
             for seen in found:
                 self._keep(seen)
-            own = {seen.it.subscription_id for seen in found}
-            self._own[tenant] = own | self._own.get(tenant, set())
+            own = {seen.it.subscription_id: _leads(seen.it) for seen in found}
+            self._own[tenant] = {**own, **self._own.get(tenant, {})}
         return self._own[tenant]
 
     async def refuse_too_many(self, tenant: str) -> None:
-        """Schedules are counted where they are made."""
-        if len(await self._names(tenant)) >= MOST_SUBSCRIPTIONS:
+        """Of those that lead to a workflow. Schedules are counted where they are made."""
+        if sum((await self._names(tenant)).values()) >= MOST_SUBSCRIPTIONS:
             raise BadRequest(f"There are {MOST_SUBSCRIPTIONS} subscriptions; remove one first.")
+
+    async def refuse_too_many_idle(self, tenant: str) -> None:
+        """Of queues that nobody takes from: whoever may push makes them, and takes no room from
+        those that somebody has registered."""
+        idle = [leads for leads in (await self._names(tenant)).values() if not leads]
+        if len(idle) >= MOST_IDLE:
+            raise BadRequest(
+                f"There are {MOST_IDLE} queues that nobody takes from; bind or remove one first."
+            )
 
     async def find(self, tenant: str, name: str) -> Seen | None:
         record = await self._store.record(tenant, KIND, name)
@@ -255,7 +267,7 @@ class Subscriptions:
             return []
         seat = await self._roster.must_find(tenant, roster_id)
         if workflow_id is not None and workflow_id not in seat.entry.workflows:
-            raise NotInPortfolio(roster_id, workflow_id)
+            raise NotInPortfolio(roster_id, workflow_id, seat.entry.workflows)
         return [seat.guard]
 
     async def rotate(self, seen: Seen, by: str) -> Subscription:
@@ -278,9 +290,19 @@ class Subscriptions:
         if seen.it.source == "schedule":
             raise Conflict("It goes with its schedule; remove that.", id=seen.it.schedule_id)
         if seen.it.source == "queue":
-            raise Conflict("It goes with its queue; unbind that.", queue=seen.it.queue)
+            raise Conflict("It goes with its queue; remove that.", queue=seen.it.queue)
+        await self.end(seen, by)
+
+    async def end(self, seen: Seen, by: str) -> None:
+        """Whatever it is of. Raises Overtaken when it has changed meanwhile."""
         await self._put(seen, seen.it, by, "removed", gone=True)
         self._owners.pop(seen.it.subscription_id, None)
+
+    async def restored(self, tenant: str, name: str) -> Seen | None:
+        """That of a queue that was removed while something came into it, made again."""
+        known = await self.history(tenant, name)
+        queue = _decode(known[0].body).queue if known else None
+        return None if queue is None else await self.of_queue(tenant, queue, known[0].by)
 
     async def _put(
         self, seen: Seen, it: Subscription, by: str, did: str, gone: bool = False,
@@ -295,7 +317,9 @@ class Subscriptions:
         fresh = Seen(seen.tenant, it, newest.revision if newest is not None and ours else 0)
         if it.source != "schedule" and seen.tenant in self._own:
             own = self._own[seen.tenant]
-            own.discard(it.subscription_id) if gone else own.add(it.subscription_id)
+            own[it.subscription_id] = _leads(it)
+            if gone:
+                del own[it.subscription_id]
         return fresh if gone else self._keep(fresh)
 
     def record(
@@ -315,6 +339,10 @@ class Subscriptions:
     def _secret(self) -> str:
         drawn = hashlib.sha256(self._clock.new_secret("").encode()).digest()
         return PREFIX + base64.b64encode(drawn).decode()
+
+
+def _leads(it: Subscription) -> bool:
+    return it.workflow_id is not None
 
 
 def fingerprint(name: str, secret: str) -> str:

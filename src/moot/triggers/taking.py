@@ -58,14 +58,20 @@ def _declares(flow: Flow) -> bool:
 
 def hand_over(found: Taken, order: Order, claim: Claim, flow: Flow, now: int) -> Order:
     """The run is told of the items, they are its own with its beginning. A workflow that declares
-    ``items`` gets them as an input; if that is a secret one, no other place has them."""
+    ``items`` gets them as an input; if that is a secret one, no other place has them. A field with
+    the name of a secret input is not given along: nothing else of the run would keep it secret."""
     assert order.delivered is not None and order.trigger is not None
-    said = [_said(row) for row in found.rows]
-    bare = [{"itemId": each["itemId"]} for each in said]
+    whole = [_said(row) for row in found.rows]
+    secret = INPUT in flow.sensitive
+    said = whole if secret else [_plain(each, flow) for each in whole]
+    kept = [
+        each if each == full and not secret else {"itemId": each["itemId"]}
+        for each, full in zip(said, whole, strict=True)
+    ]
     by = order.delivered.delivery_id
     claim.guards = [*claim.guards, *found.guards]
     claim.deliveries = [*claim.deliveries, *(_given(row, by, order, now) for row in found.rows)]
-    told = {**order.trigger["schedule"], INPUT: bare if INPUT in flow.sensitive else said}
+    told = {**order.trigger["schedule"], INPUT: kept}
     trigger = {**order.trigger, "contentTrust": "untrusted", "schedule": told}
     inputs = {INPUT: said, **order.inputs} if _declares(flow) else order.inputs
     return replace(order, trigger=trigger, inputs=inputs)
@@ -74,6 +80,11 @@ def hand_over(found: Taken, order: Order, claim: Claim, flow: Flow, now: int) ->
 def _said(row: Delivery) -> dict[str, Any]:
     received = iso(row.received_at * 1000)
     return {"itemId": row.delivery_id, "receivedAt": received, "item": _arrival(row.body).content}
+
+
+def _plain(said: dict[str, Any], flow: Flow) -> dict[str, Any]:
+    fields = said["item"].items()
+    return {**said, "item": {name: each for name, each in fields if name not in flow.sensitive}}
 
 
 def _given(row: Delivery, by: str, order: Order, now: int) -> Delivery:

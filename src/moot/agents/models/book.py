@@ -136,6 +136,14 @@ class Book:
             )
         return Reference(name, model, entry)
 
+    def priced(self, reference: str) -> bool:
+        """Whether what it is asked for costs something that is known here."""
+        try:
+            found = self.look_up(reference)
+        except ModelNotConfigured:
+            return False
+        return self._prices.of(found.text, found.model) is not None
+
     def choose(
         self,
         reference: str,
