@@ -67,6 +67,7 @@ def test_a_list_says_who_takes_part_what_was_said_last_and_what_is_new(
 def test_a_thread_is_shown_and_steered(room: Room, moot: Cli) -> None:
     moot("thread", "invite", room.id, "dee", "--role", "legal")
     assert moot("thread", "mute", room.id, "dee", "--for", "10m").out.endswith("10 minutes\n")
+    assert moot("thread", "mute", room.id, "dee", "5m").out.endswith("5 minutes\n")
     assert shown(moot, room.id)["state"]["muted"] == ["host:dee"]
     moot("thread", "unmute", room.id, "dee")
     moot("thread", "prod", room.id, "rex")

@@ -1,5 +1,6 @@
 """``moot thread`` controls: who is in, who may speak, how it goes on, what is taken back."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -85,7 +86,10 @@ def span(ctx: click.Context, param: click.Parameter, given: str | None) -> int |
 @click.option("--for", "seconds", callback=span, metavar="SPAN", help="90s, 10m, 2h [for good].")
 @talks
 def mute(options: Options, thread: str, names: tuple[str, ...], seconds: int | None) -> Exit:
-    """Refuse what they say, for a while or until unmuted."""
+    """Refuse what they say, for a while or until unmuted: mute THREAD ada 10m."""
+    if seconds is None and len(names) > 1:  # as it is typed in the thread itself
+        with contextlib.suppress(ValueError):
+            seconds, names = quantities.seconds(names[-1]), names[:-1]
     content: Any = {"targets": list(names)} | ({"seconds": seconds} if seconds else {})
     how_long = f" for {quantities.in_words(seconds)}" if seconds else ""
     return steer(options, thread, f"muted {', '.join(names)}{how_long}", mute=content)
