@@ -69,7 +69,7 @@ def test_a_terminal_gets_a_table_and_a_pipe_gets_tabs(moot: Cli) -> None:
     assert "\t" not in screen
     piped = moot("run", "list", "-n", 1).out
     assert "STATUS" not in piped
-    assert piped.count("\t") == 8
+    assert piped.count("\t") == 9
 
 
 def test_no_color_means_no_escape_codes(moot: Cli) -> None:
