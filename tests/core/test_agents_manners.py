@@ -27,7 +27,9 @@ def invited(who: str, /, **profile: Any) -> dict[str, Any]:
 
 LOUD: list[Any] = [
     "free text", {}, {"rename": "BUY NOW"}, {"link": {"thread": "th_x", "title": "BUY"}},
-    {"buy": "now"}, {"done": True, "buy": "now"}, invited("rex", nickname="BUY"),
+    {"buy": "now"}, {"done": True, "buy": "now"}, {"done": "BUY NOW"}, {"presence": "BUY NOW"},
+    {"uninvite": "buy now"}, {"uninvite": {"participant_id": "rex", "note": "BUY NOW"}},
+    {"presence": ["BUY"], "done": True}, invited("rex", nickname="BUY"),
 ]  # fmt: skip
 
 
@@ -46,6 +48,19 @@ def test_in_a_paused_thread_agents_name_and_link_nothing(content: Any) -> None:
     world, life = thread(outside=("rex",))
     steer(world, life, {"pause": True})
     assert isinstance(world.refused(life, by_rex(world, content)), Paused)
+
+
+@pytest.mark.parametrize("held", [{"mute": ["rex"]}, {"pause": True}])
+def test_who_may_not_speak_sends_nobody_away_but_himself(held: dict[str, Any]) -> None:
+    world, life = thread("ada", outside=("rex",))
+    steer(world, life, held)
+    for who in ("ada", {"participant_id": "ada"}, {"participant_id": "host:ada"}):
+        for content in ({"uninvite": who}, {"done": True, "uninvite": who}):
+            refusal = world.refused(life, by_rex(world, content))
+            assert isinstance(refusal, ParticipantMuted | Paused)
+    world.take(life, by_rex(world, {"uninvite": {"participant_id": "rex"}}))
+    assert list(talk_of(life).state.members) == ["host:ada"]
+    check(life)
 
 
 def test_who_is_muted_may_be_done_go_and_be_here() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moot.core import conversation, guests, rosters, thread
+from moot.core import controls, conversation, guests, rosters, thread
 from moot.core.errors import BodyTooLarge, Forbidden, RosterFull
 from moot.core.waiting import Conversation
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 #: bytes of a control, which may be about nobody and is kept all the same
 LONGEST = 8192
-#: what is left to who is muted; while it is paused others may still come in
+#: what is left to who is muted: to be done, to go, to be here; while it is paused others may still
+#: come in
 SILENT = frozenset({"done", "uninvite", "presence"})
 PAUSED = SILENT | {"invite"}
 #: others that one agent may have brought along
@@ -34,12 +35,22 @@ def check(talk: Conversation, given: "Control", sender: str) -> None:
             field="content",
             maxBytes=LONGEST,
         )
-    words = set(content) if isinstance(content, dict) and content else {""}
     quiet = SILENT if thread.is_muted(talk.state, sender, given.at) else PAUSED
-    if not words <= quiet:
+    if not _is_quiet(content, quiet, sender):
         conversation.check_floor(talk, sender, "agent", given.at)
     if isinstance(content, dict) and "invite" in content:
         _check_invite(talk, content["invite"], sender)
+
+
+def _is_quiet(content: Any, words: frozenset[str], sender: str) -> bool:
+    """Whether it says these words only, well, and of nobody else: what cannot be understood is
+    kept as it came, and would be read."""
+    if controls.problems(content, words):
+        return False
+    gone = content.get("uninvite", sender)
+    if isinstance(gone, dict):
+        gone = gone["participant_id"] if len(gone) == 1 else ""
+    return thread.full_name(gone) == sender
 
 
 def _check_invite(talk: Conversation, asked: Any, sender: str) -> None:
