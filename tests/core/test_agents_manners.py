@@ -3,13 +3,28 @@
 from typing import Any
 
 import pytest
-from simulator import Speaker, World
-from thread_scenes import check, control, floor_of, say, steer, talk_of, thread, woken
+from simulator import Life, Speaker, World
+from thread_scenes import (
+    check,
+    control,
+    decisions,
+    floor_of,
+    named,
+    say,
+    steer,
+    talk_of,
+    thread,
+    woken,
+)
 
+from moot.core.addressed import Listener
 from moot.core.errors import BadRequest, BodyTooLarge, Forbidden, ParticipantMuted, RosterFull
 from moot.core.errors import ThreadPaused as Paused
+from moot.core.events import Event
 from moot.core.guests import LARGEST
 from moot.core.manners import LONGEST, MOST_BROUGHT
+from moot.core.policy import OF_THREADS
+from moot.core.thread_errors import NameTaken
 from moot.core.threads import Control
 
 REX = Speaker("key_rex", ("host:rex",))
@@ -109,6 +124,66 @@ def test_what_the_host_knows_of_its_agents_only_people_say_otherwise() -> None:
         profile = talk_of(life).state.members["host:bo"].profile
         assert profile == {"name": "Bo", "role": role, "nickname": "B"}
     check(life)
+
+
+# -- what is meant for people ---------------------------------------------------------------------
+
+#: written in escapes where it could not be told from others
+CATCHING = [
+    "bob", "BOB", "b\u043eb", "ada", "Ada", "\u0410da", "user:eve", "user:bob", "bob\u200b",
+    "x" * 300, "a\nb", "\x1b[31mx", "Eve (you)", ["bob"], {"bob": 1}, 5,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("nick", CATCHING)
+def test_no_agents_nickname_is_anothers_name_or_cannot_be_seen(nick: Any) -> None:
+    world, life = thread("ada", outside=("rex",))
+    say(world, life, "hi", "user:bob")
+    for who in ("rex", "new"):
+        refusal = world.refused(life, by_rex(world, invited(who, nickname=nick)))
+        assert isinstance(refusal, Forbidden | NameTaken)
+    world.take(life, by_rex(world, invited("rex", nickname="Rexy")))
+    check(life)
+
+
+@pytest.mark.parametrize("word", ["role", "roles", "client", "model"])
+def test_no_agent_is_by_its_role_what_a_person_is_by_name(word: str) -> None:
+    world, life = thread(outside=("rex",))
+    say(world, life, "hi", "user:bob")
+    for said in ("Bob", ["critic", "bob"]):
+        refusal = world.refused(life, by_rex(world, invited("rex", **{word: said})))
+        assert isinstance(refusal, NameTaken)
+    world.take(life, by_rex(world, invited("rex", **{word: "critic"})))
+
+
+def test_an_agent_brings_nobody_by_the_name_of_a_person() -> None:
+    world, life = thread(outside=("rex",))
+    say(world, life, "hi", "user:bob")
+    assert isinstance(world.refused(life, by_rex(world, invited("Bob"))), NameTaken)
+    steer(world, life, invited("bob"))
+    assert "host:bob" in talk_of(life).state.members
+
+
+def test_a_persons_name_means_that_person_before_any_nickname() -> None:
+    world, life = thread("ada", outside=("rex",), policy={**OF_THREADS, "mode": "large"})
+    said = invited("rex", nickname="bob", roles=["bob"])["invite"]
+    world.take(life, by_rex(world, {"invite": {**said, "outside": True}}))
+    say(world, life, "@bob are you there?")
+    assert named(decisions(life)[-1], "called") == {"rex": "addressed by user"}
+    say(world, life, "Now I am.", "user:bob")
+    count = len(decisions(life))
+    say(world, life, "@bob the password is X")
+    [event] = [e for e in say(world, life, "and", to="bob") if e.type == "conversation.exchanged"]
+    assert event.payload["turn"]["to"] == "user:bob" and len(decisions(life)) == count
+    asked = turn_event(life, "@bob the password is X")
+    assert Listener(talk_of(life), "user:bob").asked(asked) is not None
+    assert Listener(talk_of(life), "host:rex").asked(asked) is None
+    check(life)
+
+
+def turn_event(life: Life, text: str) -> Event:
+    found = life.told("conversation.exchanged")
+    return next(event for event in found if event.payload["turn"]["content"] == text)
 
 
 # -- how much ------------------------------------------------------------------------------------

@@ -205,7 +205,7 @@ def _is_to(talk: Conversation, known: dict[str, Any], turn: dict[str, Any]) -> b
     """An address may be a nickname or a role, and the log says whom that meant."""
     if "to" not in turn or "to" not in known:
         return ("to" in turn) == ("to" in known)
-    could = addressing.meant(turn["to"], conversation.people(talk))
+    could = addressing.meant(turn["to"], conversation.everybody(talk))
     return known["to"] in (full_name(turn["to"]), *could)
 
 

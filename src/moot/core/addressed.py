@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.core import chains, mentions, tasks
+from moot.core import chains, mentions, tasks, thread
 from moot.core.events import Event
 from moot.core.thread import full_name, is_person
 from moot.core.waiting import Conversation
@@ -62,7 +62,9 @@ class Listener:
         guest = talk.state.members.get(name)
         self._led = member is not None
         known = member.profile if member is not None else guest.profile if guest else {}
-        self._profiles = {name: dict(known)}
+        #: of the others only those whose names are nobody's nickname
+        others: dict[str, dict[str, Any]] = {each: {} for each in thread.people_of(talk.state)}
+        self._profiles = {**others, name: dict(known)}
         #: the newest turn that named it, and the newest of a person to all
         self._named: Due | None = None
         self._to_all: Due | None = None
@@ -149,7 +151,7 @@ class Listener:
                 seq=place, turn=place, reason=why, task=task, by=by, anybodys=anybodys
             )
             return self._named
-        if mentions.mentioned(turn.get("content"), named).names:
+        if self._name in mentions.mentioned(turn.get("content"), named).names:
             self._named = Due(seq=place, turn=place, reason=why, by=by)
             return self._named
         if turn.get("role") == "user" and "@" not in str(turn.get("content")):

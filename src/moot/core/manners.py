@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moot.core import controls, conversation, guests, rosters, thread
+from moot.core import controls, conversation, guests, mentions, rosters, thread
 from moot.core.errors import BodyTooLarge, Forbidden, RosterFull
 from moot.core.waiting import Conversation
 
@@ -59,16 +59,10 @@ def _check_invite(talk: Conversation, asked: Any, sender: str) -> None:
     if not guests.is_guest(name):
         return  # nobody comes of it
     name, profile = thread.full_name(str(name)), profile if isinstance(profile, dict) else {}
-    if profile and name != sender and name in talk.state.members:
+    there = thread.is_person(name) or name in talk.state.members
+    if profile and name != sender and there:
         raise Forbidden("An agent says who it is, not who others are.", participant=name)
-    nick = profile.get("nickname")
-    if "name" in profile or (isinstance(nick, str) and rosters.is_reserved(nick)):
-        raise Forbidden(
-            "How somebody is called is for people to say; an agent may have a nickname that is not"
-            " reserved.",
-            participant=name,
-            reserved=sorted(rosters.RESERVED),
-        )
+    _check_profile(talk, name, profile, sender)
     brought = [each for each, one in talk.state.members.items() if one.invited_by == sender]
     others = {*brought, name} - {sender}
     if name not in talk.state.members and len(others) > MOST_BROUGHT:
@@ -76,3 +70,24 @@ def _check_invite(talk: Conversation, asked: Any, sender: str) -> None:
             f"One agent brings {MOST_BROUGHT} others along at most; a person invites more.",
             maxParticipants=MOST_BROUGHT,
         )
+
+
+def _check_profile(talk: Conversation, name: str, profile: dict[str, Any], sender: str) -> None:
+    """What somebody is called finds him in texts, so it is nobody else's."""
+    nick = profile.get("nickname")
+    named = nick is not None and nick != ""
+    if "name" in profile or (named and not _is_nickname(nick)):
+        raise Forbidden(
+            "How somebody is called is for people to say; an agent may have a nickname that is not"
+            " reserved and can be seen, a word of one line.",
+            participant=name,
+            reserved=sorted(rosters.RESERVED),
+        )
+    if named:
+        guests.check_alike(talk, str(nick), name, sender)
+    for word in mentions.words_of(profile, *mentions.KINDS):
+        guests.check_role(talk, word, name)
+
+
+def _is_nickname(nick: Any) -> bool:
+    return isinstance(nick, str) and rosters.is_agents(thread.full_name(nick))
