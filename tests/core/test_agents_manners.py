@@ -181,6 +181,22 @@ def test_a_persons_name_means_that_person_before_any_nickname() -> None:
     check(life)
 
 
+def test_no_agent_describes_people_invites_who_is_here_or_sends_them_away() -> None:
+    world, life = thread(outside=("rex",))
+    say(world, life, "hi", "user:eve")
+    steer(world, life, {"invite": "user:ann"})
+    for who in ("user", "user:eve", "user:ann", "user:new"):
+        told = by_rex(world, invited(who, nickname="Mallory", roles=["idiot"]))
+        assert isinstance(world.refused(life, told), Forbidden)
+        told = by_rex(world, {"uninvite": {"participant_id": who}})
+        assert isinstance(world.refused(life, told), Forbidden)
+    for who in ("user", "user:eve"):
+        assert world.take(life, by_rex(world, {"invite": who})) == []
+    world.take(life, by_rex(world, {"invite": "user:new"}))
+    assert set(talk_of(life).state.members) == {"host:rex", "user:ann", "user:new"}
+    check(life)
+
+
 def turn_event(life: Life, text: str) -> Event:
     found = life.told("conversation.exchanged")
     return next(event for event in found if event.payload["turn"]["content"] == text)

@@ -40,6 +40,18 @@ def check(talk: Conversation, given: "Control", sender: str) -> None:
         conversation.check_floor(talk, sender, "agent", given.at)
     if isinstance(content, dict) and "invite" in content:
         _check_invite(talk, content["invite"], sender)
+    if isinstance(content, dict) and _is_persons(content.get("uninvite")):
+        raise Forbidden("People come and go as they like; no agent sends them away.")
+
+
+def invites_in_vain(talk: Conversation, name: str, sender: str) -> bool:
+    """Whether an agent invites a person who is here anyway: nothing comes of it."""
+    return not thread.is_person(sender) and name in talk.state.people
+
+
+def _is_persons(asked: Any) -> bool:
+    name = asked.get("participant_id") if isinstance(asked, dict) else asked
+    return isinstance(name, str) and thread.is_person(name)
 
 
 def _is_quiet(content: Any, words: frozenset[str], sender: str) -> bool:

@@ -118,7 +118,7 @@ def _told(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
     led, idle = _led(run, flow, talk, given, sender)
     events = _comes_in(talk, given, sender, content)
     if "invite" in content and "invite" not in idle:
-        events.append(_join(talk, given, sender))
+        events += _join(talk, given, sender)
     if "uninvite" in content and "uninvite" not in idle:
         left = _leave(talk, given, sender)
         events += left
@@ -223,15 +223,17 @@ def _by_host(given: Control) -> bool:
     return only and given.who.principal == HOST and given.sender == "system"
 
 
-def _join(talk: Conversation, given: Control, sender: str) -> NewEvent:
+def _join(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
     asked = given.content["invite"]
     name = guests.named(asked, "invite")
+    if manners.invites_in_vain(talk, name, sender):
+        return []
     said = asked if isinstance(asked, dict) else {}
     outside = said.get("outside") is True
     profile = said.get("profile")
     profile = profile if isinstance(profile, dict) else {}
     both = {**given.known, **profile} if thread.is_person(sender) else {**profile, **given.known}
-    return guests.welcome(talk, name, both, sender, outside)
+    return [guests.welcome(talk, name, both, sender, outside)]
 
 
 def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
