@@ -221,7 +221,7 @@ def _content(asked: Posted) -> Any:
 def _state(asked: Posted) -> presence.State:
     """What somebody begins or ends to do, where that is to be written down: once for each change,
     however often it is said."""
-    state = presence.begun(asked.content)
+    state = presence.begun({} if asked.content is UNSET else asked.content)
     if state is None:
         raise BadRequest(
             f"A presence that is kept says what begins or ends: {', '.join(presence.STATES)},"

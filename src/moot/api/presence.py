@@ -22,11 +22,11 @@ Name = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
 class Sign(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}):
-    """A sign of life; without details those from before stay."""
+    """A sign of life: who says no more listens. Without details those from before stay."""
 
-    state: State
+    state: State = "listening"
     from_: Name | UnsetType = UNSET
-    details: dict[str, Any] | None = None
+    details: Any = None
 
 
 async def read(request: Request) -> Reply:
