@@ -67,9 +67,11 @@ MOST_GONE = 8
 
 
 def is_name(name: str) -> bool:
-    """Whether it can be seen and told from others: no blanks, no marks that do not show."""
+    """Whether it can be seen and told from others: no blanks, no marks that do not show; and reads
+    as no place of files or addresses."""
     blank = is_blank(name) or any(mark.isspace() for mark in name)
-    return name.isprintable() and not blank
+    place = "/" in name or "\\" in name or not name.rpartition(":")[2].strip(".")
+    return name.isprintable() and not blank and not place
 
 
 def is_person(name: str) -> bool:
