@@ -92,7 +92,8 @@ def test_broken_text_is_refused(api: Api, thread: str, raw: bytes) -> None:
         {"rename": 5}, {"rename": "x\u0007"}, {"link": 5}, {"link": {}}, {"presence": "x"},
         {"vote": 5}, {"vote": {}}, {"continue": "x"}, {"continue": {"rounds": 0}},
         {"participation": 5}, {"participation": {"mode": "none"}}, {"mute": ["codex"] * 257},
-        {"participation": {"moderator": "host:nobody"}},
+        {"participation": {"moderator": "host:nobody"}}, {"admit": 1}, {"drop": "x"},
+        {"allow": "zz"}, {"deny": {"a": 1}}, {"allow": "a", "deny": "b"},
     ],
 )  # fmt: skip
 def test_a_malformed_control_is_kept_and_changes_nothing(

@@ -15,7 +15,7 @@ from moot.core import (
     thread,
 )
 from moot.core.conversation import HOST, Speaker
-from moot.core.errors import BadRequest, Forbidden, NotYourName
+from moot.core.errors import BadRequest, Forbidden, NotFound, NotYourName
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
 from moot.core.leading import LEADING
@@ -149,7 +149,7 @@ def _led(
     for lead, words in leads.items():
         try:
             events += lead(run, flow, talk, given, sender)
-        except BadRequest as wrong:
+        except (BadRequest, NotFound) as wrong:
             if not given.lenient:
                 raise
             idle |= dict.fromkeys(words, wrong.message)
