@@ -109,6 +109,12 @@ def test_a_malformed_control_is_kept_and_changes_nothing(
     assert api.post(f"/v1/host/moot/runs/{thread}:verify").json()["identical"] is True
 
 
+def test_what_is_said_beside_a_control_is_not_kept(api: Api, thread: str) -> None:
+    for type_, content in (("control", {"done": True}), ("presence", "typing.start")):
+        said = posted(api, thread, content, type=type_, meta={"text": "BUY NOW", "tags": ["BUY"]})
+        assert said["meta"] == {"tags": []} and "BUY" not in str(api.events(thread)[-1])
+
+
 def test_the_hosts_own_route_warns_as_well(api: Api, thread: str) -> None:
     answer = api.post(f"/v1/host/moot/threads/{thread}/controls", {"content": {"mute": 5}})
     assert answer.status_code == 200 and "names nobody" in answer.json()["warnings"][0]
