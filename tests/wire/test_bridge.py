@@ -211,6 +211,15 @@ def test_who_names_no_state_listens_and_details_may_be_anything(codex: Api, thre
         assert answer.json()["event"]["content"] == {"state": "listening"}
 
 
+def test_who_is_muted_is_here_and_tells_nothing_of_himself(
+    api: Api, codex: Api, thread: str
+) -> None:
+    assert sign(codex, thread, "idle", details="before").json()["presence"]["details"] == "before"
+    posted(api, thread, {"mute": ["codex"]}, type="control")
+    here = sign(codex, thread, "thinking", details="BUY NOW").json()["presence"]
+    assert (here["state"], here["details"]) == ("thinking", "before")
+
+
 def test_only_who_takes_part_is_here_and_under_his_own_name(
     api: Api, codex: Api, thread: str
 ) -> None:

@@ -70,7 +70,10 @@ async def _signed(request: Request, run_id: str, talk: Conversation) -> Reply:
     who, name = posts.speaks(request, asked.from_)
     check_here(request, talk, who, name)
     desk = request.services.host.presence
-    here = desk.set((run_id, talk.conversation_id), name, asked.state, asked.details)
+    # who is muted is here, and tells nothing
+    muted = thread.is_muted(talk.state, name, request.services.clock.millis())
+    details = None if muted else asked.details
+    here = desk.set((run_id, talk.conversation_id), name, asked.state, details)
     told = shown(here, desk.now(), desk.ttl_ms)
     about = {"thread": request.params["thread_id"], "participant": handle(name), **told}
     return Reply({"received": True, "presence": about})
