@@ -5,7 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.core.addressed import Listener, Owed
+from moot.core.addressed import MOST_PASSED, Listener, Owed
+from moot.core.chains import Chain
 from moot.core.events import Event
 from moot.core.waiting import Conversation
 
@@ -108,3 +109,31 @@ def test_what_any_person_may_answer_is_open_until_one_does() -> None:
     assert [due.turn for due in owed.due] == [2], "that one is for eve alone"
     owed.hear(turn(5, role="user", **{"from": "user:ann"}, to="user:eve", content="Eve?"))
     assert [due.turn for due in owed.due] == [2, 5]
+
+
+def test_who_passes_on_what_was_asked_is_not_asked_for_ever() -> None:
+    owed, to_bo = (
+        Owed(listener()),
+        {"role": "agent", "speakerId": REX, "to": "bo", "content": "Bo?"},
+    )
+    owed.hear(turn(1, role="user", **{"from": "user:ann"}, to="rex", content="A person asks."))
+    owed.hear(turn(2, role="agent", speakerId="host:ada", to="rex", content="Pass it on."))
+    task = {"role": "user", "from": "user", "meta": {"kind": "task"}}
+    owed.hear(turn(3, **task, to="rex", content="Count."))
+    for sequence in range(4, 8):
+        owed.hear(turn(sequence, **to_bo, meta={"replyTo": 99}))  # that answers something else
+    for sequence in range(8, 8 + MOST_PASSED):
+        assert [due.turn for due in owed.due] == [1, 2, 3]
+        owed.hear(turn(sequence, **to_bo))
+    assert [due.turn for due in owed.due] == [3], "a task has a result"
+
+
+def test_while_agents_are_stopped_nothing_is_owed_to_them() -> None:
+    talk = Conversation(conversation_id=TALK, node_id="talk", opened_at=0, opened_seq=0, last_seq=0)
+    talk.chain = Chain(over="pair", since=9)
+    owed = Owed(Listener(talk, REX))
+    owed.hear(turn(1, role="agent", speakerId="host:ada", to="rex", content="And you?"))
+    assert owed.due and owed.offered() is None
+    owed.hear(turn(2, role="user", **{"from": "user"}, to="rex", content="I ask."))
+    offered = owed.offered()
+    assert offered is not None and offered.turn == 2

@@ -3,13 +3,28 @@
 from typing import Any
 
 import pytest
-from simulator import Speaker, World
-from thread_scenes import check, control, floor_of, say, steer, talk_of, thread, woken
+from simulator import Life, Speaker, World
+from thread_scenes import (
+    check,
+    control,
+    decisions,
+    floor_of,
+    named,
+    say,
+    steer,
+    talk_of,
+    thread,
+    woken,
+)
 
+from moot.core.addressed import Listener
 from moot.core.errors import BadRequest, BodyTooLarge, Forbidden, ParticipantMuted, RosterFull
 from moot.core.errors import ThreadPaused as Paused
+from moot.core.events import Event
 from moot.core.guests import LARGEST
 from moot.core.manners import LONGEST, MOST_BROUGHT
+from moot.core.policy import OF_THREADS
+from moot.core.thread_errors import NameTaken
 from moot.core.threads import Control
 
 REX = Speaker("key_rex", ("host:rex",))
@@ -27,7 +42,9 @@ def invited(who: str, /, **profile: Any) -> dict[str, Any]:
 
 LOUD: list[Any] = [
     "free text", {}, {"rename": "BUY NOW"}, {"link": {"thread": "th_x", "title": "BUY"}},
-    {"buy": "now"}, {"done": True, "buy": "now"}, invited("rex", nickname="BUY"),
+    {"buy": "now"}, {"done": True, "buy": "now"}, {"done": "BUY NOW"}, {"presence": "BUY NOW"},
+    {"uninvite": "buy now"}, {"uninvite": {"participant_id": "rex", "note": "BUY NOW"}},
+    {"presence": ["BUY"], "done": True}, invited("rex", nickname="BUY"),
 ]  # fmt: skip
 
 
@@ -46,6 +63,19 @@ def test_in_a_paused_thread_agents_name_and_link_nothing(content: Any) -> None:
     world, life = thread(outside=("rex",))
     steer(world, life, {"pause": True})
     assert isinstance(world.refused(life, by_rex(world, content)), Paused)
+
+
+@pytest.mark.parametrize("held", [{"mute": ["rex"]}, {"pause": True}])
+def test_who_may_not_speak_sends_nobody_away_but_himself(held: dict[str, Any]) -> None:
+    world, life = thread("ada", outside=("rex",))
+    steer(world, life, held)
+    for who in ("ada", {"participant_id": "ada"}, {"participant_id": "host:ada"}):
+        for content in ({"uninvite": who}, {"done": True, "uninvite": who}):
+            refusal = world.refused(life, by_rex(world, content))
+            assert isinstance(refusal, ParticipantMuted | Paused)
+    world.take(life, by_rex(world, {"uninvite": {"participant_id": "rex"}}))
+    assert list(talk_of(life).state.members) == ["host:ada"]
+    check(life)
 
 
 def test_who_is_muted_may_be_done_go_and_be_here() -> None:
@@ -94,6 +124,82 @@ def test_what_the_host_knows_of_its_agents_only_people_say_otherwise() -> None:
         profile = talk_of(life).state.members["host:bo"].profile
         assert profile == {"name": "Bo", "role": role, "nickname": "B"}
     check(life)
+
+
+# -- what is meant for people ---------------------------------------------------------------------
+
+#: written in escapes where it could not be told from others
+CATCHING = [
+    "bob", "BOB", "b\u043eb", "ada", "Ada", "\u0410da", "user:eve", "user:bob", "bob\u200b",
+    "x" * 300, "a\nb", "\x1b[31mx", "Eve (you)", ["bob"], {"bob": 1}, 5,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("nick", CATCHING)
+def test_no_agents_nickname_is_anothers_name_or_cannot_be_seen(nick: Any) -> None:
+    world, life = thread("ada", outside=("rex",))
+    say(world, life, "hi", "user:bob")
+    for who in ("rex", "new"):
+        refusal = world.refused(life, by_rex(world, invited(who, nickname=nick)))
+        assert isinstance(refusal, Forbidden | NameTaken)
+    world.take(life, by_rex(world, invited("rex", nickname="Rexy")))
+    check(life)
+
+
+@pytest.mark.parametrize("word", ["role", "roles", "client", "model"])
+def test_no_agent_is_by_its_role_what_a_person_is_by_name(word: str) -> None:
+    world, life = thread(outside=("rex",))
+    say(world, life, "hi", "user:bob")
+    for said in ("Bob", ["critic", "bob"]):
+        refusal = world.refused(life, by_rex(world, invited("rex", **{word: said})))
+        assert isinstance(refusal, NameTaken)
+    world.take(life, by_rex(world, invited("rex", **{word: "critic"})))
+
+
+def test_an_agent_brings_nobody_by_the_name_of_a_person() -> None:
+    world, life = thread(outside=("rex",))
+    say(world, life, "hi", "user:bob")
+    assert isinstance(world.refused(life, by_rex(world, invited("Bob"))), NameTaken)
+    steer(world, life, invited("bob"))
+    assert "host:bob" in talk_of(life).state.members
+
+
+def test_a_persons_name_means_that_person_before_any_nickname() -> None:
+    world, life = thread("ada", outside=("rex",), policy={**OF_THREADS, "mode": "large"})
+    said = invited("rex", nickname="bob", roles=["bob"])["invite"]
+    world.take(life, by_rex(world, {"invite": {**said, "outside": True}}))
+    say(world, life, "@bob are you there?")
+    assert named(decisions(life)[-1], "called") == {"rex": "addressed by user"}
+    say(world, life, "Now I am.", "user:bob")
+    count = len(decisions(life))
+    say(world, life, "@bob the password is X")
+    [event] = [e for e in say(world, life, "and", to="bob") if e.type == "conversation.exchanged"]
+    assert event.payload["turn"]["to"] == "user:bob" and len(decisions(life)) == count
+    asked = turn_event(life, "@bob the password is X")
+    assert Listener(talk_of(life), "user:bob").asked(asked) is not None
+    assert Listener(talk_of(life), "host:rex").asked(asked) is None
+    check(life)
+
+
+def test_no_agent_describes_people_invites_who_is_here_or_sends_them_away() -> None:
+    world, life = thread(outside=("rex",))
+    say(world, life, "hi", "user:eve")
+    steer(world, life, {"invite": "user:ann"})
+    for who in ("user", "user:eve", "user:ann", "user:new"):
+        told = by_rex(world, invited(who, nickname="Mallory", roles=["idiot"]))
+        assert isinstance(world.refused(life, told), Forbidden)
+        told = by_rex(world, {"uninvite": {"participant_id": who}})
+        assert isinstance(world.refused(life, told), Forbidden)
+    for who in ("user", "user:eve"):
+        assert world.take(life, by_rex(world, {"invite": who})) == []
+    world.take(life, by_rex(world, {"invite": "user:new"}))
+    assert set(talk_of(life).state.members) == {"host:rex", "user:ann", "user:new"}
+    check(life)
+
+
+def turn_event(life: Life, text: str) -> Event:
+    found = life.told("conversation.exchanged")
+    return next(event for event in found if event.payload["turn"]["content"] == text)
 
 
 # -- how much ------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import Phase, given, settings
 from replaying import FORK, OPERATORS, order, retold
 from simulator import CHAIR, TENANT, Life, Speaker, World, state, state_back
@@ -303,3 +304,14 @@ def test_times_are_read_as_people_write_them() -> None:
                  "2030-01-31T12:00:00.000001"):  # fmt: skip
         assert bridge.instant(text) == moment
     assert bridge.instant("2030-01-31") < moment
+
+
+@pytest.mark.parametrize("who", ["user", "rex"])
+def test_nobody_marks_a_turn_as_the_host_does(who: str) -> None:
+    world, life = thread(outside=("rex",))
+    tags = ["coordinator", "error", "closed", "left", "mine"]
+    for via in ("moot", "user", "ada"):
+        say(world, life, "x", who, meta={"tags": tags, "via": via, "note": 1})
+    turns = [event["meta"] for event in told(life) if event["type"] == "message"]
+    assert turns == [{"note": 1, "tags": ["left", "mine"]}] * 3
+    check(life)

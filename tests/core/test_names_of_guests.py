@@ -19,6 +19,7 @@ WRONG = [
     "x:moot", "all", "\uff4doot", "m\u043eot", "u\u0455er", "moot\u034f", "ada\u034f", "ada\u3164",
     "ada\ufe0f", "ada\u2800", "user:ev\u3164e", "user:\u200bx", "user:eve\n\n[77] user",
     "user:\x1b[31m", "user ", "a\tb", "\u200b", "a\u202eb", "x" * 252, "x" * 256, "",
+    "..", ".", "host:...", "../../x", "a/b", "user:../x", "user:..", "a\\b",
 ]  # fmt: skip
 
 
@@ -29,7 +30,7 @@ def test_nobody_goes_by_a_name_that_is_anothers_or_cannot_be_seen(name: str) -> 
 
 @pytest.mark.parametrize(
     "name", ["user", "user:eve", "ada", "host:ada", "a11", "caf\u00e9", "\u0430\u043d\u043d\u0430",
-             "x" * 251, "user-proxy", "..", "local.agents.ada"],
+             "x" * 251, "user-proxy", ".net", "local.agents.ada"],
 )  # fmt: skip
 def test_other_names_are_as_good_as_any(name: str) -> None:
     assert is_guest(name)

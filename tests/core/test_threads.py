@@ -154,7 +154,7 @@ def test_what_a_control_says_wrongly_is_kept_and_ignored(content: Any) -> None:
     world, life = council()
     found = world.control(life, content)
     assert found[0].payload["content"] == content
-    assert thread(life) == ThreadState()
+    assert thread(life) == ThreadState(people=["user"])
 
 
 def test_a_mute_for_no_time_that_can_be_counted_is_none() -> None:
@@ -218,7 +218,7 @@ def test_a_control_acts_on_what_comes_after_it_only() -> None:
     say(world, life, "host:cfo")
     before = world.folded(life, 0)
     world.control(life, {"mute": ["host:cfo"]})
-    assert before.conversations["convo"].state == ThreadState()
+    assert before.conversations["convo"].state == ThreadState(people=["user"])
     assert len(life.told("conversation.exchanged")) == 1
 
 

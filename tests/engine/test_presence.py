@@ -147,7 +147,7 @@ async def test_there_is_room_for_so_many_and_no_more(monkeypatch: pytest.MonkeyP
     [
         ("thinking", "thinking"), ("thinking.start", "thinking"), ("thinking.end", "listening"),
         ({"state": "typing"}, "typing"), ("flying", None), ("thinking.now", None), (5, None),
-        ({}, None), (None, None),
+        ({}, "listening"), (None, None),
     ],
 )  # fmt: skip
 def test_a_transition_is_read_as_it_is_written(said: Any, state: str | None) -> None:

@@ -201,14 +201,32 @@ def test_a_change_is_written_down_when_that_is_asked_for(api: Api, codex: Api, t
     )
 
 
+def test_who_names_no_state_listens_and_details_may_be_anything(codex: Api, thread: str) -> None:
+    for details in ("at my desk", ["a", 1], 5, False, {"model": "gpt"}):
+        answer = codex.post(f"/threads/{thread}/presence", {"details": details}).json()["presence"]
+        assert (answer["state"], answer["details"]) == ("listening", details)
+        assert sign(codex, thread, "idle").json()["presence"]["details"] == details
+    for body in ({}, {"content": {}}, {"content": {"details": "here"}}):
+        answer = codex.post(f"/threads/{thread}/events", {"type": "presence", **body})
+        assert answer.json()["event"]["content"] == {"state": "listening"}
+
+
+def test_who_is_muted_is_here_and_tells_nothing_of_himself(
+    api: Api, codex: Api, thread: str
+) -> None:
+    assert sign(codex, thread, "idle", details="before").json()["presence"]["details"] == "before"
+    posted(api, thread, {"mute": ["codex"]}, type="control")
+    here = sign(codex, thread, "thinking", details="BUY NOW").json()["presence"]
+    assert (here["state"], here["details"]) == ("thinking", "before")
+
+
 def test_only_who_takes_part_is_here_and_under_his_own_name(
     api: Api, codex: Api, thread: str
 ) -> None:
     stranger = key_as(api, "host:stranger")
     refused(sign(stranger, thread, "idle"), 422, "validation_error")
     refused(sign(codex, thread, "idle", **{"from": "claude"}), 403, "forbidden")
-    for body in ({"state": "flying"}, {"state": 5}, {}, {"state": "idle", "details": []},
-                 {"state": "idle", "more": 1}):  # fmt: skip
+    for body in ({"state": "flying"}, {"state": 5}, {"state": "idle", "more": 1}):
         answer = codex.post(f"/threads/{thread}/presence", body)
         refused(answer, 400, "validation_error")
     large = {"note": "x" * 9000}

@@ -239,7 +239,10 @@ def test_a_host_that_trusts_nobody_asks_for_a_key(api: Api) -> None:
         {"Forwarded": "for=203.0.113.9"}, {"Via": "1.1 proxy"}, {"Host": "rebound.example:80"},
         {"X-Forwarded-Host": "a.example"}, {"X-Forwarded-Proto": "https"}, {"X-Real-IP": "::1"},
         {"CF-Connecting-IP": "203.0.113.9"}, {"X-Client-IP": "203.0.113.9"},
-        {"Host": "rebound.example@127.0.0.1"},
+        {"Host": "rebound.example@127.0.0.1"}, {"Fly-Client-IP": "203.0.113.9"},
+        {"X-Envoy-External-Address": "203.0.113.9"}, {"X-Azure-ClientIP": "203.0.113.9"},
+        {"X-ProxyUser-Ip": "203.0.113.9"}, {"X-Real-Port": "80"}, {"True-Client-IP": "::1"},
+        {"X-Cluster-Client-IP": "::1"}, {"X-Remote-Addr": "::1"}, {"X-Original-URL": "/"},
     ],
 )  # fmt: skip
 def test_a_page_of_another_site_and_a_proxy_are_not_of_this_machine(

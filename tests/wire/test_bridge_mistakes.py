@@ -92,7 +92,8 @@ def test_broken_text_is_refused(api: Api, thread: str, raw: bytes) -> None:
         {"rename": 5}, {"rename": "x\u0007"}, {"link": 5}, {"link": {}}, {"presence": "x"},
         {"vote": 5}, {"vote": {}}, {"continue": "x"}, {"continue": {"rounds": 0}},
         {"participation": 5}, {"participation": {"mode": "none"}}, {"mute": ["codex"] * 257},
-        {"participation": {"moderator": "host:nobody"}},
+        {"participation": {"moderator": "host:nobody"}}, {"admit": 1}, {"drop": "x"},
+        {"allow": "zz"}, {"deny": {"a": 1}}, {"allow": "a", "deny": "b"},
     ],
 )  # fmt: skip
 def test_a_malformed_control_is_kept_and_changes_nothing(
@@ -106,6 +107,12 @@ def test_a_malformed_control_is_kept_and_changes_nothing(
     assert answer.json()["event"] == kept
     assert api.get(f"/threads/{thread}/state").json() == before
     assert api.post(f"/v1/host/moot/runs/{thread}:verify").json()["identical"] is True
+
+
+def test_what_is_said_beside_a_control_is_not_kept(api: Api, thread: str) -> None:
+    for type_, content in (("control", {"done": True}), ("presence", "typing.start")):
+        said = posted(api, thread, content, type=type_, meta={"text": "BUY NOW", "tags": ["BUY"]})
+        assert said["meta"] == {"tags": []} and "BUY" not in str(api.events(thread)[-1])
 
 
 def test_the_hosts_own_route_warns_as_well(api: Api, thread: str) -> None:

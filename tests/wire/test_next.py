@@ -138,3 +138,22 @@ def test_where_nobody_leads_a_question_to_all_is_for_every_agent(api: Api) -> No
         due = asked(joined(api, council, f"host:{name}"), council)
         assert due is not None and due["reason"] == "a person spoke to all"
         assert isinstance(due["event"], dict) and due["event"]["content"] == "Do we?"
+
+
+def test_agents_that_pass_on_in_a_ring_without_a_cursor_come_to_an_end(api: Api) -> None:
+    ring = ["x", "y", "z"]
+    thread = new(api, "Ring")
+    for name in ring:
+        posted(api, thread, {"invite": name}, type="control")
+    keys = [joined(api, thread, f"host:{name}") for name in ring]
+    posted(api, thread, "start", to="x")
+    silent = 0
+    for place in range(60):
+        mine = keys[place % 3]
+        silent = silent + 1 if asked(mine, thread) is None else 0
+        if silent == 3:
+            break
+        if not silent:
+            posted(mine, thread, "on", to=ring[(place + 1) % 3])
+    else:
+        raise AssertionError("they go on for ever")

@@ -169,7 +169,8 @@ def test_a_model_that_is_not_here_is_no_model_of_a_fork_or_a_run(api: Api) -> No
 def test_nobody_writes_into_a_turn_what_the_host_writes(api: Api) -> None:
     thread = convened(api)
     with unchanged(api, run_of(thread)):
-        for extra in ({"agent": {"agentId": BO}}, {"meta": {"summary": {"of": [1, 60]}}}):
+        for extra in ({"agent": {"agentId": BO}}, {"meta": {"summary": {"of": [1, 60]}}},
+                      {"agent": {"agentId": "host:not-here"}}):  # fmt: skip
             refused(person(api, thread, "x", **extra), 400, "validation_error")
             refused(tell(api, thread, ADA, "x", **extra), 400, "validation_error")
 

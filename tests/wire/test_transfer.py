@@ -10,6 +10,8 @@ import httpx2 as httpx
 import pytest
 
 import forked_moot
+from moot.core.events import iso
+from moot.engine.adoption import SLACK_S
 from real_server import server_environment
 
 from .api import Api
@@ -99,6 +101,15 @@ def test_a_log_of_the_future_is_not_taken_in(
     answer = take_in(elsewhere, remade(lines))
     refused(answer, 400, VALIDATION)
     assert "future" in answer.json()["message"]
+
+
+def test_the_clocks_of_two_hosts_may_be_minutes_apart_and_not_hours(
+    api: Api, elsewhere: Api, told: str
+) -> None:
+    for seconds, status in ((SLACK_S + 60, 400), (SLACK_S - 60, 201)):
+        lines = rows_of(fresh(api, bundle_of(api, told), told))
+        lines[-2] = altered(lines[-2], timestamp=iso(time.time_ns() // 1000 + seconds * 1_000_000))
+        assert take_in(elsewhere, remade(lines)).status_code == status
 
 
 def test_what_was_brought_along_says_so_wherever_it_is_found(

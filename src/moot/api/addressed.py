@@ -100,7 +100,7 @@ class _Desk:
                     return found
         held = listener.withheld
         self._after = after if held is None else max(known, held - 1)
-        return owed.due[0] if owed is not None and owed.due else None
+        return owed.offered() if owed is not None else None
 
     async def _told(self, run: Run, talk: Conversation, due: Due) -> Reply:
         page = await Thread(self._request.services.store, run, talk).after(due.turn - 1, 1)

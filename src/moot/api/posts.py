@@ -205,7 +205,7 @@ def _is_to(talk: Conversation, known: dict[str, Any], turn: dict[str, Any]) -> b
     """An address may be a nickname or a role, and the log says whom that meant."""
     if "to" not in turn or "to" not in known:
         return ("to" in turn) == ("to" in known)
-    could = addressing.meant(turn["to"], conversation.people(talk))
+    could = addressing.meant(turn["to"], conversation.everybody(talk))
     return known["to"] in (full_name(turn["to"]), *could)
 
 
@@ -221,7 +221,7 @@ def _content(asked: Posted) -> Any:
 def _state(asked: Posted) -> presence.State:
     """What somebody begins or ends to do, where that is to be written down: once for each change,
     however often it is said."""
-    state = presence.begun(asked.content)
+    state = presence.begun({} if asked.content is UNSET else asked.content)
     if state is None:
         raise BadRequest(
             f"A presence that is kept says what begins or ends: {', '.join(presence.STATES)},"

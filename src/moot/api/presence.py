@@ -22,11 +22,11 @@ Name = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
 class Sign(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}):
-    """A sign of life; without details those from before stay."""
+    """A sign of life: who says no more listens. Without details those from before stay."""
 
-    state: State
+    state: State = "listening"
     from_: Name | UnsetType = UNSET
-    details: dict[str, Any] | None = None
+    details: Any = None
 
 
 async def read(request: Request) -> Reply:
@@ -70,7 +70,10 @@ async def _signed(request: Request, run_id: str, talk: Conversation) -> Reply:
     who, name = posts.speaks(request, asked.from_)
     check_here(request, talk, who, name)
     desk = request.services.host.presence
-    here = desk.set((run_id, talk.conversation_id), name, asked.state, asked.details)
+    # who is muted is here, and tells nothing
+    muted = thread.is_muted(talk.state, name, request.services.clock.millis())
+    details = None if muted else asked.details
+    here = desk.set((run_id, talk.conversation_id), name, asked.state, details)
     told = shown(here, desk.now(), desk.ttl_ms)
     about = {"thread": request.params["thread_id"], "participant": handle(name), **told}
     return Reply({"received": True, "presence": about})

@@ -17,9 +17,28 @@ from moot.store.protocol import Key
 
 Shape = TypeVar("Shape", bound=Struct)
 
-#: headers that a proxy adds to what it passes on, and how the names of others begin
-RELAYED = frozenset({b"forwarded", b"via", b"true-client-ip", b"fastly-client-ip"})
-RELAYS = (b"x-forwarded", b"x-real-", b"x-client-", b"x-cluster-client-", b"x-original-", b"cf-")
+#: headers that a proxy adds to what it passes on: how their names begin, and what stands in them,
+#: without hyphens, where they say from whom
+RELAYS = (
+    b"via",
+    b"x-real-",
+    b"x-client-",
+    b"x-original-",
+    b"x-envoy-",
+    b"x-azure-",
+    b"x-amzn-",
+    b"cf-",
+    b"fly-",
+)
+FROM = (
+    b"forwarded",
+    b"clientip",
+    b"realip",
+    b"userip",
+    b"remoteip",
+    b"remoteaddr",
+    b"connectingip",
+)
 
 LOCAL = Key(
     id="local",
@@ -58,8 +77,13 @@ def trusted(request: Request, endpoint: Endpoint | None) -> bool:
         return False
     client = request.scope.get("client") or ("", 0)
     names = [bytes(name).lower() for name, _ in request.scope["headers"]]
-    relayed = any(name in RELAYED or name.startswith(RELAYS) for name in names)
+    relayed = any(map(_is_relays, names))
     return _is_loopback(str(client[0])) and not relayed and _is_own_site(request)
+
+
+def _is_relays(header: bytes) -> bool:
+    plain = header.replace(b"-", b"")
+    return header.startswith(RELAYS) or any(word in plain for word in FROM)
 
 
 def _is_own_site(request: Request) -> bool:

@@ -57,7 +57,7 @@ class Steered(Struct, frozen=True):
 class Here(Struct, frozen=True):
     state: str
     updated_at: str = ""
-    details: Data | None = None
+    details: Any = None
     stale: bool = False
 
 

@@ -73,7 +73,7 @@ def sign(
     state: str,
     *,
     sender: str | None = None,
-    details: Mapping[str, Any] | None = None,
+    details: Any = None,
 ) -> Sent:
     """A sign of life: listening, thinking, typing, idle, online or offline."""
     return Sent(thread_id, body={"state": state, **given(**{"from": sender}, details=details)})

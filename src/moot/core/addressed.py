@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.core import chains, mentions, tasks
+from moot.core import chains, mentions, tasks, thread
 from moot.core.events import Event
 from moot.core.thread import full_name, is_person
 from moot.core.waiting import Conversation
@@ -19,6 +19,8 @@ TO_ALL = "a person spoke to all"
 NAMED = "addressed by "
 #: an address that means whichever person is there: who asks for one need not know them
 ANYBODY = "user"
+#: turns to others, that answer nothing in particular, after which something is not open any more
+MOST_PASSED = 3
 
 
 class Due(Struct, frozen=True, kw_only=True):
@@ -62,7 +64,9 @@ class Listener:
         guest = talk.state.members.get(name)
         self._led = member is not None
         known = member.profile if member is not None else guest.profile if guest else {}
-        self._profiles = {name: dict(known)}
+        #: of the others only those whose names are nobody's nickname
+        others: dict[str, dict[str, Any]] = {each: {} for each in thread.people_of(talk.state)}
+        self._profiles = {**others, name: dict(known)}
         #: the newest turn that named it, and the newest of a person to all
         self._named: Due | None = None
         self._to_all: Due | None = None
@@ -90,6 +94,13 @@ class Listener:
     def _stopped(self, event: Event, turn: dict[str, Any]) -> bool:
         agents = turn.get("role") == "agent" and not is_person(self._name)
         return agents and chains.holds(self._talk.chain, event.sequence)
+
+    def waits(self, due: Due) -> bool:
+        """Whether it is for a person to say that agents go on."""
+        floor, chain = self._talk.floor, self._talk.chain
+        stopped = chains.stopped(chain) if floor is None else floor.stopped
+        agents = due.by is not None and not is_person(due.by) and not is_person(self._name)
+        return agents and stopped is not None
 
     def answered(self, event: Event) -> Reply | None:
         """What the participant's own turn answers, or for a person that of another one. None for
@@ -149,7 +160,7 @@ class Listener:
                 seq=place, turn=place, reason=why, task=task, by=by, anybodys=anybodys
             )
             return self._named
-        if mentions.mentioned(turn.get("content"), named).names:
+        if self._name in mentions.mentioned(turn.get("content"), named).names:
             self._named = Due(seq=place, turn=place, reason=why, by=by)
             return self._named
         if turn.get("role") == "user" and "@" not in str(turn.get("content")):
@@ -167,15 +178,31 @@ def _same(to: str, by: str) -> bool:
 
 
 class Owed:
-    """What is asked of the participant and not yet answered, oldest first."""
+    """What is asked of the participant and not yet answered, oldest first. Who speaks to others
+    again and again has passed it on: else the same would come back for ever. A task is open until
+    its result."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self.due: list[Due] = []
+        #: where something was asked -> how often others were spoken to since
+        self._passed: dict[int, int] = {}
 
     def hear(self, event: Event) -> None:
         reply = self._listener.answered(event)
         if reply is not None:
-            self.due = [each for each in self.due if not reply.settles(each)]
+            self.due = [each for each in self.due if self._stays(each, reply)]
         if (reply is None or reply.anothers) and (asked := self._listener.asked(event)):
             self.due.append(asked)
+
+    def offered(self) -> Due | None:
+        """The first that may be answered: while a chain of agents is stopped, none of theirs."""
+        return next((each for each in self.due if not self._listener.waits(each)), None)
+
+    def _stays(self, due: Due, reply: Reply) -> bool:
+        if reply.settles(due):
+            return False
+        if reply.anothers or reply.place is not None or due.task:
+            return True
+        self._passed[due.seq] = self._passed.get(due.seq, 0) + 1
+        return self._passed[due.seq] < MOST_PASSED

@@ -32,17 +32,17 @@ def addressed(turn: Turn, people: Profiles) -> Turn:
 
 def warning(talk: Conversation, to: str | None, content: Any) -> str | None:
     """What was said to nobody, for who said it: it stands in the log, and wakes no one."""
-    people = conversation.people(talk)
+    people, everybody = conversation.people(talk), conversation.everybody(talk)
     if not people and not (talk.floor is not None and talk.floor.threaded):
         return None  # whoever likes takes part here: nobody knows who is there
     if to is not None and to != "all":
-        return None if thread.is_person(to) else _address(to, people)
-    strange = [word for word in mentions.unknown(content, people) if not _is_nobodys(word)]
+        return None if thread.is_person(to) else _address(to, people, everybody)
+    strange = [word for word in mentions.unknown(content, everybody) if not _is_nobodys(word)]
     return _nobody([f"@{word}" for word in strange], people) if strange else None
 
 
-def _address(to: str, people: Profiles) -> str | None:
-    found = meant(to, people)
+def _address(to: str, people: Profiles, everybody: Profiles) -> str | None:
+    found = meant(to, everybody)
     if len(found) > 1:
         return f"Several could be meant by {to[:64]}: {_listed(found)}. Name one."
     return None if found else _nobody([to.removeprefix("host:")], people)

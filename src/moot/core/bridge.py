@@ -23,8 +23,9 @@ TAGS = ["coordinator"]
 BY = {"edited_by": "editedBy", "spoken_by": "spokenBy"}
 #: what the host says of somebody who had the floor and failed
 ERROR = "error"
-#: what only the host tells of a turn
-OWN = ("edited_by", "spoken_by", "outcome")
+#: what only the host tells of a turn, and how it marks what it says
+OWN = ("edited_by", "spoken_by", "outcome", "via")
+MARKS = (*TAGS, ERROR, "closed")
 
 Told = dict[str, Any]
 
@@ -134,7 +135,7 @@ class Teller:
     def _tags(self, turn: Told, given: Any) -> list[Any]:
         tags = list(given) if isinstance(given, list) else []
         if turn.get("role") != "system":
-            return tags
+            return [tag for tag in tags if tag not in MARKS]
         failed, self._failed = [ERROR] if self._failed else [], False
         return [*TAGS, *failed, *tags]
 
@@ -149,8 +150,6 @@ class Teller:
             meta["reply_to"] = event_id(event.run_id, reply) if type(reply) is int else reply
         if turn.get("role") == "agent" and turn.get("via") == COORDINATOR:
             meta["via"] = COORDINATOR  # the host has asked, and passes on what was answered
-        elif meta.get("via") == COORDINATOR:
-            del meta["via"]
         meta |= {word: handle(turn[key]) for word, key in BY.items() if key in turn}
         return self._event(
             event,

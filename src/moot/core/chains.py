@@ -62,7 +62,8 @@ def asked(turn: dict[str, Any], profiles: dict[str, dict[str, Any]]) -> list[str
     to = turn.get("to")
     if isinstance(to, str) and to != "all":
         return [] if thread.is_person(to) else [thread.full_name(to)]
-    return mentions.mentioned(turn.get("content"), profiles).names
+    names = mentions.mentioned(turn.get("content"), profiles).names
+    return [name for name in names if not thread.is_person(name)]
 
 
 def step(chain: Chain | None) -> Step | None:

@@ -338,6 +338,11 @@ def people(talk: Conversation) -> dict[str, dict[str, Any]]:
     return found
 
 
+def everybody(talk: Conversation) -> dict[str, dict[str, Any]]:
+    """The same, and the people who are here."""
+    return {name: {} for name in thread.people_of(talk.state)} | people(talk)
+
+
 def must_be_open(talk: Conversation | None, run: Run, node_id: str) -> Conversation:
     if talk is None:
         raise InterruptNotFound(run.run_id, node_id)

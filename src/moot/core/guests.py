@@ -86,13 +86,8 @@ def welcome(
             participant=name,
             roster=talk.roster,
         )
-    others = {*talk.state.members, *(talk.roster or ())} - {name}
-    if name not in talk.state.members and (other := _alike(name, others)) is not None:
-        raise NameTaken(
-            f"{other.removeprefix('host:')} takes part here, and the two could not be told apart."
-            " Take another name.",
-            participant=name,
-        )
+    if name not in talk.state.members:
+        check_alike(talk, name, name, by)
     if name not in talk.state.members and len(talk.state.members) >= MOST_PARTICIPANTS:
         raise RosterFull(
             f"At most {MOST_PARTICIPANTS} participants can be invited.",
@@ -118,7 +113,33 @@ def welcome(
     return NewEvent("moot.participant.joined", payload, talk.node_id, cause=talk.last_seq)
 
 
-def _alike(name: str, others: set[str]) -> str | None:
-    """Who is already there under a name that looks the same."""
-    shape = skeleton(name.removeprefix("host:"))
-    return next((each for each in others if skeleton(each.removeprefix("host:")) == shape), None)
+def check_alike(talk: Conversation, word: str, name: str, by: str) -> None:
+    """Raises where the word, by which somebody is to be called, reads as the name of another who
+    is there. People may name an agent as a person is called, and agents may not."""
+    members = {*talk.state.members, *(talk.roster or ())} - {name}
+    others = {each: each.removeprefix("host:") for each in members}
+    if not thread.is_person(by) and not thread.is_person(word):
+        others |= _people(talk, name)
+    _refuse_alike(others, word, name)
+
+
+def check_role(talk: Conversation, word: str, name: str) -> None:
+    """Raises where what somebody is or does reads as the name of a person who is there."""
+    _refuse_alike(_people(talk, name), word, name)
+
+
+def _people(talk: Conversation, name: str) -> dict[str, str]:
+    others = [each for each in thread.people_of(talk.state) if each != name]
+    return {each: each.removeprefix("user:") for each in others}
+
+
+def _refuse_alike(others: dict[str, str], word: str, name: str) -> None:
+    """``others``: who is there -> how that reads."""
+    shape = skeleton(word.removeprefix("host:"))
+    for each, reads in others.items():
+        if skeleton(reads) == shape:
+            raise NameTaken(
+                f"{each.removeprefix('host:')} takes part here, and the two could not be told"
+                " apart. Take another name.",
+                participant=name,
+            )

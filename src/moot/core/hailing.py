@@ -5,6 +5,8 @@ Part of the fold: what somebody says is remembered as whom it asks for, never as
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from moot.core import mentions, thread
 from moot.core.going_on import once_more
 from moot.core.participation import DAY, FAILED, LIFTED, NOBODY, Ask, Floor, Spent, hush, pair
@@ -42,7 +44,7 @@ def _member(floor: Floor, turn: Turn, state: ThreadState, seq: int) -> None:
         names = [to] if may and to in floor.members else []
     else:
         may = state.allow_agent_mentions or floor.mode == "addressed"
-        names = _mentioned(floor, turn).names if may else []
+        names = _mentioned(floor, turn, state).names if may else []
     for name in names:
         _ask(floor, name, speaker, Ask(f"addressed by {speaker}", speaker, seq, to is not None))
         if name in floor.asked and is_task(turn):
@@ -75,7 +77,7 @@ def _person(floor: Floor, turn: Turn, state: ThreadState, seq: int, at: int) -> 
 def _asks(floor: Floor, turn: Turn, state: ThreadState, seq: int) -> None:
     """Who is named comes first; where nobody is, everybody may be meant."""
     to, who = _address(turn), turn.get("from")
-    found = _mentioned(floor, turn) if to is None else mentions.Mentions([])
+    found = _mentioned(floor, turn, state) if to is None else mentions.Mentions([])
     names = found.names if to is None else [to] if to in floor.members else []
     direct = to is not None
     first = {name: Ask(f"addressed by {who}", None, seq, direct, is_task(turn)) for name in names}
@@ -105,6 +107,9 @@ def is_task(turn: Turn) -> bool:
     return isinstance(meta, dict) and meta.get("kind") == "task"
 
 
-def _mentioned(floor: Floor, turn: Turn) -> mentions.Mentions:
-    profiles = {name: member.profile for name, member in floor.members.items()}
-    return mentions.mentioned(turn.get("content"), profiles)
+def _mentioned(floor: Floor, turn: Turn, state: ThreadState) -> mentions.Mentions:
+    """The members; a person's name is no member's, whatever that one is called."""
+    profiles: dict[str, dict[str, Any]] = {name: {} for name in thread.people_of(state)}
+    profiles |= {name: member.profile for name, member in floor.members.items()}
+    found = mentions.mentioned(turn.get("content"), profiles)
+    return replace(found, names=[name for name in found.names if name in floor.members])

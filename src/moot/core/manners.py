@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moot.core import conversation, guests, rosters, thread
+from moot.core import controls, conversation, guests, mentions, rosters, thread
 from moot.core.errors import BodyTooLarge, Forbidden, RosterFull
 from moot.core.waiting import Conversation
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 #: bytes of a control, which may be about nobody and is kept all the same
 LONGEST = 8192
-#: what is left to who is muted; while it is paused others may still come in
+#: what is left to who is muted: to be done, to go, to be here; while it is paused others may still
+#: come in
 SILENT = frozenset({"done", "uninvite", "presence"})
 PAUSED = SILENT | {"invite"}
 #: others that one agent may have brought along
@@ -34,12 +35,34 @@ def check(talk: Conversation, given: "Control", sender: str) -> None:
             field="content",
             maxBytes=LONGEST,
         )
-    words = set(content) if isinstance(content, dict) and content else {""}
     quiet = SILENT if thread.is_muted(talk.state, sender, given.at) else PAUSED
-    if not words <= quiet:
+    if not _is_quiet(content, quiet, sender):
         conversation.check_floor(talk, sender, "agent", given.at)
     if isinstance(content, dict) and "invite" in content:
         _check_invite(talk, content["invite"], sender)
+    if isinstance(content, dict) and _is_persons(content.get("uninvite")):
+        raise Forbidden("People come and go as they like; no agent sends them away.")
+
+
+def invites_in_vain(talk: Conversation, name: str, sender: str) -> bool:
+    """Whether an agent invites a person who is here anyway: nothing comes of it."""
+    return not thread.is_person(sender) and name in talk.state.people
+
+
+def _is_persons(asked: Any) -> bool:
+    name = asked.get("participant_id") if isinstance(asked, dict) else asked
+    return isinstance(name, str) and thread.is_person(name)
+
+
+def _is_quiet(content: Any, words: frozenset[str], sender: str) -> bool:
+    """Whether it says these words only, well, and of nobody else: what cannot be understood is
+    kept as it came, and would be read."""
+    if controls.problems(content, words):
+        return False
+    gone = content.get("uninvite", sender)
+    if isinstance(gone, dict):
+        gone = gone["participant_id"] if len(gone) == 1 else ""
+    return thread.full_name(gone) == sender
 
 
 def _check_invite(talk: Conversation, asked: Any, sender: str) -> None:
@@ -48,16 +71,10 @@ def _check_invite(talk: Conversation, asked: Any, sender: str) -> None:
     if not guests.is_guest(name):
         return  # nobody comes of it
     name, profile = thread.full_name(str(name)), profile if isinstance(profile, dict) else {}
-    if profile and name != sender and name in talk.state.members:
+    there = thread.is_person(name) or name in talk.state.members
+    if profile and name != sender and there:
         raise Forbidden("An agent says who it is, not who others are.", participant=name)
-    nick = profile.get("nickname")
-    if "name" in profile or (isinstance(nick, str) and rosters.is_reserved(nick)):
-        raise Forbidden(
-            "How somebody is called is for people to say; an agent may have a nickname that is not"
-            " reserved.",
-            participant=name,
-            reserved=sorted(rosters.RESERVED),
-        )
+    _check_profile(talk, name, profile, sender)
     brought = [each for each, one in talk.state.members.items() if one.invited_by == sender]
     others = {*brought, name} - {sender}
     if name not in talk.state.members and len(others) > MOST_BROUGHT:
@@ -65,3 +82,24 @@ def _check_invite(talk: Conversation, asked: Any, sender: str) -> None:
             f"One agent brings {MOST_BROUGHT} others along at most; a person invites more.",
             maxParticipants=MOST_BROUGHT,
         )
+
+
+def _check_profile(talk: Conversation, name: str, profile: dict[str, Any], sender: str) -> None:
+    """What somebody is called finds him in texts, so it is nobody else's."""
+    nick = profile.get("nickname")
+    named = nick is not None and nick != ""
+    if "name" in profile or (named and not _is_nickname(nick)):
+        raise Forbidden(
+            "How somebody is called is for people to say; an agent may have a nickname that is not"
+            " reserved and can be seen, a word of one line.",
+            participant=name,
+            reserved=sorted(rosters.RESERVED),
+        )
+    if named:
+        guests.check_alike(talk, str(nick), name, sender)
+    for word in mentions.words_of(profile, *mentions.KINDS):
+        guests.check_role(talk, word, name)
+
+
+def _is_nickname(nick: Any) -> bool:
+    return isinstance(nick, str) and rosters.is_agents(thread.full_name(nick))

@@ -1,4 +1,5 @@
-"""Who a text addresses: ``@name`` for a member's id, then nickname, then role, client or model."""
+"""Who a text addresses: ``@name`` for the id of a member or a person, then nickname, then role,
+client or model."""
 
 import re
 from typing import Any
@@ -6,10 +7,13 @@ from typing import Any
 from msgspec import Struct
 
 from moot.core.quoting import own_words
+from moot.core.thread import is_person
 
 #: words after an @ that mean nobody in particular
 EVERYBODY = frozenset({"all", "everyone", "here"})
 MOST_MENTIONS = 32
+#: what is known of somebody that may be many's
+KINDS = ("role", "roles", "client", "model")
 
 _MENTION = re.compile(r"(?<![\w@/.])@([\w][\w.:-]{0,127})")
 
@@ -61,18 +65,24 @@ def meant(word: str, profiles: dict[str, dict[str, Any]]) -> tuple[list[str], bo
         name for name in profiles if word in (name.casefold(), name.rpartition(":")[2].casefold())
     ]
     if ids:
-        return ids, len(ids) == 1
+        agents = [
+            name for name in ids if not is_person(name)
+        ]  # a short name is first of all theirs
+        return agents or ids, len(agents or ids) == 1
     called = [name for name, said in profiles.items() if _is(said, word, "name", "nickname")]
     if called:
         return called, len(called) == 1
-    kinds = ("role", "roles", "client", "model")
-    return [name for name, said in profiles.items() if _is(said, word, *kinds)], True
+    return [name for name, said in profiles.items() if _is(said, word, *KINDS)], True
+
+
+def words_of(profile: dict[str, Any], *keys: str) -> list[str]:
+    """What is known of somebody under these keys: a word each, or several."""
+    found: list[str] = []
+    for key in keys:
+        said = profile.get(key)
+        found += map(str, said if isinstance(said, list) else [said] if said else [])
+    return found
 
 
 def _is(profile: dict[str, Any], word: str, *keys: str) -> bool:
-    for key in keys:
-        said = profile.get(key)
-        words = said if isinstance(said, list) else [said] if said else []
-        if any(str(each).casefold() == word for each in words):
-            return True
-    return False
+    return any(each.casefold() == word for each in words_of(profile, *keys))

@@ -19,7 +19,7 @@ class Here(Struct, frozen=True, kw_only=True):
     state: State
     #: µs
     at: int
-    details: dict[str, Any] | None = None
+    details: Any = None
 
     def stale(self, now: int, ttl_ms: int = TTL_MS) -> bool:
         return now - self.at > ttl_ms * 1000
@@ -30,8 +30,8 @@ class Here(Struct, frozen=True, kw_only=True):
 
 def begun(said: Any) -> State | None:
     """``thinking``, ``thinking.start``, ``thinking.end`` or ``{"state": "thinking"}``. Who ends
-    something listens again."""
-    text = said.get("state") if isinstance(said, dict) else said
+    something listens again, and so does who names no state."""
+    text = said.get("state", "listening") if isinstance(said, dict) else said
     if not isinstance(text, str):
         return None
     word, _, edge = text.partition(".")
@@ -40,6 +40,6 @@ def begun(said: Any) -> State | None:
     return "listening" if edge == "end" else cast(State, word)
 
 
-def heard(before: Here | None, state: State, details: dict[str, Any] | None, at: int) -> Here:
+def heard(before: Here | None, state: State, details: Any, at: int) -> Here:
     kept = before.details if details is None and before is not None else details
     return Here(state=state, at=at, details=kept)

@@ -41,7 +41,7 @@ def talk(run: Run, flow: Flow, node: FlowNode, given: Answer) -> list[NewEvent]:
         closed = conversation.closed(found, node, final, said.outcome)
         return closing(run, flow, node, found, closed, given)
     turn = conversation.turn_of(found, said.turn, given.who, given.at)
-    people = conversation.people(found)
+    people = conversation.everybody(found)
     turn = addressing.addressed(tasks.check(found.tasks, people, turn), people)
     return [*_comes_in(found, turn, given), *taken(run, flow, node, found, turn, given)]
 

@@ -42,6 +42,8 @@ class ThreadState(Struct, omit_defaults=True):
     members: dict[str, Member] = {}
     #: what somebody is doing, where that was to be written down
     presence: dict[str, str] = {}
+    #: people who began it or have spoken; they are here without an invitation
+    people: list[str] = []
     #: whom a person has sent away: they come back when they are invited, not by speaking
     away: list[str] = []
     #: how it was, by which that is taken back: until when (ms) those were muted who may speak
@@ -65,9 +67,11 @@ MOST_GONE = 8
 
 
 def is_name(name: str) -> bool:
-    """Whether it can be seen and told from others: no blanks, no marks that do not show."""
+    """Whether it can be seen and told from others: no blanks, no marks that do not show; and reads
+    as no place of files or addresses."""
     blank = is_blank(name) or any(mark.isspace() for mark in name)
-    return name.isprintable() and not blank
+    place = "/" in name or "\\" in name or not name.rpartition(":")[2].strip(".")
+    return name.isprintable() and not blank and not place
 
 
 def is_person(name: str) -> bool:
@@ -90,12 +94,23 @@ def run_out(state: ThreadState, at: int) -> bool:
 
 
 def heard(state: ThreadState, speaker: str) -> None:
-    """Who speaks has answered the prod and is not done."""
+    """Who speaks has answered the prod and is not done; a person is here from then on."""
     speaker = full_name(speaker)
+    came(state, speaker)
     if speaker in state.prodded:
         state.prodded.remove(speaker)
     if speaker in state.done:
         state.done.remove(speaker)
+
+
+def came(state: ThreadState, name: str) -> None:
+    if is_person(name) and name not in state.people and len(state.people) < MOST_NAMES:
+        state.people.append(name)
+
+
+def people_of(state: ThreadState) -> list[str]:
+    """The people who are here, invited or not."""
+    return list(dict.fromkeys([*state.people, *filter(is_person, state.members)]))
 
 
 def prodded_here(state: ThreadState, members: Collection[str]) -> None:

@@ -15,7 +15,7 @@ from moot.core import (
     thread,
 )
 from moot.core.conversation import HOST, Speaker
-from moot.core.errors import BadRequest, Forbidden, NotYourName
+from moot.core.errors import BadRequest, Forbidden, NotFound, NotYourName
 from moot.core.events import NewEvent
 from moot.core.flow import Flow
 from moot.core.leading import LEADING
@@ -118,7 +118,7 @@ def _told(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
     led, idle = _led(run, flow, talk, given, sender)
     events = _comes_in(talk, given, sender, content)
     if "invite" in content and "invite" not in idle:
-        events.append(_join(talk, given, sender))
+        events += _join(talk, given, sender)
     if "uninvite" in content and "uninvite" not in idle:
         left = _leave(talk, given, sender)
         events += left
@@ -149,7 +149,7 @@ def _led(
     for lead, words in leads.items():
         try:
             events += lead(run, flow, talk, given, sender)
-        except BadRequest as wrong:
+        except (BadRequest, NotFound) as wrong:
             if not given.lenient:
                 raise
             idle |= dict.fromkeys(words, wrong.message)
@@ -223,15 +223,17 @@ def _by_host(given: Control) -> bool:
     return only and given.who.principal == HOST and given.sender == "system"
 
 
-def _join(talk: Conversation, given: Control, sender: str) -> NewEvent:
+def _join(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
     asked = given.content["invite"]
     name = guests.named(asked, "invite")
+    if manners.invites_in_vain(talk, name, sender):
+        return []
     said = asked if isinstance(asked, dict) else {}
     outside = said.get("outside") is True
     profile = said.get("profile")
     profile = profile if isinstance(profile, dict) else {}
     both = {**given.known, **profile} if thread.is_person(sender) else {**profile, **given.known}
-    return guests.welcome(talk, name, both, sender, outside)
+    return [guests.welcome(talk, name, both, sender, outside)]
 
 
 def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:

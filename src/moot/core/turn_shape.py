@@ -96,6 +96,9 @@ def _check_names(talk: Conversation, said: dict[str, Any], own: bool) -> None:
         ref = msgspec.convert(said["agent"], AgentRef)
     except msgspec.ValidationError as error:
         raise BadRequest(f"agent does not fit: {error}", field="turn.agent") from None
-    others = {*(talk.roster or ()), *talk.state.members} - {said.get("speakerId")}
-    if ref.agent_id in others:
+    speaker, named = said.get("speakerId"), ref.agent_id
+    others = {*(talk.roster or ()), *talk.state.members} - {speaker}
+    # by an id of this host, whether that one is here or not, an agent names itself alone
+    foreign = named is not UNSET and named.startswith("host:") and named != speaker
+    if named in others or foreign:
         raise BadRequest("agent is somebody else than the speaker.", field="turn.agent")

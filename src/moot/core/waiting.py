@@ -226,6 +226,7 @@ def _opened(run: "Run", event: Event, at: int) -> None:
         group_id=said.get("initialTurn", {}).get("groupId"),
     )
     run.conversations[node_id].state.by_invitation = run.workflow_id == THREAD
+    thread.came(run.conversations[node_id].state, run.person)
     _heard(run.conversations[node_id], said.get("initialTurn", {}), event.sequence, at)
 
 
@@ -251,7 +252,7 @@ def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int, at: 
         hailing.heard(conversation.floor, turn, conversation.state, sequence, at)
     else:
         known = {name: member.profile for name, member in conversation.state.members.items()}
-        known |= {name: {} for name in conversation.roster or ()}
+        known |= {name: {} for name in (*(conversation.roster or ()), *conversation.state.people)}
         conversation.chain = chains.heard(conversation.chain, turn, known, sequence)
 
 

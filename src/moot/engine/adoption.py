@@ -31,8 +31,8 @@ TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 _state = msgspec.json.Decoder(Run)
 
 
-#: how far the clocks of two hosts may be apart
-SLACK_S = 86_400
+#: how far the clocks of two hosts may be apart: whatever follows a log has later times than it
+SLACK_S = 300
 #: the record that a run was taken in, when and by whom: its log says nothing of that
 TAKEN_IN = "import"
 

@@ -44,9 +44,7 @@ class Presence:
         #: how long a sign of life counts
         self.ttl_ms = TTL_MS
 
-    def set(
-        self, place: Place, name: str, state: State, details: dict[str, Any] | None = None
-    ) -> Here:
+    def set(self, place: Place, name: str, state: State, details: Any = None) -> Here:
         """A sign of life; whoever listens is told when it says something new."""
         now = self._clock.micros()
         before = _last(self._places, place, name) or _last(self._gone, place, name)
