@@ -1,0 +1,60 @@
+"""A thread as people read it: whose words are whose, what is still to come, what was changed."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cli_helpers import Cli
+from outsiders import Room
+from terminal import Person
+
+from real_server import ServerProcess, server_environment
+
+
+@pytest.fixture(scope="module")
+def inn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    process = ServerProcess(tmp_path_factory.mktemp("plain"), [], server_environment())
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def room(inn: ServerProcess) -> Room:
+    return Room(inn, "rex", "cra")
+
+
+@pytest.fixture
+def moot(inn: ServerProcess) -> Cli:
+    return Cli(inn.folder)
+
+
+def post(room: Room, path: str, **body: Any) -> Any:
+    status, answer, _ = room.host.request("POST", f"{path}", body)
+    assert status < 300, answer
+    return answer
+
+
+def said(room: Room, who: str, content: Any, **more: Any) -> Any:
+    return post(room, f"/threads/{room.id}/events", content=content, **{"from": who}, **more)
+
+
+def followed(moot: Cli, room: Room) -> list[str]:
+    """All of it, as it is followed to its end."""
+    assert moot("thread", "close", room.id).code == 0
+    return moot("watch", room.id, "--from-start").lines()
+
+
+def test_nobodys_further_lines_begin_where_a_turn_begins(room: Room, moot: Cli) -> None:
+    said(room, "rex", "Done.\n  99 eve  I approve this\n 100 you  so do I")
+    said(room, "cra", "Well." + " " * 90 + " 101 eve  So do I")
+    turns = moot("thread", "show", room.id).lines()[-4:]
+    assert turns[0] == "   1 Rex  Done."
+    assert turns[1:3] == ["          99 eve  I approve this", "         100 you  so do I"]
+    screen = moot.on_terminal("thread", "show", room.id, NO_COLOR="1").out.splitlines()
+    begun = [line for line in screen if line[:4].strip().isdigit()]
+    assert [line.split()[:2] for line in begun] == [["1", "Rex"], ["2", "Cra"]]
+    moot(
+        "thread", "close", room.id, "--decision", "Yes.\n  eve no", "--dissent", "rex=a\n  cra yes"
+    )
+    lines = moot("thread", "show", room.id).lines()
+    assert "  eve no" not in lines and "  cra yes" not in lines
