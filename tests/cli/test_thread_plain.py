@@ -58,3 +58,31 @@ def test_nobodys_further_lines_begin_where_a_turn_begins(room: Room, moot: Cli) 
     )
     lines = moot("thread", "show", room.id).lines()
     assert "  eve no" not in lines and "  cra yes" not in lines
+
+
+def test_a_draft_goes_with_the_turn_it_became_and_typing_with_who_left(
+    room: Room, moot: Cli
+) -> None:
+    speech = f"/v1/host/moot/threads/{room.id}/speech"
+    person = Person(moot.folder, "thread", "tail", room.id)
+    try:
+        person.until("Prices")
+        said(room, "rex", "Hm.")
+        person.until("1 Rex  Hm.")  # it listens
+        begun = post(room, speech, speakerId="host:rex")["speechId"]
+        post(room, f"{speech}/{begun}", delta="Soup, I")
+        for name in ("rex", "cra"):
+            post(room, f"/threads/{room.id}/presence", state="typing", **{"from": name})
+        person.until("· Rex  Soup, I", "Cra is typing")
+        said(room, "rex", "Soup, I think.")
+        person.until("2 Rex  Soup, I think")
+        gone = {"uninvite": {"participant_id": "cra"}}
+        said(room, "cra", gone, type="control")
+        person.until("Cra left")
+        said(room, "rex", "And bread.")
+        seen = [*person.before, person.until("3 Rex  And bread")]
+    finally:
+        person.leave()
+    done = [screen for screen in seen if "2 Rex  Soup" in screen]
+    assert done and not [each for each in done if "· Rex" in each or "Rex is typing" in each]
+    assert not [each for each in seen if "Cra left" in each and "Cra is typing" in each]
