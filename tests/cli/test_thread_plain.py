@@ -86,3 +86,38 @@ def test_a_draft_goes_with_the_turn_it_became_and_typing_with_who_left(
     done = [screen for screen in seen if "2 Rex  Soup" in screen]
     assert done and not [each for each in done if "· Rex" in each or "Rex is typing" in each]
     assert not [each for each in seen if "Cra left" in each and "Cra is typing" in each]
+
+
+def test_another_profile_is_told_as_such_and_once(room: Room, moot: Cli) -> None:
+    said(room, "rex", "Hm.")
+    for number in range(3):
+        profile = {"participant_id": "rex", "profile": {"role": f"reader {number}"}}
+        said(room, "rex", {"invite": profile}, type="control")
+    room.steer({"invite": {"participant_id": "rex", "profile": {"role": "cook"}}})
+    said(room, "rex", {"invite": profile}, type="control")
+    said(room, "rex", "Well.")
+    said(room, "rex", {"invite": profile}, type="control")
+    own, by_you = "the profile of Rex was changed", "the profile of Rex was changed by you"
+    told = [line.removeprefix("   —  ") for line in followed(moot, room)]
+    assert [line for line in told if "Rex" in line and ("profile" in line or "joined" in line)] == [
+        own, by_you, own, own
+    ]  # fmt: skip
+    page = moot("thread", "export", room.id).out
+    assert page.count("*the profile of rex was changed*") == 3
+    assert page.count("*the profile of rex was changed by user*") == 1
+    assert "rex invited rex" not in page
+
+
+def test_what_changed_nothing_is_told_without_json(room: Room, moot: Cli) -> None:
+    for content in (
+        {"invite": {"participant_id": "everyone", "profile": {"name": "E"}}}, {"mood": {"a": [1]}},
+        {"mutee": [{"x": 1}, "rex"]}, {"done": {}}, {"links": {"on": True, "b": 2}},
+    ):  # fmt: skip
+        said(room, "rex", content, type="control")
+    told = [line for line in followed(moot, room) if "changed nothing" in line]
+    assert [line.removeprefix("   —  Rex set ") for line in told] == [
+        f"{words}, which changed nothing" for words in (
+            "invite to everyone", "mood to a …", "mutee to …, rex", "done to nothing",
+            "links to on true, b 2",
+        )
+    ]  # fmt: skip

@@ -45,10 +45,10 @@ def control(told: Told, word: str, called: Names = str) -> str:
     """One word of a control. What nobody understands, or only the host may say, is named."""
     who, value = called(told["from"]), told["content"][word]
     if word in void(told):
-        return f"{who} set {word[:64]} to {_brief(value)}, which changed nothing"
+        return f"{who} set {word[:64]} to {plainly(value)}, which changed nothing"
     sentence = SENTENCES.get(word)
     said = None if sentence is None else sentence(who, value, told, called)
-    return said or f"{who} set {word[:64]} to {_brief(value)}"
+    return said or f"{who} set {word[:64]} to {plainly(value)}"
 
 
 def void(told: Told) -> dict[str, str]:
@@ -58,10 +58,31 @@ def void(told: Told) -> dict[str, str]:
     return controls.problems(told["content"], OF_MEMBERS)
 
 
-def _brief(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = " ".join(text.split())
+def plainly(value: Any) -> str:
+    """A value on one line, without the marks of JSON: whom it names, or what it holds."""
+    text = " ".join(_words(value).split()) or "nothing"
     return text if len(text) <= BRIEF else text[: BRIEF - 1] + "…"
+
+
+def _words(value: Any, inner: bool = False) -> str:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict | list):
+        return json.dumps(value)
+    if inner:
+        return "…"
+    if isinstance(value, list):
+        return ", ".join(_words(_named(one), True) for one in value[:BRIEF])
+    whom = _named(value)
+    if whom is not value:
+        return _words(whom)
+    return ", ".join(f"{key} {_words(one, True)}" for key, one in [*value.items()][:BRIEF])
+
+
+def _named(value: Any) -> Any:
+    """Whom an object is about, where it says so."""
+    found = _object(value)
+    return found.get("participant_id", found.get("targets", value))
 
 
 def _names(value: Any, called: Names) -> str:
@@ -83,6 +104,13 @@ def _on(value: Any) -> bool:
 
 def _who(value: Any) -> str:
     return handle(value.get("participant_id") if isinstance(value, dict) else value)
+
+
+def _invite(who: str, value: Any, told: Told, called: Names) -> str:
+    whom = called(_who(value))
+    if _object(value).get("changed") is True:
+        return f"the profile of {whom} was changed" + ("" if whom == who else f" by {who}")
+    return f"{who} joined" if whom == who else f"{who} invited {whom}"
 
 
 def _uninvite(who: str, value: Any, told: Told, called: Names) -> str:
@@ -129,7 +157,7 @@ SENTENCES: dict[str, Callable[[str, Any, Told, Names], str | None]] = {
     "ttl_seconds": _ttl,
     "discussion": _switched("let agents wake one another", "ended the discussion"),
     "invited_auto": _switched("asked for everybody's answer", "asked for answers of those named"),
-    "invite": lambda who, value, _, called: f"{who} invited {called(_who(value))}",
+    "invite": _invite,
     "uninvite": _uninvite,
     "continue": _plain("let it go on"),
     "participation": _plain("changed how turns are taken"),
