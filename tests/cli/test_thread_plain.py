@@ -1,6 +1,7 @@
 """A thread as people read it: whose words are whose, what is still to come, what was changed."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,9 @@ from cli_helpers import Cli
 from outsiders import Room
 from terminal import Person
 
+from moot.cli.client import Api, Client
+from moot.cli.mcp_tools import Desk
+from moot.place import Place
 from real_server import ServerProcess, server_environment
 
 
@@ -121,3 +125,24 @@ def test_what_changed_nothing_is_told_without_json(room: Room, moot: Cli) -> Non
             "links to on true, b 2",
         )
     ]  # fmt: skip
+
+
+def test_a_thread_that_was_brought_along_says_so_wherever_it_is_read(
+    room: Room, moot: Cli, tmp_path: Path
+) -> None:
+    said(room, "rex", "Four percent.")
+    bundle = tmp_path / "talk.moot.jsonl"
+    assert moot("thread", "export", room.id, "-f", "bundle", "-o", bundle).code == 0
+    server = ServerProcess(tmp_path, [], server_environment())
+    try:
+        there = Cli(tmp_path)
+        assert there("thread", "import", bundle).code == 0
+        assert "imported on 20" in there("thread", "show", room.id).lines()[2]
+        assert there("thread", "list").lines()[0].endswith("\tPrices (imported)")
+        key = Path(f"{server.database}.key").read_text().strip()
+        desk = Desk(Api(Client(Place(server.url, key, server.database, True))), None)
+        assert desk.list_threads()["threads"][0]["imported"] is True
+        assert desk.read_thread(room.id)["imported"] is True
+    finally:
+        server.stop()
+    assert "imported" not in moot("thread", "show", room.id).out + moot("thread", "list").out

@@ -58,6 +58,10 @@ def _standing(room: Room, thread: dict[str, Any]) -> Iterator[str]:
     agents = [room.styled(seat.agent_id) for seat in room.seats]
     who = [*room.people(thread["createdBy"]), *agents]
     yield f"{state_of(row)} · {counted(thread['turnCount'], 'turn')} · {', '.join(who)}"
+    if "imported" in thread:
+        came = thread["imported"]
+        said = f"imported on {came['at'][:10]} with the key {output.line(came['by'])}"
+        yield f"{said}; who spoke before is as its file says"
     if "forkedFrom" in thread:
         yield f"goes on from {output.line(thread['forkedFrom'])}{_note(thread['forkNote'])}"
     yield from _goes_on(thread)
