@@ -7,6 +7,7 @@ from typing import Any
 from moot.core import controls, thread
 from moot.core.bridge import COORDINATOR, Told, handle
 from moot.core.events import iso, micros
+from moot.core.participation import PAIR
 from moot.core.threads import KNOWN
 
 #: what anybody but the host may say; asking for a tool's use is told as a control
@@ -14,6 +15,9 @@ OF_MEMBERS = KNOWN | {"asks"}
 
 #: how somebody who goes by a handle is called; whoever reads may be "you"
 Names = Callable[[str], str]
+
+#: limits in words, where their name says too little
+STOPPED = {PAIR: "two agents have answered one another often enough"}
 
 #: characters of a value that says nothing
 BRIEF = 60
@@ -136,6 +140,10 @@ def _listed(verb: str) -> Callable[..., str]:
     return listed
 
 
+def _stop(value: Any) -> str:
+    return STOPPED.get(str(value), str(value))
+
+
 def _plain(words: str) -> Callable[..., str]:
     return lambda who, value, told, called: f"{who} {words}"
 
@@ -171,5 +179,5 @@ SENTENCES: dict[str, Callable[[str, Any, Told, Names], str | None]] = {
     "wakes": _listed("has the floor"),
     "skipped": _listed("is passed by"),
     "called": _listed("is called"),
-    "stopped": lambda who, value, *_: f"nobody is woken any more: {value}",
+    "stopped": lambda who, value, *_: f"nobody is woken any more: {_stop(value)}",
 }
