@@ -1,5 +1,6 @@
 """A thread as people read it: whose words are whose, what is still to come, what was changed."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -146,3 +147,12 @@ def test_a_thread_that_was_brought_along_says_so_wherever_it_is_read(
     finally:
         server.stop()
     assert "imported" not in moot("thread", "show", room.id).out + moot("thread", "list").out
+
+
+def test_who_closed_it_is_called_as_everywhere(room: Room, moot: Cli) -> None:
+    made = moot("key", "create", "--name", "eve", "--as", "user:eve", "--json")
+    eve = json.loads(made.out)["key"]
+    assert moot("thread", "close", room.id, MOOT_KEY=eve).code == 0
+    assert moot("thread", "show", room.id).lines()[-1] == "   1 moot  eve closed the conversation."
+    seen = moot("thread", "show", room.id, MOOT_KEY=eve).lines()[-1]
+    assert seen == "   1 moot  you closed the conversation."

@@ -21,6 +21,8 @@ from moot.cli.trouble import Exit
 
 #: open tasks that are told in their words
 MOST_TASKS = 20
+#: how the host says that somebody has ended it
+CLOSED = " closed the conversation."
 
 
 @click.command()
@@ -114,7 +116,16 @@ def _turn(room: Room, event: dict[str, Any]) -> Told:
     for word, said in (("spoken_by", "said by"), ("edited_by", "edited by")):
         if word in event["meta"]:
             kind += f" · {said} {room.called(identified(str(event['meta'][word])))}"
-    return Told(words_of(event["content"]), f"{event['turn']:>4} {who}{to}{kind}")
+    return Told(words_of(_said(room, event)), f"{event['turn']:>4} {who}{to}{kind}")
+
+
+def _said(room: Room, event: dict[str, Any]) -> Any:
+    """What the host says of who has closed it, as who looks calls him."""
+    words, tags = event["content"], event["meta"].get("tags", [])
+    of_host = identified(event["from"]) == "system" and "closed" in tags
+    if not of_host or not isinstance(words, str) or not words.endswith(CLOSED):
+        return words
+    return f"{room.called(words.removesuffix(CLOSED))}{CLOSED}"
 
 
 @click.command()
