@@ -72,6 +72,13 @@ async def test_an_assistant_takes_part_in_a_thread(inn: ServerProcess) -> None:
         assert wrong.is_error and "th_none" in str(wrong.content)
 
 
+async def test_who_says_something_to_nobody_is_warned(inn: ServerProcess) -> None:
+    room = Room(inn, "rex")
+    async with assistant(inn) as client:
+        lost = await call(client, "say", thread=room.id, text="Well?", to="zork")
+    assert lost["warning"] == "Nobody here is called zork; there are rex."
+
+
 async def test_without_a_name_it_is_the_person_of_the_key(inn: ServerProcess) -> None:
     room = Room(inn)
     async with assistant(inn) as client:

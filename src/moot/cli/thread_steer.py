@@ -27,7 +27,8 @@ THREAD = click.argument("thread", metavar="THREAD")
 
 
 def act(options: Options, thread: str, said: str, call: Callable[[Api, str], Any]) -> Exit:
-    """Does it, and says what has been done. What the server warns of was done in vain."""
+    """Does it, and says what has been done. What the server warns of was done in vain, for the
+    names it tells; for others of the same command it holds."""
     api = to_write(options)
     thread_id = find_thread(api, thread)
     answer = call(api, thread_id)
