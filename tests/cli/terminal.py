@@ -85,6 +85,8 @@ class Person:
         size = struct.pack("HHHH", 40, columns, 0, 0)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, size)
         self.glass = Glass(columns)
+        #: every screen that was erased, as it stood
+        self.before: list[str] = []
         self.process = forked_moot.start(
             *words, folder=folder, files=(slave, slave, slave), terminal=True,
             environment=server_environment(**{"TERM": "xterm", **environment}),
@@ -143,5 +145,9 @@ class Person:
             piece = os.read(self._master, 65_536)
         except OSError:  # the other side is closed
             return False
-        self.glass.feed(piece)
+        *erased, rest = re.split(b"(?=\r\x1b\\[J|\x1b\\[[0-9]+A\r)", piece)
+        for part in erased:
+            self.glass.feed(part)
+            self.before.append(self.glass.text)
+        self.glass.feed(rest)
         return bool(piece)

@@ -118,6 +118,29 @@ async def test_no_assistant_takes_the_name_of_an_agent(inn: ServerProcess) -> No
     assert room.said() == []
 
 
+async def test_what_says_nothing_or_replies_to_nothing_is_refused_in_the_words_of_threads(
+    inn: ServerProcess,
+) -> None:
+    room, other = Room(inn), Room(inn)
+    strange = other.moot("say", other.id, "Elsewhere.").lines()[0]
+    async with assistant(inn, "--as", "clara") as client:
+
+        async def wrong(tool: str, **given: Any) -> str:
+            found = await client.call_tool(tool, given)
+            assert found.is_error, found
+            return str(found.content)
+
+        assert "the text is empty" in await wrong("say", thread=room.id, text=" \n")
+        for name in ("zzz", "", strange, f"{room.id}.999", f"{room.id}.{'9' * 40}"):
+            told = await wrong("say", thread=room.id, text="Yes.", reply_to=name)
+            assert f"nothing in this thread has the id '{name}'" in told
+        assert "name a thread. list_threads" in await wrong("read_thread", thread="")
+        for name in ("zzz", f"th_{'z' * 20}", f"run_{'z' * 20}:talk:1"):
+            told = await wrong("read_thread", thread=name)
+            assert f"there is no thread '{name}'. list_threads" in told and "moot run" not in told
+    assert room.said("clara") == []
+
+
 def test_it_ends_with_its_input_whatever_it_waits_for(inn: ServerProcess) -> None:
     room = Room(inn)
     with subprocess.Popen(

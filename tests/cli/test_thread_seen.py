@@ -85,8 +85,8 @@ def test_what_was_steered_is_a_sentence_and_what_changed_nothing_says_so(
         "you let agents wake one another",
         "you set ttl_seconds to -5, which changed nothing",
         "you let agents go on by themselves for 60 seconds",
-        'you set mutee to ["rex"], which changed nothing',
-        'you set wakes to [{"participant_id": "rex"}], which changed nothing',
+        "you set mutee to rex, which changed nothing",
+        "you set wakes to rex, which changed nothing",
         "you renamed the thread to “Tea”",
         "the thread “Cups” was linked by you",
     ]

@@ -29,6 +29,12 @@ MANY = ["keys:manage", "approvals:respond", "runs:create", "runs:read", "manifes
 LED = {"mode": "addressed"}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def spoken_for(api: Api) -> None:
+    """Somebody speaks for those whom these tests seat."""
+    key_as(api, ADA, BO)
+
+
 def edited(api: Api, run_id: str, from_seq: int, **edit: Any) -> Any:
     return api.post(f"/v1/host/moot/runs/{run_id}:fork", {"fromSeq": from_seq, "edit": edit})
 

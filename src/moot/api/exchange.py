@@ -141,6 +141,6 @@ class Exchange:
     def _finish(self) -> None:
         self.complete = True
         self.wake()
-        if not self.keep_alive:
+        if not self.keep_alive and not (self.more_body and self._http.drains()):
             self._http.transport.close()
         self._http.answered()

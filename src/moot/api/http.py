@@ -30,6 +30,9 @@ CHUNK_FRAME = len("ffff\r\n\r\n")
 HEAD_SECONDS = 30.0
 BODY_SECONDS = 30.0
 NEVER = float("inf")
+#: of a body that is not wanted: so much is read and dropped before the connection is closed, for a
+#: caller that is still sending would lose its answer with the connection
+MOST_DROPPED = 33_554_432
 ASGI = {"version": "3.0", "spec_version": "2.3"}
 
 
@@ -68,6 +71,8 @@ class Http(asyncio.Protocol):
         self._headers: list[tuple[bytes, bytes]] = []
         self._expects = self._hopeless = False
         self._in_head, self._head_bytes, self._arrived = False, 0, 0
+        #: the last answer is out, and so much more of its request is taken
+        self._drops: int | None = None
         self._patience = config.timeout_keep_alive
         self._round = min(self._patience, HEAD_SECONDS, BODY_SECONDS)
         #: since when the caller owes what comes next
@@ -181,6 +186,9 @@ class Http(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         self._head_bytes -= len(body)
+        if self._drops is not None:
+            self._drop(len(body))
+            return
         exchange = self._newest
         if exchange is not None and not exchange.complete:
             self.since = self.loop.time()
@@ -191,13 +199,33 @@ class Http(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self._head_bytes = self._arrived = 0  # what comes with it belongs to the next one
+        if self._drops is not None:
+            self.transport.close()
         if self._newest is not None:
             self._newest.more_body = False
             self._newest.wake()
 
     # -- answers -----------------------------------------------------------------------------
 
+    def drains(self) -> bool:
+        """The answer is out, its request is not in, and then the connection is closed: whether the
+        rest of it is still taken. ``_look`` sees that it does not take for ever."""
+        if self._waiting or self.transport.is_closing():
+            return False
+        self._drops = MOST_DROPPED
+        if self.transport.can_write_eof():
+            self.transport.write_eof()  # who reads to the end has all of it now
+        return True
+
+    def _drop(self, size: int) -> None:
+        assert self._drops is not None
+        self._drops -= size
+        if self._drops < 0:
+            self.transport.close()
+
     def _begin(self, exchange: Exchange) -> None:
+        if self.transport.is_closing():
+            return  # nobody hears what comes after the last answer
         self._active = exchange
         exchange.task = self.loop.create_task(exchange.run())
         self.tasks.add(exchange.task)
@@ -237,7 +265,8 @@ class Http(asyncio.Protocol):
 
     def _refuse(self, status: int, message: str) -> None:
         """In our shape, unless it would stand in the place or in the middle of another answer."""
-        if self._active is None or self._active.complete or self._active.incoming:
+        silent = self._active is None or self._active.complete or self._active.incoming
+        if silent and self._drops is None:
             self._say(status, message)
         self.transport.close()
 

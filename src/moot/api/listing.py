@@ -10,6 +10,7 @@ from moot.core.bridge import handle
 from moot.core.events import iso
 from moot.core.waiting import only_titled, turns_said
 from moot.engine import transcript
+from moot.engine.adoption import TAKEN_IN
 from moot.engine.built_in import TALK
 from moot.engine.transcript import Extent
 from moot.store.protocol import RunRow
@@ -69,6 +70,8 @@ async def _about(request: Request, where: Extent) -> dict[str, Any]:
         "turnCount": turns_said(run, talk),
         "participants": [handle(name) for name in members],
     }
+    if await services.store.record(where.tenant, TAKEN_IN, where.run_id) is not None:
+        told["imported"] = True
     if (decision := decided(run, talk)) is not None:
         told["decision"] = _brief(decision.text)
     last = await transcript.newest(services.store, where)

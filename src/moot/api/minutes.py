@@ -77,14 +77,18 @@ async def gather(
     found = Minutes(thread_id=thread_id, run_id=run_id)
     people: People = {}
     notes: dict[int, Sentence] = {}
+    changed: tuple[int, Any] | None = None
     teller = Teller(talk, thread_id, "", "")
     async for event in log:
         said = event.payload
         if said.get("conversationId") == talk.conversation_id:
             _take(found, event, said, people)
         if event.node_id == talk.node_id and (sentence := _sentence(teller, event)) is not None:
-            notes[len(found.transcript)] = sentence
-            found.transcript.append(Line(at=event.timestamp, by=_doer(said)))
+            change = _change(said)
+            if change is None or (len(found.transcript), change) != changed:
+                notes[len(found.transcript)] = sentence
+                found.transcript.append(Line(at=event.timestamp, by=_doer(said)))
+            changed = (len(found.transcript), change)
     named = [member["agentId"] for member in found.participants]
     found.participants += [{"agentId": name} for name in people if name not in named]
     for member in found.participants:
@@ -94,6 +98,11 @@ async def gather(
         note = sentence(lambda name: known.get(identified(name), name))
         found.transcript[place] = replace(found.transcript[place], note=note)
     return found
+
+
+def _change(said: dict[str, Any]) -> tuple[Any, Any] | None:
+    """Whose profile was changed, and by whom: one change after another is told once."""
+    return (said.get("participantId"), said.get("by")) if said.get("changed") is True else None
 
 
 def names(found: Minutes) -> dict[str, str]:

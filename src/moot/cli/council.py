@@ -136,14 +136,20 @@ class Council:
             self._look()
 
     def _draw(self) -> None:
-        columns = shown_columns()
-        rows = self._live.rows(columns, time.monotonic())
         if self._editor is None:
-            self._screen.below(rows)
-            return
-        if self._editor.choices:
+            self._screen.below(self._rows())
+        else:
+            self._screen.below(self._rows(), self._editor.text, self._editor.at)
+
+    def _settle(self, told: list[Told]) -> None:
+        """With what is below as it is now: what has become a turn is drawn no more."""
+        self._screen.tell(told, self._rows())
+
+    def _rows(self) -> list[str]:
+        rows = self._live.rows(shown_columns(), time.monotonic())
+        if self._editor is not None and self._editor.choices:
             rows.append(click.style("   " + "  ".join(self._editor.choices), dim=True))
-        self._screen.below(rows, self._editor.text, self._editor.at)
+        return rows
 
     # -- what comes from the server ------------------------------------------------------------
 
@@ -175,7 +181,7 @@ class Council:
         self._live.follow(event, time.monotonic())
         if not self._as_json:
             news = self._mark.news(turn_of(event).get("turnIndex")) if self._mark else None
-            self._screen.tell([*([note(news)] if news else []), *self._teller.tell(event)])
+            self._settle([*([note(news)] if news else []), *self._teller.tell(event)])
         if event["type"] == "moot.thread.control" and not self._as_json:
             self._reminded = PAUSED  # the control itself has been told
         self.turns += event["type"] == "conversation.exchanged"
@@ -212,7 +218,7 @@ class Council:
 
     def _say(self, text: str) -> None:
         if not self._as_json:
-            self._screen.tell([note(text)])
+            self._settle([note(text)])
 
     # -- what a person types -------------------------------------------------------------------
 
@@ -237,7 +243,7 @@ class Council:
             self._complain(self._way_out(trouble))
 
     def _complain(self, text: str) -> None:
-        self._screen.tell([Told(output.lines(text), click.style("   !", fg="red"))])
+        self._settle([Told(output.lines(text), click.style("   !", fg="red"))])
 
     def _way_out(self, trouble: Trouble) -> str:
         """A closed roster stays closed; another council can begin where this one did."""
@@ -271,14 +277,14 @@ class Council:
                 self._catch_up = asides.CatchUp(self._api, self.thread_id)
                 self._say("it is being summed up for you")
             case typed.Ask("help"):
-                self._screen.tell([Told(line) for line in typed.help_lines()])
+                self._settle([Told(line) for line in typed.help_lines()])
             case typed.Ask():
                 raise Left
 
     def _caught_up(self) -> None:
         if self._catch_up is not None and (lines := self._catch_up.look()):
             self._catch_up = None
-            self._screen.tell(list(map(note, lines)))
+            self._settle(list(map(note, lines)))
 
     def _steer(self, content: dict[str, Any]) -> None:
         self._api.post(threads(self.thread_id, "controls"), {"content": content})

@@ -220,6 +220,7 @@ def _joined(event: dict[str, Any], _: Started) -> str:
 def _took_part(event: dict[str, Any], _: Started) -> str:
     said = event["payload"]
     word = event["type"].rpartition(".")[2]
+    word = "has another profile" if said.get("changed") is True else word
     return output.one_line(f"{said.get('participantId')} {word}")
 
 

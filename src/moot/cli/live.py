@@ -84,16 +84,21 @@ class Live:
                 self._wakes.pop(str(said.get("wakeId")), None)
                 self._hush(str(said.get("agentId")))
             case "conversation.exchanged":
-                self._hush(str(turn_of(event).get("from")))
+                turn = turn_of(event)
+                self._over(str(turn.get("speakerId") or turn.get("from")))
             case "moot.participant.left":
-                gone = said.get("participantId")
-                self._wakes = {key: one for key, one in self._wakes.items() if one[0] != gone}
+                self._over(str(said.get("participantId")))
             case "conversation.closed" | "run.failed" | "run.cancelled":
                 self._wakes.clear()
                 self._speeches.clear()
                 self._busy.clear()
             case _:
                 pass
+
+    def _over(self, speaker: str) -> None:
+        """He has spoken or has gone: nothing more of his is to come."""
+        self._wakes = {key: one for key, one in self._wakes.items() if one[0] != speaker}
+        self._hush(speaker)
 
     def _hush(self, speaker: str) -> None:
         self._busy.pop(speaker, None)

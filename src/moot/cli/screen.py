@@ -25,7 +25,7 @@ INDENT = 8
 class Pipe:
     """Lines without colours, each turn when it is whole."""
 
-    def tell(self, told: list[Told]) -> None:
+    def tell(self, told: list[Told], rows: list[str] | None = None) -> None:
         for one in told:
             text = f"{one.head}  {one.text}" if one.head else one.text
             text = text.replace("\n", "\n" + " " * INDENT)
@@ -78,9 +78,10 @@ class Terminal:
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._before)
             self._before = None
 
-    def tell(self, told: list[Told]) -> None:
-        """Settled, above the rows that change."""
+    def tell(self, told: list[Told], rows: list[str] | None = None) -> None:
+        """Settled, above the rows that change; with ``rows`` in their place, as it is told."""
         if told:
+            self._rows = self._rows if rows is None else rows
             lines = [line for one in told for line in laid_out(one, self._columns())]
             self._write(
                 self._erased() + "".join(f"{line}\n" for line in lines) + self._drawn_anew()

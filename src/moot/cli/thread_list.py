@@ -64,10 +64,11 @@ def _last(row: dict[str, Any], room: Room) -> str | None:
 
 
 def _title(row: dict[str, Any]) -> str:
+    title = f"{row['title']} (imported)" if row.get("imported") else str(row["title"])
     if "forkedFrom" not in row:
-        return str(row["title"])
+        return title
     note = f": {row['forkNote']}" if row["forkNote"] else ""
-    return f"{row['title']} (from {output.short(row['forkedFrom'])}{note})"
+    return f"{title} (from {output.short(row['forkedFrom'])}{note})"
 
 
 def word_of(row: dict[str, Any]) -> str:

@@ -8,18 +8,21 @@ import click
 from moot.cli import output
 from moot.cli.briefing import newest
 from moot.cli.client import Api, Client, path_of, to_read, to_write
-from moot.cli.council import threads
+from moot.cli.council import screen, threads
 from moot.cli.marks import Mark
 from moot.cli.options import Options, place, talks
 from moot.cli.quantities import counted
 from moot.cli.room import Room, identified
+from moot.cli.screen import INDENT
 from moot.cli.thread import find_thread
 from moot.cli.thread_list import state_of
-from moot.cli.told import words_of
+from moot.cli.told import Told, note, words_of
 from moot.cli.trouble import Exit
 
 #: open tasks that are told in their words
 MOST_TASKS = 20
+#: how the host says that somebody has ended it
+CLOSED = " closed the conversation."
 
 
 @click.command()
@@ -40,12 +43,12 @@ def show(options: Options, name: str, turns: int) -> None:
     for task in thread.get("tasks", [])[:MOST_TASKS]:
         task["words"] = _words(api, thread_id, task["id"])
     for line in (*_standing(room, thread), *_decision(room, thread.get("decision"))):
-        click.echo(line)
-    mark = Mark(api, thread_id) if said and output.on_terminal() else None
+        click.echo(line.replace("\n", "\n" + " " * INDENT))  # nobody's words begin a line
+    mark, seen = Mark(api, thread_id) if said and output.on_terminal() else None, screen(False)
     for event in said:
         if mark is not None and (news := mark.news(event["turn"])):
-            click.echo(click.style(f"   —  {news}", dim=True))
-        click.echo(_turn(room, event))
+            seen.tell([note(news)])
+        seen.tell([_turn(room, event)])
     if mark is not None:
         mark.reach(thread["lastSequence"])
 
@@ -57,6 +60,10 @@ def _standing(room: Room, thread: dict[str, Any]) -> Iterator[str]:
     agents = [room.styled(seat.agent_id) for seat in room.seats]
     who = [*room.people(thread["createdBy"]), *agents]
     yield f"{state_of(row)} · {counted(thread['turnCount'], 'turn')} · {', '.join(who)}"
+    if "imported" in thread:
+        came = thread["imported"]
+        said = f"imported on {came['at'][:10]} with the key {output.line(came['by'])}"
+        yield f"{said}; who spoke before is as its file says"
     if "forkedFrom" in thread:
         yield f"goes on from {output.line(thread['forkedFrom'])}{_note(thread['forkNote'])}"
     yield from _goes_on(thread)
@@ -102,14 +109,23 @@ def _decision(room: Room, decision: dict[str, Any] | None) -> Iterator[str]:
         yield f"  to do: {owner}{output.line(action['text'])}{due}"
 
 
-def _turn(room: Room, event: dict[str, Any]) -> str:
+def _turn(room: Room, event: dict[str, Any]) -> Told:
     to = "" if event["to"] == "all" else f" → {room.called(identified(event['to']))}"
     who = room.styled(identified(event["from"]))
     kind = "" if event["type"] == "message" else f" · {event['type']}"
     for word, said in (("spoken_by", "said by"), ("edited_by", "edited by")):
         if word in event["meta"]:
             kind += f" · {said} {room.called(identified(str(event['meta'][word])))}"
-    return f"{event['turn']:>4} {who}{to}{kind}  {words_of(event['content'])}"
+    return Told(words_of(_said(room, event)), f"{event['turn']:>4} {who}{to}{kind}")
+
+
+def _said(room: Room, event: dict[str, Any]) -> Any:
+    """What the host says of who has closed it, as who looks calls him."""
+    words, tags = event["content"], event["meta"].get("tags", [])
+    of_host = identified(event["from"]) == "system" and "closed" in tags
+    if not of_host or not isinstance(words, str) or not words.endswith(CLOSED):
+        return words
+    return f"{room.called(words.removesuffix(CLOSED))}{CLOSED}"
 
 
 @click.command()

@@ -15,6 +15,7 @@ Event = dict[str, Any]
 
 #: what a program that ends says of its last turn
 LEFT = "left"
+JOINED = "moot.participant.joined"
 
 NATURAL = {
     "consensus": "Nobody has anything to add.",
@@ -55,11 +56,16 @@ class Teller:
         self._tallied = False
         #: a program that has just said that it leaves
         self._gone: str | None = None
+        #: whose profile was changed last, by whom, and nothing was told since
+        self._told_changed: tuple[str, str] | None = None
 
     def tell(self, event: Event) -> list[Told]:
         """Nothing for what says nothing to a person."""
         said = TELLS.get(event["type"])
-        return said(self, event) if said else []
+        told = said(self, event) if said else []
+        if told and event["type"] != JOINED:
+            self._told_changed = None
+        return told
 
     def _turn(self, event: Event) -> list[Told]:
         turn, room = turn_of(event), self._room
@@ -140,10 +146,20 @@ class Teller:
         said = event["payload"]
         name = str(said.get("participantId", ""))
         self._room.learn(name, said.get("profile"))
+        if said.get("changed") is True:
+            return self._changed(name, str(said.get("by", "")))
         first = said.get("fromTurn", 0)
         if not isinstance(first, int) or first <= 1:
             return []  # from the beginning
         return [note(f"{self._room.called(name)} joined (sees turns 0 to {first - 1})")]
+
+    def _changed(self, name: str, by: str) -> list[Told]:
+        """Of changes one after another the first is told."""
+        told, self._told_changed = self._told_changed, (name, by)
+        if told == (name, by):
+            return []
+        doer = "" if name == by else f" by {self._room.called(by)}"
+        return [note(f"the profile of {self._room.called(name)} was changed{doer}")]
 
     def _left(self, event: Event) -> list[Told]:
         said = event["payload"]
@@ -281,7 +297,7 @@ TELLS: dict[str, Callable[[Teller, Event], list[Told]]] = {
     "moot.thread.control": Teller._controlled,
     "moot.thread.renamed": Teller._renamed,
     "moot.thread.linked": Teller._linked,
-    "moot.participant.joined": Teller._joined,
+    JOINED: Teller._joined,
     "moot.participant.left": Teller._left,
     "moot.participation.set": Teller._set,
     "moot.participation.decided": Teller._decided,

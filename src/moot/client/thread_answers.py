@@ -76,6 +76,8 @@ class ThreadRow(Answer, frozen=True):
     participants: list[str] = []
     last: Data | None = None
     decision: str | None = None
+    #: it was brought along from another host
+    imported: bool = False
 
 
 class ThreadPage(Answer, frozen=True):

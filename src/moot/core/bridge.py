@@ -170,8 +170,12 @@ class Teller:
         return [self._event(event, "control", said.get("by"), content)]
 
     def _joined(self, event: Event, said: Told) -> list[Told]:
-        who = {"participant_id": handle(said.get("participantId"))}
-        return self._by(event, said, {"invite": {**who, "profile": said.get("profile", {})}})
+        about = {
+            "participant_id": handle(said.get("participantId")),
+            "profile": said.get("profile", {}),
+        }
+        changed = {"changed": True} if said.get("changed") is True else {}
+        return self._by(event, said, {"invite": {**about, **changed}})
 
     def _left(self, event: Event, said: Told) -> list[Told]:
         who = {"participant_id": handle(said.get("participantId"))}

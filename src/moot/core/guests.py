@@ -110,6 +110,8 @@ def welcome(
     }
     if outside:
         payload["outside"] = True
+    if before is not None:
+        payload["changed"] = True  # who is there stays: only what is known of him is new
     return NewEvent("moot.participant.joined", payload, talk.node_id, cause=talk.last_seq)
 
 

@@ -18,7 +18,17 @@ from moot.core.events import NewEvent
 from moot.core.floor import step
 from moot.core.flow import Flow, FlowNode
 from moot.core.model_errors import DailyBudgetUsedUp
-from moot.core.participation import DAY, NATURAL, NOBODY, RUNWAY, SPOKEN, SYNTHESIS, Floor, Wake
+from moot.core.participation import (
+    DAY,
+    NATURAL,
+    NOBODY,
+    PAIR,
+    RUNWAY,
+    SPOKEN,
+    SYNTHESIS,
+    Floor,
+    Wake,
+)
 from moot.core.resolving import Answer
 from moot.core.run import Run
 from moot.core.steps import Step
@@ -85,8 +95,9 @@ def participate(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
     return [decided, asked]
 
 
-#: stops that are no limit of a number, and how a person undoes any of them
+#: stops in words, where their name says too little, and how a person undoes any of them
 STOPS = {
+    PAIR: "{who} have answered one another {times}",
     NOBODY: "nobody-answered, everybody who was asked failed, declined or was silent",
     SYNTHESIS: "synthesis, the moderator did not sum up",
     RUNWAY: "ttl reached its limit",
@@ -103,9 +114,19 @@ def _stop(node: FlowNode, talk: Conversation, found: Step, at: int) -> list[NewE
     events = [NewEvent("moot.participation.stopped", payload, node.id, cause=talk.turn_seq)]
     if found.stop not in NATURAL:
         why = STOPS.get(str(found.stop), "{stop} reached its limit of {limit:g}")
-        text = f"Stopped: {why.format(stop=found.stop, limit=found.limit)}. {GO_ON}"
+        times = "once" if found.limit == 1 else f"{found.limit} times"
+        why = why.format(stop=found.stop, limit=found.limit, who=_pair(talk), times=times)
+        text = f"Stopped: {why}. {GO_ON}"
         events.append(said_by_host(node, talk, text, at))
     return events
+
+
+def _pair(talk: Conversation) -> str:
+    """Who have asked one another most often."""
+    held = talk.floor if talk.floor is not None else talk.chain
+    pairs = held.pairs if held is not None else {}
+    most = max(pairs, key=lambda each: pairs[each], default="")
+    return " and ".join(called(talk, name) for name in most.split("|")) or "two agents"
 
 
 def said_by_host(

@@ -17,8 +17,10 @@ Task = Literal["speak", "hand", "choose", "synthesise", "vote", "summarise"]
 #: tasks whose answer is a turn
 SPOKEN = frozenset({"speak", "synthesise", "summarise"})
 
+#: two agents have answered one another too often
+PAIR = "pair"
 #: stops that a person's turn lifts; the others need a word of their own
-LIFTED = frozenset({"consecutive", "pair", "nobody-answered"})
+LIFTED = frozenset({"consecutive", PAIR, "nobody-answered"})
 #: a tenant has used up what it may in a day
 DAY = "budget of the day"
 #: the time that a person has given agents to go on by themselves

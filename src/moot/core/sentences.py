@@ -7,6 +7,7 @@ from typing import Any
 from moot.core import controls, thread
 from moot.core.bridge import COORDINATOR, Told, handle
 from moot.core.events import iso, micros
+from moot.core.participation import PAIR
 from moot.core.threads import KNOWN
 
 #: what anybody but the host may say; asking for a tool's use is told as a control
@@ -14,6 +15,9 @@ OF_MEMBERS = KNOWN | {"asks"}
 
 #: how somebody who goes by a handle is called; whoever reads may be "you"
 Names = Callable[[str], str]
+
+#: limits in words, where their name says too little
+STOPPED = {PAIR: "two agents have answered one another often enough"}
 
 #: characters of a value that says nothing
 BRIEF = 60
@@ -45,10 +49,10 @@ def control(told: Told, word: str, called: Names = str) -> str:
     """One word of a control. What nobody understands, or only the host may say, is named."""
     who, value = called(told["from"]), told["content"][word]
     if word in void(told):
-        return f"{who} set {word[:64]} to {_brief(value)}, which changed nothing"
+        return f"{who} set {word[:64]} to {plainly(value)}, which changed nothing"
     sentence = SENTENCES.get(word)
     said = None if sentence is None else sentence(who, value, told, called)
-    return said or f"{who} set {word[:64]} to {_brief(value)}"
+    return said or f"{who} set {word[:64]} to {plainly(value)}"
 
 
 def void(told: Told) -> dict[str, str]:
@@ -58,10 +62,31 @@ def void(told: Told) -> dict[str, str]:
     return controls.problems(told["content"], OF_MEMBERS)
 
 
-def _brief(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = " ".join(text.split())
+def plainly(value: Any) -> str:
+    """A value on one line, without the marks of JSON: whom it names, or what it holds."""
+    text = " ".join(_words(value).split()) or "nothing"
     return text if len(text) <= BRIEF else text[: BRIEF - 1] + "…"
+
+
+def _words(value: Any, inner: bool = False) -> str:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict | list):
+        return json.dumps(value)
+    if inner:
+        return "…"
+    if isinstance(value, list):
+        return ", ".join(_words(_named(one), True) for one in value[:BRIEF])
+    whom = _named(value)
+    if whom is not value:
+        return _words(whom)
+    return ", ".join(f"{key} {_words(one, True)}" for key, one in [*value.items()][:BRIEF])
+
+
+def _named(value: Any) -> Any:
+    """Whom an object is about, where it says so."""
+    found = _object(value)
+    return found.get("participant_id", found.get("targets", value))
 
 
 def _names(value: Any, called: Names) -> str:
@@ -83,6 +108,13 @@ def _on(value: Any) -> bool:
 
 def _who(value: Any) -> str:
     return handle(value.get("participant_id") if isinstance(value, dict) else value)
+
+
+def _invite(who: str, value: Any, told: Told, called: Names) -> str:
+    whom = called(_who(value))
+    if _object(value).get("changed") is True:
+        return f"the profile of {whom} was changed" + ("" if whom == who else f" by {who}")
+    return f"{who} joined" if whom == who else f"{who} invited {whom}"
 
 
 def _uninvite(who: str, value: Any, told: Told, called: Names) -> str:
@@ -108,6 +140,10 @@ def _listed(verb: str) -> Callable[..., str]:
     return listed
 
 
+def _stop(value: Any) -> str:
+    return STOPPED.get(str(value), str(value))
+
+
 def _plain(words: str) -> Callable[..., str]:
     return lambda who, value, told, called: f"{who} {words}"
 
@@ -129,7 +165,7 @@ SENTENCES: dict[str, Callable[[str, Any, Told, Names], str | None]] = {
     "ttl_seconds": _ttl,
     "discussion": _switched("let agents wake one another", "ended the discussion"),
     "invited_auto": _switched("asked for everybody's answer", "asked for answers of those named"),
-    "invite": lambda who, value, _, called: f"{who} invited {called(_who(value))}",
+    "invite": _invite,
     "uninvite": _uninvite,
     "continue": _plain("let it go on"),
     "participation": _plain("changed how turns are taken"),
@@ -143,5 +179,5 @@ SENTENCES: dict[str, Callable[[str, Any, Told, Names], str | None]] = {
     "wakes": _listed("has the floor"),
     "skipped": _listed("is passed by"),
     "called": _listed("is called"),
-    "stopped": lambda who, value, *_: f"nobody is woken any more: {value}",
+    "stopped": lambda who, value, *_: f"nobody is woken any more: {_stop(value)}",
 }
