@@ -79,5 +79,7 @@ def test_every_command_of_the_readme_works_in_order(clone: Path) -> None:
         "Minutes written to moot-demo.md.",
         "Closed. Decision recorded",
         "# Which tea for the office?",
+        "is on staff · next: restock",
+        "Sally is paused until Mon",
     ):
         assert said in done.stdout
