@@ -168,5 +168,6 @@ async def test_a_shared_memory_gives_no_right_to_speak(host: Host) -> None:
     with pytest.raises(SpeakerNotParticipant):
         await answer(host, run_id, "talk", turn, Speaker("key", names=("host:outsider",)))
     assert (await host.view(TENANT, run_id)).run.next_sequence == length
-    member = {**turn, "speakerId": "host:ada"}
+    her = {"agentId": "host:ada", "agentSharing": "shared"}
+    member = {**turn, "speakerId": "host:ada", "agent": her}
     await answer(host, run_id, "talk", member, Speaker("key", names=("host:ada",)))
