@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from moot.cli import quantities
 from moot.cli.trouble import Exit, Trouble
 from moot.place import Place, find
 
@@ -64,3 +65,11 @@ def place(options: Options) -> Place:
         return find(options.server, options.token, options.database)
     except ValueError as error:
         raise Trouble(str(error), Exit.USAGE) from None
+
+
+def span(ctx: click.Context, param: click.Parameter, given: str | None) -> int | None:
+    """Seconds of what is typed: 90s, 10m, 2h."""
+    try:
+        return None if given is None else quantities.seconds(given)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from None

@@ -4,10 +4,10 @@ import time
 
 import click
 
-from moot.cli import output, quantities
+from moot.cli import output
 from moot.cli.client import to_write
 from moot.cli.inputs import read_bytes
-from moot.cli.options import Options, talks
+from moot.cli.options import Options, span, talks
 from moot.cli.participant import POLL, Participant
 from moot.cli.thread import find_thread
 from moot.cli.trouble import Exit, Trouble
@@ -63,17 +63,10 @@ def _lowered(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
 
 
-def _span(ctx: click.Context, param: click.Parameter, given: str) -> int:
-    try:
-        return quantities.seconds(given)
-    except ValueError as error:
-        raise click.BadParameter(f"{error}.") from None
-
-
 @click.command()
 @click.argument("thread")
 @AS
-@click.option("--timeout", default="10m", show_default=True, callback=_span, metavar="SPAN",
+@click.option("--timeout", default="10m", show_default=True, callback=span, metavar="SPAN",
               help="How long: 90s, 10m, 2h.")  # fmt: skip
 @click.option("--after", type=click.IntRange(-1), metavar="SEQ",
               help="Only what is asked after that [what is not answered yet].")  # fmt: skip

@@ -9,8 +9,7 @@ from moot.cli import output
 from moot.cli.client import Api, path_of, to_read, to_write
 from moot.cli.inputs import gather
 from moot.cli.moments import LAST, MIDNIGHT, typed
-from moot.cli.options import Options, talks
-from moot.cli.quantities import seconds
+from moot.cli.options import Options, span, talks
 from moot.cli.schedule_words import (
     cost_words,
     done_lines,
@@ -50,25 +49,18 @@ def schedule() -> None:
     """
 
 
-def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    try:
-        return None if value is None else seconds(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error), ctx, param) from None
-
-
 @schedule.command()
 @click.argument("flow", metavar="FLOW")
 @click.argument("words", metavar="[WHEN]...", nargs=-1)
 @click.option("--cron", metavar="EXPR", help="Five fields of cron in place of words.")
-@click.option("--every", callback=_span, metavar="TIME", help="An interval: 90s, 15m, 2h.")
+@click.option("--every", callback=span, metavar="TIME", help="An interval: 90s, 15m, 2h.")
 @click.option("--at", metavar="TIME", help="Once: 2027-03-01T08:30, 'friday 17:00', 2h.")
 @click.option("--zone", metavar="ZONE", help="A time zone, like Europe/Berlin [UTC].")
 @click.option("--member", metavar="NAME", help="Whose work it is.")
 @by_overlap
 @click.option("--catch-up", type=click.Choice(CATCH_UPS), help="What of times that were missed.")
-@click.option("--window", callback=_span, metavar="TIME", help="How long ago they may lie [24h].")
-@click.option("--jitter", callback=_span, metavar="TIME", help="Start up to so much later.")
+@click.option("--window", callback=span, metavar="TIME", help="How long ago they may lie [24h].")
+@click.option("--jitter", callback=span, metavar="TIME", help="Start up to so much later.")
 @click.option(
     "--if-queue", metavar="QUEUE", help="Only if items wait there; the run is given them."
 )

@@ -10,7 +10,7 @@ from moot.cli import output, quantities
 from moot.cli.asides import take_back
 from moot.cli.client import Api, to_write
 from moot.cli.council import threads
-from moot.cli.options import Options, talks
+from moot.cli.options import Options, span, talks
 from moot.cli.thread import find_thread
 from moot.cli.thread_new import remark
 from moot.cli.trouble import Exit, Trouble
@@ -71,13 +71,6 @@ def uninvite(options: Options, thread: str, names: tuple[str, ...]) -> Exit:
         steer(options, thread, f"sent {name} away", uninvite={"participant_id": name})
         for name in names
     )
-
-
-def span(ctx: click.Context, param: click.Parameter, given: str | None) -> int | None:
-    try:
-        return None if given is None else quantities.seconds(given)
-    except ValueError as error:
-        raise click.BadParameter(f"{error}.") from None
 
 
 @click.command()

@@ -12,7 +12,6 @@ from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, decode
 from moot.core.flow import FlowNode
 from moot.core.initiation import Member
-from moot.core.masking import redacted, secrets_in
 from moot.core.node_state import NodeState
 from moot.core.nodework import Emit
 from moot.core.outcomes import (
@@ -152,15 +151,11 @@ class Context:
     @property
     def secrets(self) -> list[str]:
         """Texts that nothing the node says may show."""
-        head = self._host.runs.current(self._head)
-        if head.flow.masking == "passthrough":
-            return []
-        return [text for text in secrets_in(head.sealed.values()) if isinstance(text, str)]
+        return self._host.runs.current(self._head).secrets
 
     def redacted(self, value: Any) -> Any:
         """The value as the log will show it."""
-        head = self._host.runs.current(self._head)
-        return redacted(copied(value), head.sealed, head.flow.masking)
+        return self._host.runs.current(self._head).redacted(value)
 
     def now(self) -> int:
         return self._host.clock.millis()

@@ -9,6 +9,8 @@ from msgspec import UNSET, Struct
 from moot.core.errors import Conflict
 from moot.core.events import Event
 from moot.core.flow import Flow
+from moot.core.masking import redacted, secrets_in
+from moot.core.outcomes import copied
 from moot.core.run import Run, apply
 from moot.store.protocol import InboxRow
 
@@ -67,6 +69,17 @@ class Head:
         #: a node reads them: they are kept up with what is decided
         self.listening = False
         self._settled: asyncio.Future[None] | None = None
+
+    @property
+    def secrets(self) -> list[str]:
+        """Texts that nothing anybody says in the run may show."""
+        if self.flow.masking == "passthrough":
+            return []
+        return [text for text in secrets_in(self.sealed.values()) if isinstance(text, str)]
+
+    def redacted(self, value: Any) -> Any:
+        """A copy of the value as the log will show it."""
+        return redacted(copied(value), self.sealed, self.flow.masking)
 
     def follow(self, event: Event) -> None:
         """One more event of the log, for a copy that nobody decides on."""

@@ -11,7 +11,6 @@ from moot.core.agency import ASKED, DECIDED
 from moot.core.charging import ABANDONED
 from moot.core.errors import Conflict, MootError, NotFound
 from moot.core.events import NewEvent
-from moot.core.masking import redacted, secrets_in
 from moot.core.node_state import NodeState
 from moot.core.outcomes import copied
 from moot.core.participating import HOST, WakeReport
@@ -97,14 +96,10 @@ class WakeDesk:
     @property
     def secrets(self) -> list[str]:
         """Texts that nothing a member says of itself may show."""
-        head = self._host.runs.current(self._head)
-        if head.flow.masking == "passthrough":
-            return []
-        return [text for text in secrets_in(head.sealed.values()) if isinstance(text, str)]
+        return self._host.runs.current(self._head).secrets
 
     def redacted(self, value: Any) -> Any:
-        head = self._host.runs.current(self._head)
-        return redacted(copied(value), head.sealed, head.flow.masking)
+        return self._host.runs.current(self._head).redacted(value)
 
     def now(self) -> int:
         return self._host.clock.millis()

@@ -1,5 +1,6 @@
 """What readers look up, in memory: the specification of the search and the marks on disk."""
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from moot.core.searching import Query, fits
@@ -32,7 +33,7 @@ class Shelved(NamedTuple):
         )
 
 
-class Library:
+class Library(ABC):
     """Part of the store in memory; its promises are those of ``SearchStore`` and ``MarkStore``."""
 
     def __init__(self) -> None:
@@ -50,8 +51,9 @@ class Library:
             position = (row.at, number, row.sequence, part)
             shelf.append(Shelved(position, run_id, workflow_id, row.source, text, body))
 
+    @abstractmethod
     def _runs_of(self, tenant: str) -> set[str]:
-        raise NotImplementedError
+        """The runs that are here."""
 
     async def search(self, tenant: str, query: Query, before: str | None, limit: int) -> Page:
         start = cursor.unpacked(before, 4) if before is not None else (cursor.FIRST,) * 4
