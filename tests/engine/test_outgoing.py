@@ -113,6 +113,24 @@ async def test_every_failure_counts_once_and_one_call_finds_out_whether_it_is_ba
         await come_to(place, bad, {})
 
 
+async def test_a_receiver_that_fails_at_once_is_left_alone_after_few_calls(
+    memory: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(memory) as (triggers, world):
+        read = memory.store.due_deliveries
+
+        async def once_all_are_home(*asked: Any) -> Any:
+            await soon(lambda: not triggers.courier.busy)
+            return await read(*asked)
+
+        monkeypatch.setattr(memory.store, "due_deliveries", once_all_are_home)
+        world.answers["bad"] = lambda order: 500
+        bad = await hook(triggers, "bad")
+        await owe(memory, triggers, bad, 60)
+        await soon(lambda: (TENANT, bad.webhook_id) in triggers.courier._rests)
+        assert len(world.called) < courier.WIDTH + rules.FAILURES_OPEN
+
+
 async def shut(triggers: Any, tenant: str, name: str) -> rules.Circuit:
     """Waits until nobody is called and the receiver is left alone."""
     async with asyncio.timeout(20):

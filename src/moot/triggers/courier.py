@@ -116,15 +116,18 @@ class Courier:
         ready: dict[str, list[tuple[Lane, int]]] = {}
         for lane in await self._store.lanes():
             carrier = self.carriers.get(lane.source)
-            if carrier is None or (width := await self._width(carrier, lane, now)) == 0:
+            if carrier is None or (room := await self._room(carrier, lane, now)) <= 0:
                 continue
-            ready.setdefault(carrier.direction, []).append((lane, width))
+            ready.setdefault(carrier.direction, []).append((lane, room))
         for direction, lanes in ready.items():
             await self._fill(direction, lanes, now)
         return False
 
-    async def _width(self, carrier: Carrier, lane: Lane, now: int) -> int:
-        """How many of it may be on the way now; what is due later is remembered."""
+    async def _room(self, carrier: Carrier, lane: Lane, now: int) -> int:
+        """How many more of it may set out before its gate is looked at again; what is due later
+        is remembered. They are counted first: what comes home while the gate is looked at may
+        be what shuts it."""
+        going = self._count[lane.tenant, lane.subscription, carrier.direction]
         opens = max(lane.due_at, self._rests.get((lane.tenant, lane.subscription), 0))
         if opens > now:
             self._soonest = min(self._soonest, opens)
@@ -134,26 +137,25 @@ class Courier:
             opens = min(now + GLANCE, gate.until or NEVER)
             self._rests[lane.tenant, lane.subscription] = opens
             self._soonest = min(self._soonest, opens)
-        return gate.width
+        return gate.width - going
 
     async def _fill(self, direction: str, lanes: list[tuple[Lane, int]], now: int) -> None:
         """Until there is no room or nothing is left; each step sends one or strikes off a lane."""
         while self._count[direction,] < MOST:
-            lanes = [each for each in lanes if self._has_room(direction, *each)]
+            lanes = [each for each in lanes if self._count[each[0].tenant, direction] < SHARE]
             if not lanes:
                 return
             chosen = min(lanes, key=lambda each: self._turn(direction, each[0]))
-            found = await self._first(chosen[0])
-            if found is not None and found.due_at is not None and found.due_at <= now:
-                self._send(direction, found)
-                continue
-            if found is not None and found.due_at is not None:
-                self._soonest = min(self._soonest, found.due_at)
             lanes.remove(chosen)
-
-    def _has_room(self, direction: str, lane: Lane, width: int) -> bool:
-        going = self._count[lane.tenant, lane.subscription, direction]
-        return going < width and self._count[lane.tenant, direction] < SHARE
+            lane, room = chosen
+            found = await self._first(lane)
+            if found is None or found.due_at is None:
+                continue
+            if found.due_at > now:
+                self._soonest = min(self._soonest, found.due_at)
+                continue
+            self._send(direction, found)
+            lanes += [(lane, room - 1)] if room > 1 else []
 
     def _turn(self, direction: str, lane: Lane) -> tuple[int, int, int]:
         """Who has least on the way is first, then who has waited longest."""
