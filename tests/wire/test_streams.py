@@ -16,7 +16,7 @@ import pytest
 from moot.api.reader import MOST_BATCHED
 from real_server import component_missing
 
-from .api import Api, Frame, definition, in_time, parsed
+from .api import Api, Frame, definition, parsed
 
 NODES = str(Path(__file__).with_name("nodes_file.py"))
 SSE = "text/event-stream"
@@ -246,15 +246,15 @@ def test_a_steady_drip_is_sent_in_several_batches(api: Api) -> None:
 
 
 def test_the_end_is_not_held_back(api: Api) -> None:
-    def ended(milliseconds: int) -> bool | None:
-        """Before what was held would have been sent; nothing where the machine was in the way."""
+    def before_its_time() -> bool:
+        """Whether it came before what is held is sent in any case."""
         run_id = api.create("conformance-delay", inputs={"delayMs": 100})
         started = time.monotonic()
         frames = api.stream(run_id, bufferMs=5000)
         assert types(frames)[-1] == "run.completed"
-        return time.monotonic() - started < 4.5 or None
+        return time.monotonic() - started < 4.5
 
-    assert in_time(ended, 0)
+    assert any(before_its_time() for _ in range(3)), "a machine may stand still, but not thrice"
 
 
 def test_no_buffer_means_no_batches(api: Api, ended: str) -> None:
