@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -30,6 +31,10 @@ BOOT_KEY = "hk_test_boot_0123456789"
 # A thousand processes start in the course of all tests: each would compile all of Moot anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# What a shell starts in the background is deaf to Ctrl-C, and so would be all that is started here.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Files that are in memory, where there is room. Nothing here can tell it from a disk but by the
 #: time that syncing takes: the tests kill processes, never the machine.
