@@ -37,6 +37,10 @@ BOOT_KEY = "hk_test_boot_0123456789"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# What a shell starts in the background is deaf to Ctrl-C, and so would be all that is started here.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 #: Files that are in memory, where there is room. Nothing here can tell it from a disk but by the
 #: time that syncing takes: the tests kill processes, never the machine.
 MEMORY = Path("/dev/shm")

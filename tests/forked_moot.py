@@ -82,7 +82,8 @@ class Forked:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # its end is known, and not yet told
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
@@ -249,7 +250,9 @@ def _received(control: socket.socket) -> tuple[Order, list[int]]:
     header, files, _, _ = socket.recv_fds(control, HEADER.size, 4)
     if not header:
         os._exit(0)  # the tests have ended
-    said = control.recv(HEADER.unpack(header)[0], socket.MSG_WAITALL)
+    left, said = HEADER.unpack(header)[0], b""
+    while len(said) < left:  # a child that ends in between cuts the waiting for all of it short
+        said += control.recv(left - len(said), socket.MSG_WAITALL)
     return Order(*json.loads(said)), files
 
 

@@ -4,10 +4,12 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,8 +20,9 @@ import forked_moot
 from forked_moot import ROOT as ROOT
 from forked_moot import server_environment as server_environment
 
-START_SECONDS = 30
-STOP_SECONDS = 15
+#: guards against hanging; how quick a machine is says nothing
+START_SECONDS = 60
+STOP_SECONDS = 45
 
 
 def component_missing(reason: str) -> NoReturn:
@@ -47,6 +50,7 @@ class ServerProcess:
         self._arguments = arguments
         self._environment = environment
         self.port = 0
+        self._let_go: Callable[[], Any] = lambda: None
         self.start()
 
     def start(self) -> None:
@@ -55,6 +59,7 @@ class ServerProcess:
         self.url = self._until(lambda: _address(self._banner.read_text()), "print its address")
         self.port = int(self.url.rsplit(":", 1)[1])
         self._until(lambda: self._healthy(), "answer /healthz")
+        self._let_go()
 
     def launch(self) -> None:
         """Starts the process and waits for nothing."""
@@ -76,15 +81,27 @@ class ServerProcess:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
-            return self.process.wait(seconds)
+            code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
             raise
+        self._hold_port()
+        return code
 
     def kill(self) -> None:
         """SIGKILL: nothing is tidied up."""
         self.process.kill()
         self.process.wait()
+        self._hold_port()
+
+    def _hold_port(self) -> None:
+        """Until it listens there again: else whoever asks for any port may be given this one."""
+        self._let_go()
+        held = socket.socket()
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the server may bind it, too
+        with contextlib.suppress(OSError):
+            held.bind(("127.0.0.1", self.port))
+        self._let_go = weakref.finalize(self, held.close)
 
     def restart(self) -> None:
         """Stop if it runs, then start on the same port and file."""

@@ -26,7 +26,6 @@ PROGRAMS = {
     "waits": "import pathlib, sys, time\ntold = sys.stdin.read()\n"
     "pathlib.Path(sys.argv[1]).touch()\n"
     "while not pathlib.Path(sys.argv[2]).exists():\n    time.sleep(0.02)\nprint('At last.')\n",
-    "stammers": "import sys, time\nprint('I was about to', flush=True)\ntime.sleep(600)\n",
     "leaves-a-child": "import subprocess, sys\nsys.stdin.read()\n"
     "nothing = dict.fromkeys(('stdin', 'stdout', 'stderr'), subprocess.DEVNULL)\n"
     "child = subprocess.Popen(['sleep', '600'], start_new_session=True, **nothing)\n"

@@ -55,7 +55,7 @@ def test_a_demo_that_is_stopped_has_kept_its_turns_and_can_be_gone_on_with(alone
 
 
 def test_a_person_can_take_part_in_the_demo(alone: Cli) -> None:
-    me = Person(alone.folder, "demo", MOOT_DEMO_WPS="60")
+    me = Person(alone.folder, "demo", MOOT_DEMO_WPS="30")
     try:
         me.until(f"^{MARK}")
         me.enter("@bo what would you build first?")

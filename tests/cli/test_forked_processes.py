@@ -69,7 +69,7 @@ def test_a_signal_ends_a_forked_command_like_a_started_one(
         with os.fdopen(ours) as banner:
             assert "http://" in banner.readline()
             process.send_signal(number)
-            return process.wait(20)
+            return process.wait(60)
 
     forked = ended()
     cold()

@@ -80,7 +80,8 @@ def test_a_line_that_cannot_be_read_is_a_failure_like_others(room: Room) -> None
 
 
 def test_who_leaves_in_the_middle_of_a_word_has_said_it(room: Room) -> None:
-    hal = room.join("hal", "--exec", run(room, "stammers"), "--limit", "1")
+    stammers = "sh -c 'echo I was about to; exec sleep 600'"  # which has begun in no time
+    hal = room.join("hal", "--exec", stammers, "--limit", "3")
     room.moot("say", room.id, "Well?", "--to", "hal")
     [told] = until(lambda: room.said("hal"))
     assert told["content"] == "Hal left (no answer in time)\nIt had begun: I was about to"

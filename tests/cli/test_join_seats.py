@@ -76,7 +76,7 @@ def guest(inn: ServerProcess, room: Room, seconds: int) -> Guest:
 def test_a_key_that_is_over_is_renewed_and_one_that_was_revoked_is_not(
     inn: ServerProcess, room: Room
 ) -> None:
-    rex = guest(inn, room, seconds=1)
+    rex = guest(inn, room, seconds=2)
     seat = Seat(rex, None, 0)  # type: ignore[arg-type]
     first = rex.api.door.place.key
     until(lambda: seat._patiently(lambda: rex.next(None, 0)) or rex.api.door.place.key != first)

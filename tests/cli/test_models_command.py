@@ -176,18 +176,18 @@ def test_the_demo_model_answers_without_anything(alone: Cli) -> None:
 
 
 def test_a_model_that_does_not_answer_says_why_and_what_to_do(alone: Cli) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        url = f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
-    alone("models", "add", "local", "--url", url, "--model", "m")
-    done = alone("models", "test", "local")
-    assert done.code == 1
-    assert f"{url} cannot be reached: Connection refused" in done.err
-    checked = alone("doctor")
-    assert (
-        f"local {url}: connection refused → start it, or: moot models remove local" in checked.out
-    )
-    told = json.loads(alone("models", "test", "local", "--json").out)
-    assert told["error"] == "model_unavailable"
+    with socket.socket() as mine:  # nobody else gets the port, and nobody listens there
+        mine.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{mine.getsockname()[1]}/v1"
+        alone("models", "add", "local", "--url", url, "--model", "m")
+        done = alone("models", "test", "local")
+        assert done.code == 1
+        assert f"{url} cannot be reached: Connection refused" in done.err
+        checked = alone("doctor")
+        refused = f"local {url}: connection refused → start it, or: moot models remove local"
+        assert refused in checked.out
+        told = json.loads(alone("models", "test", "local", "--json").out)
+        assert told["error"] == "model_unavailable"
 
 
 def test_an_unknown_model_gets_the_nearest(alone: Cli) -> None:

@@ -2,13 +2,13 @@
 
 import json
 import sys
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from cli_helpers import Cli
 from outsiders import Room, until, write_programs
+from terminal import Person
 
 from real_server import ServerProcess, server_environment
 
@@ -100,12 +100,10 @@ def test_a_tail_tells_of_words_and_of_who_is_thinking(room: Room, moot: Cli) -> 
     room.join("hal", "--exec", f"{sys.executable} {room.host.folder / 'hangs.py'}")
     moot("say", room.id, "Well, Hal?", "--to", "hal")
     until(lambda: room.presence()["hal"]["state"] == "thinking")
-    seen: list[str] = []
-    tailing = threading.Thread(
-        target=lambda: seen.append(moot.on_terminal("thread", "tail", room.id).out)
-    )
-    tailing.start()
-    moot("thread", "close", room.id)
-    tailing.join(60)
-    [text] = seen
-    assert "Before." in text and "Well, Hal?" in text and "Hal is thinking" in text
+    tailing = Person(moot.folder, "thread", "tail", room.id)
+    try:
+        tailing.until(r"Before\.", r"Well, Hal\?", "Hal is thinking")
+        moot("thread", "close", room.id)
+        assert tailing.end() == 0
+    finally:
+        tailing.leave()

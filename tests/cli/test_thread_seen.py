@@ -319,7 +319,7 @@ def test_what_was_done_is_said_in_plain_words(room: Room, moot: Cli) -> None:
 
 
 def test_what_a_program_had_begun_to_say_is_not_lost(room: Room, moot: Cli) -> None:
-    room.join("hal", "--exec", "sh -c 'echo four; echo hm >&2; sleep 60'", "--limit", "0.5")
+    room.join("hal", "--exec", "sh -c 'echo four; echo hm >&2; sleep 60'", "--limit", "3")
     moot("say", room.id, "Well?", "--to", "hal")
     [told] = until(lambda: room.said("hal"))
     assert told["content"] == "Hal left (no answer in time)\nhm\nIt had begun: four"

@@ -10,7 +10,11 @@ from contextlib import contextmanager
 import pytest
 from cli_helpers import Cli, begun
 
+from moot.config import Settings
 from real_server import server_environment
+
+#: seconds until a stream shows that nothing comes
+QUIET = Settings().keepalive_s
 
 
 @pytest.mark.parametrize("how", ["--watch", "--no-watch"])
@@ -28,7 +32,7 @@ def test_a_run_that_waits_for_a_person_exits_4_and_says_how_to_answer(
 ) -> None:
     begins = time.monotonic()
     done = moot("run", flow, how)
-    assert time.monotonic() - begins < 10  # at once, not when the stream is found quiet
+    assert time.monotonic() - begins < QUIET  # at once, not when the stream is found quiet
     assert done.code == 4
     run_id = json.loads(moot("run", "show", "@last", "--json").out)["runId"]
     line = done.err.splitlines()[-1]
@@ -45,7 +49,7 @@ def test_all_of_its_events_are_shown_before(moot: Cli) -> None:
 def test_a_parent_names_the_command_that_helps_its_child(moot: Cli) -> None:
     begins = time.monotonic()
     done = moot("run", "asks-below", "--watch")
-    assert time.monotonic() - begins < 10
+    assert time.monotonic() - begins < QUIET
     assert done.code == 4
     parent = json.loads(moot("run", "show", "@last", "--json").out)
     [child] = parent["childRuns"]
@@ -67,7 +71,7 @@ def test_tail_exits_4_too_and_show_does_not(moot: Cli) -> None:
     for words in ((), ("--after", 4), ("--after", 99)):
         begins = time.monotonic()
         done = moot("run", "tail", run_id, *words)
-        assert time.monotonic() - begins < 10
+        assert time.monotonic() - begins < QUIET
         assert (done.code, f"moot approve {run_id}" in done.err) == (4, True)
     assert moot("run", "tail", run_id, "--no-follow").code == 0
     shown = moot("run", "show", run_id)
@@ -99,7 +103,7 @@ def test_told_to_wait_it_stays_until_somebody_has_answered(moot: Cli) -> None:
         assert moot("approve", run_id).code == 0
         events = [json.loads(line) for line in watcher.stdout]
         assert events[-1]["type"] == "run.completed"
-        assert watcher.wait(10) == 0
+        assert watcher.wait(60) == 0
 
 
 def test_what_was_answered_long_ago_does_not_stop_the_tail(moot: Cli) -> None:

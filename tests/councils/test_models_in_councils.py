@@ -204,11 +204,11 @@ def test_a_model_that_does_not_begin_is_passed_over_when_its_silence_is_over(
         return sensible(call)
 
     hall.models.answering = answer
-    run_id = hall.convene(name, "cy", policy={**ONE_ROUND, "limits": {"silence": 1}})
+    run_id = hall.convene(name, "cy", policy={**ONE_ROUND, "limits": {"silence": 3}})
     hall.until(run_id, lambda floor: floor["phase"] == "over")
     late.set()
     assert hall.outcomes(run_id)[0] == (f"host:{name}", "speak", "silent")
-    assert hall.system(run_id) == [f"{name.title()} was silent for 1 s and is passed over."]
+    assert hall.system(run_id) == [f"{name.title()} was silent for 3 s and is passed over."]
     assert [speaker for speaker, _ in hall.said(run_id)] == ["system", "host:cy"]
 
 

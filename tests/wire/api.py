@@ -3,9 +3,9 @@
 import itertools
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import httpx2 as httpx
 
@@ -14,6 +14,24 @@ from .published import Published, check_answer
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
 #: the longest a run of these tests may take; only a guard against hanging
 PATIENCE = 30.0
+
+
+T = TypeVar("T")
+
+
+def in_time(attempt: Callable[[int], T | None], milliseconds: int) -> T:
+    """What came of an attempt for which there is only so much time: where the machine was too slow
+    for it, which is nothing, another one has more."""
+    for stretch in (1, 5, 25):
+        if (found := attempt(stretch * milliseconds)) is not None:
+            return found
+    raise AssertionError(f"not even within {25 * milliseconds} ms")
+
+
+def unless_over(answer: httpx.Response) -> httpx.Response | None:
+    """Nothing, where the run had ended before it was asked for something."""
+    over = answer.status_code == 409 and answer.json()["error"] == "run_terminal"
+    return None if over else answer
 
 
 class Frame(NamedTuple):
@@ -128,6 +146,12 @@ class Api:
 
     def types(self, run_id: str) -> list[str]:
         return [event["type"] for event in self.events(run_id)]
+
+    def runs(self, **query: Any) -> list[str]:
+        """The newest of them, by their names: what goes on in those is another matter."""
+        answer = self.get("/v1/host/moot/runs", params=query)
+        assert answer.status_code == 200, answer.text
+        return [row["runId"] for row in answer.json()["runs"]]
 
     def register(self, definition: dict[str, Any]) -> str:
         answer = self.post("/v1/host/moot/workflows", definition)

@@ -110,10 +110,10 @@ def test_a_workflow_does_not_speak_for_a_person(api: Api) -> None:
 def test_a_budget_beyond_all_bounds_is_refused_and_leaves_nothing(
     api: Api, budget: dict[str, Any]
 ) -> None:
-    before = api.get("/v1/host/moot/runs?workflow=moot.thread&limit=1").json()
+    before = api.runs(workflow="moot.thread", limit=1)
     council = {"question": "Tea?", "participants": ["ada", "bo"], "budget": budget}
     assert api.post("/v1/host/moot/councils", council).status_code == 400
-    assert api.get("/v1/host/moot/runs?workflow=moot.thread&limit=1").json() == before
+    assert api.runs(workflow="moot.thread", limit=1) == before
 
 
 def test_a_name_has_no_line_break(api: Api) -> None:

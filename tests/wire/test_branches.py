@@ -251,10 +251,10 @@ def test_whoever_forks_answers_in_his_own_name(api: Api) -> None:
 def test_what_is_no_edit_makes_no_run(api: Api, wrong: Any) -> None:
     source = begun(api, put("x", 1))
     api.until(source)
-    newest = api.get("/v1/host/moot/runs", params={"limit": 1}).json()
+    newest = api.runs(limit=1)
     with unchanged(api, source):
         refused(edited(api, source, **wrong), 400, VALIDATION)
-    assert api.get("/v1/host/moot/runs", params={"limit": 1}).json() == newest
+    assert api.runs(limit=1) == newest
 
 
 def test_an_edit_that_does_not_fit_says_what_stands_there(api: Api) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2 as httpx
 import pytest
 
 from . import bridge_claims, live_claims, roster_claims, schedule_claims, supervisor_claims
 from . import test_model_calls as models
-from .api import Api, definition
+from .api import Api, definition, in_time, unless_over
 from .asking import answered, asked, begun, council, gate, of, resolve, say, talk
 from .asking import refused as refused_by_gate
 from .remembering import check_wave, remembered
@@ -270,12 +271,18 @@ def test_reserved_options_are_checked_when_they_come_but_not_claimed(api: Api) -
     keeps_to(api, RESERVED)
 
 
+def _paused(api: Api, ms: int, policy: str) -> httpx.Response | None:
+    run_id = api.create("conformance-delay", inputs={"delayMs": ms})
+    return unless_over(api.post(f"/v1/runs/{run_id}:pause", {"drainPolicy": policy}))
+
+
 @claims("runs.pauseResume.*")
 def _pausing(api: Api, value: Any) -> None:
     assert value["supported"] is True
     for policy in value["drainPolicies"]:
-        run_id = api.create("conformance-delay", inputs={"delayMs": 800})
-        assert api.post(f"/v1/runs/{run_id}:pause", {"drainPolicy": policy}).status_code == 202
+        paused = in_time(lambda ms, policy=policy: _paused(api, ms, policy), 800)  # type: ignore[misc]
+        assert paused.status_code == 202
+        run_id = paused.json()["runId"]
         # Nothing follows the only node, so a drained run may end instead of pausing.
         if api.until(run_id, "paused", "completed")["status"] == "paused":
             assert api.post(f"/v1/runs/{run_id}:resume").status_code == 202

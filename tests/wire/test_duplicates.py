@@ -55,7 +55,8 @@ def test_a_webhook_sent_many_times_at_once_is_one_run(desk: Api) -> None:
 
 def test_an_item_pushed_again_and_again_under_its_key_is_one_run(desk: Api) -> None:
     path = "/v1/host/moot/queues/once"
-    assert desk.call("PUT", path, json={"workflowId": "takes"}).status_code == 200
+    desk.register(definition("takes-items", [{"id": "a", "typeId": "core.noop"}]))
+    assert desk.call("PUT", path, json={"workflowId": "takes-items"}).status_code == 200
     headers = {"Idempotency-Key": "mail-8812"}
     with ThreadPoolExecutor(20) as pool:
         answers = list(

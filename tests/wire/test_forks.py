@@ -266,10 +266,10 @@ def test_the_same_fork_again_is_the_same_run(api: Api) -> None:
 def test_what_is_no_fork_makes_no_run(api: Api, wrong: Any) -> None:
     source = begun(api, _set("x", 1))
     api.until(source)
-    newest = api.get("/v1/host/moot/runs", params={"limit": 1}).json()
+    newest = api.runs(limit=1)
     with unchanged(api, source):
         refused(api.post(f"/v1/runs/{source}:fork", wrong), 400, VALIDATION)
-    assert api.get("/v1/host/moot/runs", params={"limit": 1}).json() == newest
+    assert api.runs(limit=1) == newest
 
 
 def test_beyond_the_log_there_is_nothing_to_fork(api: Api) -> None:

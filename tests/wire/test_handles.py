@@ -197,11 +197,11 @@ def test_who_is_off_duty_is_asked_for_nothing(api: Api, how: str) -> None:
         api.post(f"{ROSTER}/{sally['rosterId']}/pause", {})
     else:
         change(api, sally, enabled=False)
-    before = api.get("/v1/host/moot/runs").json()
+    before = api.runs()
     body = {"agentId": sally["rosterId"], "inputs": {"prompt": "?"}}
     refused(api.post("/v1/runs", body), 409, "roster_entry_disabled")
     refused(api.post("/v1/runs", {"workflowId": name}), 409, "roster_entry_disabled")
-    assert api.get("/v1/host/moot/runs").json() == before
+    assert api.runs() == before
 
 
 def test_a_handle_is_nobody_elses(api: Api, foreign: Api) -> None:

@@ -15,7 +15,7 @@ from openwop_client import OpenwopClient, ResolveInterruptRequest, WopError
 from moot.api import tokens
 from moot.api.auth import hash_of
 
-from .api import Api, definition
+from .api import Api, definition, in_time
 from .asking import (
     answered,
     approval,
@@ -678,8 +678,12 @@ def test_a_snapshot_with_a_link_is_not_changed_for_its_reader(api: Api) -> None:
 
 
 def test_nobody_approves_by_waiting(api: Api) -> None:
-    run_id = begun(api, approval(timeoutMs=300))
-    path = link(api, run_id)
+    def attempt(ms: int) -> tuple[str, str] | None:
+        run_id = begun(api, approval(timeoutMs=ms))
+        asks = api.read(run_id).get("interrupt")
+        return None if asks is None else (run_id, str(asks["callbackUrl"]))
+
+    run_id, path = in_time(attempt, 300)
     found = api.until(run_id)
     assert (found["status"], found["error"]["code"]) == ("failed", "interrupt_timeout")
     [received] = of(api, run_id, "approval.received")

@@ -1,13 +1,12 @@
 """Keys for one participant of one thread: they speak as one name, in one place, for a time."""
 
-import time
-
 import pytest
 
 from moot.api.routes import ENDPOINTS
 
-from .api import Api
+from .api import Api, in_time
 from .asking import answered, begun, gate, link, refused, resolve, talk, turns, unchanged
+from .bridging import until
 from .councils import (
     ADA,
     BO,
@@ -109,10 +108,15 @@ def test_a_token_does_not_outlive_the_key_that_made_it(api: Api) -> None:
 
 def test_a_token_expires(api: Api) -> None:
     thread = convened(api)
-    answer = join(api, thread, ADA, expiresInSeconds=1)
-    ada = api.with_key(answer.json()["token"])
-    assert read(ada, thread)["open"]
-    time.sleep(1.1)
+
+    def attempt(ms: int) -> Api | None:
+        answer = join(api, thread, ADA, expiresInSeconds=ms // 1000)
+        ada = api.with_key(answer.json()["token"])
+        seen = ada.get(f"{THREADS}/{thread}")
+        return ada if seen.status_code == 200 and seen.json()["open"] else None
+
+    ada = in_time(attempt, 1000)
+    until(lambda: ada.get(f"{THREADS}/{thread}").status_code != 200)
     with unchanged(api, run_of(thread)):
         refused(tell(ada, thread, ADA), 401, "key_expired")
         refused(ada.get(f"{THREADS}/{thread}"), 401, "key_expired")

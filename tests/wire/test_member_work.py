@@ -87,12 +87,12 @@ def test_a_pause_lets_go_on_what_is_under_way_or_stops_it(api: Api) -> None:
 def test_a_dry_run_says_who_would_do_what_and_starts_nothing(api: Api) -> None:
     sally = hired(api)
     path = f"{ROSTER}/{sally['rosterId']}/run"
-    before = api.get("/v1/host/moot/runs").json()
+    before = api.runs()
     found = api.post(path, {"workflowId": "sally-noop", "dryRun": True}).json()
     assert found["dryRun"] is True and found["would"]["persona"] == "Sally"
     assert found["would"]["version"]
     refused(api.post(path, {"workflowId": "x", "dryRun": True}), 409, "workflow_not_in_portfolio")
-    assert api.get("/v1/host/moot/runs").json() == before
+    assert api.runs() == before
 
 
 def test_a_fire_is_attributed_and_its_delivery_is_the_cause(api: Api) -> None:

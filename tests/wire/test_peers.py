@@ -159,12 +159,16 @@ def test_a_cancel_reaches_the_child_on_the_other_host(pair: Pair, parent: Any) -
 
 def test_who_loses_a_race_elsewhere_is_stopped_there(pair: Pair) -> None:
     pair.far.register(worker("ask", GATE))
-    pair.near.register(worker("quick", {"id": "w", "typeId": "core.delay", "config": {"ms": 300}}))
+    pair.near.register(worker("quick", GATE))
     race = {"fanOutPolicy": "parallel", "joinPolicy": {"mode": "first"}}
     pair.near.register(led(hand("lab/ask", "quick"), DONE, outputMapping={"result": "out"}, **race))
-    found = pair.near.run("led")
+    run_id = pair.near.create("led")
+    child = away(pair.near, run_id)
+    [here] = [each["runId"] for each in pair.near.read(run_id)["childRuns"] if "peer" not in each]
+    pair.near.until(here, "waiting-approval")
+    resolve(pair.near, here, {"action": "accept"}, "ask")
+    found = pair.near.until(run_id)
     assert found["variables"]["result"] == "of quick"
-    child = away(pair.near, found["runId"])
     assert pair.far.until(child, "cancelled")
     assert "child.cancelled" in phases(pair.near, found["runId"])
 

@@ -84,9 +84,9 @@ def test_who_is_off_duty_starts_nothing_and_is_still_listed(api: Api) -> None:
     path = f"{ROSTER}/{sally['rosterId']}"
     paused = api.post(f"{path}/pause", {"reason": "quarter close"}).json()
     assert paused["status"] == "paused" and paused["paused"]["reason"] == "quarter close"
-    before = api.get("/v1/host/moot/runs").json()
+    before = api.runs()
     refused(api.post(f"{path}/run", {"workflowId": "sally-noop"}), 409, "roster_entry_disabled")
-    assert api.get("/v1/host/moot/runs").json() == before
+    assert api.runs() == before
     assert api.post(f"{path}/resume").json()["status"] == "on-duty"
     api.http.patch(path, json={"enabled": False}, headers=api.auth)
     refused(api.post(f"{path}/run", {"workflowId": "sally-noop"}), 409, "roster_entry_disabled")

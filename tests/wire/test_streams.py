@@ -13,6 +13,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from moot.api.reader import MOST_BATCHED
 from real_server import component_missing
 
 from .api import Api, Frame, definition, parsed
@@ -171,13 +172,15 @@ def test_a_stream_of_an_ended_run_closes_also_when_nothing_is_left(
 
 
 def test_a_cursor_beyond_the_log_of_a_living_run_still_sees_its_end(api: Api) -> None:
-    run_id = api.create("conformance-delay", inputs={"delayMs": 1000})
-    assert types(api.stream(run_id, 10_000)) == ["node.completed", "run.completed"]
+    run_id = api.create("conformance-cancellable")
+    with api.streaming(run_id, 10_000) as frames:
+        api.post(f"/v1/runs/{run_id}/cancel")
+        assert types(list(frames)) == ["run.cancelled"]
 
 
 def test_head_of_a_stream_answers_at_once(api: Api) -> None:
     run_id = api.create("conformance-cancellable")
-    answer = api.call("HEAD", f"/v1/runs/{run_id}/events", timeout=5)
+    answer = api.call("HEAD", f"/v1/runs/{run_id}/events", timeout=30)
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/event-stream")
     api.post(f"/v1/runs/{run_id}/cancel")
@@ -192,9 +195,10 @@ def test_cancelled_and_failed_runs_end_their_streams_too(api: Api) -> None:
 
 
 def test_pause_and_resume_are_seen(api: Api) -> None:
-    run_id = api.create("conformance-delay", inputs={"delayMs": 800})
+    run_id = api.create("conformance-cancellable")
     assert api.post(f"/v1/runs/{run_id}:pause", {"drainPolicy": "immediate"}).status_code == 202
     assert api.post(f"/v1/runs/{run_id}:resume").status_code == 202
+    api.post(f"/v1/runs/{run_id}/cancel")
     found = types(api.stream(run_id))
     assert found.index("run.paused") + 1 == found.index("run.resumed")
 
@@ -211,7 +215,7 @@ def test_many_readers_each_in_a_mode_of_their_own(api: Api) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(90)
     for number, mode in enumerate(asked):
         assert sequences(found[number]) == sequences(api.stream(run_id, streamMode=mode))
 
@@ -231,18 +235,26 @@ def test_a_buffered_stream_loses_nothing(api: Api, mode: str) -> None:
 
 def test_a_steady_drip_is_sent_in_several_batches(api: Api) -> None:
     """The buffer's time counts from the first event held, not from the newest."""
-    run_id = api.create("conformance-stream-text", **speaking(20, 80))
-    batches = api.stream(run_id, streamMode="messages", bufferMs=300)
-    assert len(batches) >= 2
-    assert len(sequences(batches)) == 20
+    run_id = api.create("conformance-stream-text", **speaking(1000, 80))
+    with api.streaming(run_id, streamMode="messages", bufferMs=300) as frames:
+        told = (frame for frame in frames if frame.data is not None)
+        batches = [next(told), next(told), next(told)]
+        api.post(f"/v1/runs/{run_id}/cancel")
+        assert min(len(batch.docs) for batch in batches) < MOST_BATCHED, "not only when it is full"
+        batches += told
+    assert sequences(batches) == sequences(api.stream(run_id, streamMode="messages"))
 
 
 def test_the_end_is_not_held_back(api: Api) -> None:
-    run_id = api.create("conformance-delay", inputs={"delayMs": 100})
-    started = time.monotonic()
-    frames = api.stream(run_id, bufferMs=4000)
-    assert time.monotonic() - started < 2
-    assert types(frames)[-1] == "run.completed"
+    def before_its_time() -> bool:
+        """Whether it came before what is held is sent in any case."""
+        run_id = api.create("conformance-delay", inputs={"delayMs": 100})
+        started = time.monotonic()
+        frames = api.stream(run_id, bufferMs=5000)
+        assert types(frames)[-1] == "run.completed"
+        return time.monotonic() - started < 4.5
+
+    assert any(before_its_time() for _ in range(3)), "a machine may stand still, but not thrice"
 
 
 def test_no_buffer_means_no_batches(api: Api, ended: str) -> None:
@@ -329,22 +341,19 @@ def test_after_500_disconnects_nothing_is_missing_or_repeated(
 
 def test_a_quiet_stream_is_kept_alive(host: Callable[..., Api]) -> None:
     quick = host("--nodes", NODES, MOOT_KEEPALIVE_S="1")
-    quick.register(
-        definition("sleep", [{"id": "a", "typeId": "core.delay", "config": {"ms": 2500}}])
-    )
-    run_id = quick.create("sleep")
-    with quick.streaming(run_id, streamMode="messages") as frames:
-        assert "keepalive" in [frame.comment for frame in frames]
+    quick.register(sleeping(60_000))
+    with quick.streaming(quick.create("sleep"), streamMode="messages") as frames:
+        assert any(frame.comment == "keepalive" for frame in frames)
 
 
 def test_a_stream_is_kept_alive_also_when_all_events_are_filtered_out(
     host: Callable[..., Api],
 ) -> None:
     quick = host("--nodes", NODES, MOOT_KEEPALIVE_S="1")
-    drip = {"id": "a", "typeId": "wire.drip", "config": {"count": 12, "every_ms": 200}}
+    drip = {"id": "a", "typeId": "wire.drip", "config": {"count": 300, "every_ms": 200}}
     quick.register(definition("drip", [drip]))
     with quick.streaming(quick.create("drip"), streamMode="updates") as frames:
-        assert "keepalive" in [frame.comment for frame in frames]
+        assert any(frame.comment == "keepalive" for frame in frames)
 
 
 def test_the_usual_interval_is_within_the_protocols_thirty_seconds() -> None:

@@ -228,6 +228,7 @@ def test_a_huge_thread_comes_in_and_keeps_nobody_waiting(api: Api, elsewhere: Ap
                 waits.append(time.monotonic() - began)
 
     other = threading.Thread(target=knock)
+    first = time.monotonic()
     other.start()
     try:
         answer = take_in(elsewhere, remade([lines[0], *rows, b""]))
@@ -240,4 +241,5 @@ def test_a_huge_thread_comes_in_and_keeps_nobody_waiting(api: Api, elsewhere: Ap
     finally:
         done.set()
         other.join()
-    assert max(waits) < 1.0, max(waits)
+    whole = time.monotonic() - first
+    assert max(waits) < max(1.0, whole / 4), (max(waits), whole)

@@ -1,11 +1,12 @@
 """What wakes a standing agent, on every view alike: paused once is paused, away is inert."""
 
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from .api import PATIENCE, Api, definition
+from .api import PATIENCE, Api, definition, in_time
 from .asking import refused
 from .test_roster import ROSTER, hired
 
@@ -66,9 +67,16 @@ def test_a_schedule_and_its_subscription_are_paused_and_resumed_by_either(desk: 
 
 def test_a_pause_that_ends_by_itself_ends_on_both_views(desk: Api) -> None:
     schedule, subscription = woken(desk, hired(desk))
-    until = time.time() + 0.4
-    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(until)) + f"{until % 1:.3f}"[1:] + "Z"
-    desk.post(f"{schedule}/pause", {"until": stamp})
+
+    def attempt(ms: int) -> dict[str, Any] | None:
+        until = datetime.now(UTC) + timedelta(milliseconds=ms)
+        answer = desk.post(f"{schedule}/pause", {"until": until.isoformat()})
+        if answer.status_code == 400 and datetime.now(UTC) > until:
+            return None
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    assert in_time(attempt, 400)["pause"]["until"]
     deadline = time.monotonic() + PATIENCE
     while desk.get(schedule).json()["state"] != "active":
         assert time.monotonic() < deadline
