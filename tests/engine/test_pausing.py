@@ -198,6 +198,7 @@ async def test_a_retry_that_waits_does_not_hide_the_timer_that_drains(memory: Pl
     run_id = await begun(host, definition([delay(HOUR), fails]))
     run = await pause(host, run_id)
     assert run.status is not Status.PAUSED
+    assert host.timers.next == run.nodes["wait"].due, "the retry is due before, and not now"
     memory.clock.ahead_ms += HOUR
     host.timers.look()
     await until(host, run_id, lambda run: run.status is Status.PAUSED)
