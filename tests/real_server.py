@@ -4,10 +4,13 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -46,7 +49,7 @@ class ServerProcess:
         self._banner = folder / "banner.txt"
         self._arguments = arguments
         self._environment = environment
-        self.port = 0
+        self.port = self._reserved()
         self.start()
 
     def start(self) -> None:
@@ -55,6 +58,17 @@ class ServerProcess:
         self.url = self._until(lambda: _address(self._banner.read_text()), "print its address")
         self.port = int(self.url.rsplit(":", 1)[1])
         self._until(lambda: self._healthy(), "answer /healthz")
+
+    def _reserved(self) -> int:
+        """A free port that nobody else is given, not even while this server is down: it is bound
+        here and never listened on, which a listener that may reuse addresses does not mind."""
+        if sys.platform != "linux":
+            return 0
+        place = socket.socket()
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        place.bind(("127.0.0.1", 0))
+        weakref.finalize(self, place.close)
+        return int(place.getsockname()[1])
 
     def launch(self) -> None:
         """Starts the process and waits for nothing."""

@@ -26,6 +26,12 @@ SECRETS = {"SHOP_KEY": "key-very-secret-0123", "OTHER": "not-for-the-shop-99"}
 ERRAND = Errand("call-1", of_run("run_x", None))
 
 
+@pytest.fixture(autouse=True)
+def a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting a program and reading the SDK in it may take long where others work, too."""
+    monkeypatch.setattr(mcp, "CONNECT_S", 60.0)
+
+
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """Where the program listens, for all who speak HTTP to it."""
