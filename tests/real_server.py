@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -49,8 +50,7 @@ class ServerProcess:
         self._banner = folder / "banner.txt"
         self._arguments = arguments
         self._environment = environment
-        self.port = 0
-        self._let_go: Callable[[], Any] = lambda: None
+        self.port = self._reserved()
         self.start()
 
     def start(self) -> None:
@@ -59,7 +59,17 @@ class ServerProcess:
         self.url = self._until(lambda: _address(self._banner.read_text()), "print its address")
         self.port = int(self.url.rsplit(":", 1)[1])
         self._until(lambda: self._healthy(), "answer /healthz")
-        self._let_go()
+
+    def _reserved(self) -> int:
+        """A free port that nobody else is given, not even while this server is down: it is bound
+        here and never listened on, which a listener that may reuse addresses does not mind."""
+        if sys.platform != "linux":
+            return 0
+        place = socket.socket()
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        place.bind(("127.0.0.1", 0))
+        weakref.finalize(self, place.close)
+        return int(place.getsockname()[1])
 
     def launch(self) -> None:
         """Starts the process and waits for nothing."""
@@ -81,27 +91,15 @@ class ServerProcess:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
-            code = self.process.wait(seconds)
+            return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
             raise
-        self._hold_port()
-        return code
 
     def kill(self) -> None:
         """SIGKILL: nothing is tidied up."""
         self.process.kill()
         self.process.wait()
-        self._hold_port()
-
-    def _hold_port(self) -> None:
-        """Until it listens there again: else whoever asks for any port may be given this one."""
-        self._let_go()
-        held = socket.socket()
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the server may bind it, too
-        with contextlib.suppress(OSError):
-            held.bind(("127.0.0.1", self.port))
-        self._let_go = weakref.finalize(self, held.close)
 
     def restart(self) -> None:
         """Stop if it runs, then start on the same port and file."""

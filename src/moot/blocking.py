@@ -7,6 +7,7 @@ server from stopping. There is a bound all the same: threads that nobody waits f
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 MOST_THREADS = 512
@@ -44,7 +45,7 @@ async def in_thread(function: Callable[..., Any], arguments: dict[str, Any]) -> 
             failure = error
         finally:
             _alive.release()
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
             loop.call_soon_threadsafe(settle, value, failure)
 
     threading.Thread(target=work, name="moot-blocking", daemon=True).start()

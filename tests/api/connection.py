@@ -1,4 +1,4 @@
-"""One HTTP connection without a socket, and an application behind it."""
+"""One HTTP connection without a socket, its own time, and an application behind it."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,6 +6,49 @@ from typing import Any
 
 import uvicorn
 from uvicorn.server import ServerState
+
+
+class Alarm:
+    """What a loop gives for something that is called later."""
+
+    def __init__(self, at: float, call: Callable[[], Any]) -> None:
+        self.at, self.call = at, call
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class Time:
+    """The loop, with hands that are moved: nothing is waited for, and no machine is too slow."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._now = 0.0
+        self._alarms: list[Alarm] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loop, name)
+
+    def time(self) -> float:
+        return self._now
+
+    def call_later(self, delay: float, call: Callable[..., Any], *given: Any) -> Alarm:
+        self._alarms.append(Alarm(self._now + delay, lambda: call(*given)))
+        return self._alarms[-1]
+
+    async def passes(self, seconds: float) -> None:
+        """Whatever is due in these seconds happens, each at its own time."""
+        await settled()
+        end = self._now + seconds
+        while due := [alarm for alarm in self._alarms if alarm.at <= end]:
+            first = min(due, key=lambda alarm: alarm.at)
+            self._alarms.remove(first)
+            self._now = first.at
+            if not first.cancelled:
+                first.call()
+                await settled()
+        self._now = end
 
 
 class Wire(asyncio.Transport):
@@ -122,8 +165,9 @@ class Connection:
             timeout_keep_alive=patience,
         )  # fmt: skip
         config.load()
-        loop = asyncio.get_running_loop()
-        self.protocol = kind(config=config, server_state=self.state, app_state={}, _loop=loop)
+        self.time = Time()
+        given = {"config": config, "server_state": self.state, "app_state": {}}
+        self.protocol = kind(**given, _loop=self.time)
         self.protocol.connection_made(self.wire)
 
     async def feed(self, *pieces: bytes) -> bytes:

@@ -1,10 +1,14 @@
 """The application without a listener: requests go straight to it."""
 
+import asyncio
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from moot.api.app import App
+
+PATIENCE = 20
 
 
 class Said(NamedTuple):
@@ -45,3 +49,10 @@ async def ask(
     await app(scope, receive, send)
     whole = b"".join(pieces)
     return Said(status, msgspec.json.decode(whole) if whole else None)
+
+
+async def soon(reached: Callable[[], Any]) -> None:
+    """Until it is so, however slow the machine is."""
+    async with asyncio.timeout(PATIENCE):
+        while not reached():
+            await asyncio.sleep(0.002)

@@ -1,6 +1,7 @@
 """A key that is over ends what it has opened: streams and long polls, at once."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,13 @@ from moot.api.services import Services
 from moot.config import Settings
 from moot.core.friendly import compile_yaml
 
-from .in_process import Said, ask
+from .in_process import PATIENCE, Said, ask, soon
 
 SLEEPS = "workflow: sleeps\nsteps: [{id: nap, delay: 60s}]"
 TALKS = """
 workflow: talks
 steps: [{id: talk, node: core.conversationGate, config: {prompt: "What now?", agentId: host:ada}}]
 """
-SOON = 5
 
 
 class Key:
@@ -59,9 +59,29 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return Settings(database=str(tmp_path / "moot.db"), rate_limit=0)
 
 
+class Held:
+    """A time that stands still: no machine is too slow to use a key that is good for a second."""
+
+    def __init__(self, micros: int) -> None:
+        self.micros = micros
+
+
+@pytest.fixture
+def held(services: Services, monkeypatch: pytest.MonkeyPatch) -> Held:
+    hands = Held(services.clock.micros())
+    monkeypatch.setattr(services.clock, "micros", lambda: hands.micros)
+    return hands
+
+
 @pytest.fixture
 def admin(services: Services, bearer: str) -> Key:
     return Key(App(services), bearer)
+
+
+@pytest.fixture
+def listening(services: Services) -> Callable[[int], Awaitable[None]]:
+    """Until so many wait for news."""
+    return lambda count: soon(lambda: services.host.hub.count() == count)
 
 
 @pytest.fixture
@@ -80,7 +100,6 @@ async def places(admin: Key) -> AsyncIterator[dict[str, str]]:
     for name, text in (("sleeps", SLEEPS), ("talks", TALKS)):
         await admin("POST", "/v1/host/moot/workflows", compile_yaml(text, "test"))
         runs[name] = (await admin("POST", "/v1/runs", {"workflowId": name})).body["runId"]
-    await asyncio.sleep(0.05)
     sleeps, talks = (f"/v1/runs/{runs[name]}" for name in runs)
     yield {
         "events": f"{sleeps}/events",
@@ -98,56 +117,63 @@ STREAMS = ["events", "states", "batches", "thread"]
 
 @pytest.mark.parametrize("kind", STREAMS)
 async def test_a_revoked_key_ends_its_streams_and_no_others(
-    admin: Key, key: Callable[..., Awaitable[Key]], places: dict[str, str], kind: str
-) -> None:
+    admin: Key, key: Callable[..., Awaitable[Key]], places: dict[str, str], kind: str,
+    listening: Callable[[int], Awaitable[None]],
+) -> None:  # fmt: skip
     guest, other = await key(), await key("other")
     ends, stays = (asyncio.ensure_future(one.listen(places[kind])) for one in (guest, other))
-    await asyncio.sleep(0.05)
+    await listening(2)
     assert not ends.done()
     assert (await admin("DELETE", f"/v1/host/moot/keys/{guest.key_id}")).status == 204
-    await asyncio.wait_for(ends, SOON)
+    await asyncio.wait_for(ends, PATIENCE)
     assert not stays.done()
     stays.cancel()
 
 
 @pytest.mark.parametrize("kind", STREAMS)
 async def test_an_expired_key_ends_its_streams(
-    key: Callable[..., Awaitable[Key]], places: dict[str, str], kind: str
+    key: Callable[..., Awaitable[Key]], places: dict[str, str], kind: str, held: Held
 ) -> None:
     guest = await key(expires_in_s=1)
-    stream = asyncio.ensure_future(guest.listen(places[kind]))
-    await asyncio.sleep(0.3)
-    assert not stream.done()
-    await asyncio.wait_for(stream, SOON)
+    pieces: list[bytes] = []
+    begun = time.monotonic()
+    await asyncio.wait_for(guest.listen(places[kind], pieces), PATIENCE)
+    assert time.monotonic() - begun >= 1, "it was a good key until then"
+    assert b"".join(pieces)
 
 
 async def test_a_long_poll_of_a_revoked_key_is_refused_at_once(
-    admin: Key, key: Callable[..., Awaitable[Key]], places: dict[str, str]
-) -> None:
+    admin: Key, key: Callable[..., Awaitable[Key]], places: dict[str, str],
+    listening: Callable[[int], Awaitable[None]],
+) -> None:  # fmt: skip
     guest = await key()
     poll = guest.later(places["poll"])
-    await asyncio.sleep(0.05)
+    await listening(1)
     await admin("DELETE", f"/v1/host/moot/keys/{guest.key_id}")
-    said = await asyncio.wait_for(poll, SOON)
+    said = await asyncio.wait_for(poll, PATIENCE)
     assert (said.status, said.body["error"]) == (401, "key_revoked")
 
 
 async def test_a_long_poll_of_a_key_that_expires_is_refused_then(
-    key: Callable[..., Awaitable[Key]], places: dict[str, str]
-) -> None:
+    key: Callable[..., Awaitable[Key]], places: dict[str, str], held: Held,
+    listening: Callable[[int], Awaitable[None]],
+) -> None:  # fmt: skip
     guest = await key(expires_in_s=1)
-    said = await asyncio.wait_for(guest.later(places["poll"]), SOON)
+    poll = guest.later(places["poll"])
+    await listening(1)
+    held.micros += 1_000_000
+    said = await asyncio.wait_for(poll, PATIENCE)
     assert (said.status, said.body["error"]) == (401, "key_expired")
 
 
 async def test_the_inbox_is_not_told_to_a_key_that_was_revoked_meanwhile(
-    admin: Key, key: Callable[..., Awaitable[Key]]
+    admin: Key, key: Callable[..., Awaitable[Key]], listening: Callable[[int], Awaitable[None]]
 ) -> None:
     guest = await key()
     waiting = guest.later("/v1/host/moot/inbox?revision=0&wait=1")
-    await asyncio.sleep(0.05)
+    await listening(1)
     await admin("DELETE", f"/v1/host/moot/keys/{guest.key_id}")
-    assert (await asyncio.wait_for(waiting, SOON)).status == 401
+    assert (await asyncio.wait_for(waiting, PATIENCE)).status == 401
 
 
 async def test_a_key_revoked_just_before_its_stream_is_counted_ends_it_all_the_same(
@@ -164,5 +190,5 @@ async def test_a_key_revoked_just_before_its_stream_is_counted_ends_it_all_the_s
 
     monkeypatch.setattr(services.host, "view", slow_view)
     pieces: list[bytes] = []
-    await asyncio.wait_for(guest.listen(places["events"], pieces), SOON)
+    await asyncio.wait_for(guest.listen(places["events"], pieces), PATIENCE)
     assert b"data:" not in b"".join(pieces)

@@ -1,7 +1,5 @@
 """Our HTTP protocol answers to the byte what uvicorn's own one answers; and what it adds."""
 
-import asyncio
-
 import pytest
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -172,14 +170,15 @@ async def test_an_answer_that_is_cut_off_by_a_stop_closes_its_connection() -> No
 
 
 async def test_a_quiet_connection_is_closed_and_a_busy_one_is_not() -> None:
-    quiet, busy = Connection(Http, patience=0.2), Connection(Http, patience=0.2)
+    quiet, busy = Connection(Http, patience=20), Connection(Http, patience=20)
     await busy.feed(get("/echo"), get("/slow"))
     await quiet.feed(get("/echo"))
-    await asyncio.sleep(0.3)
+    for each in (quiet, busy):
+        await each.time.passes(30)
     assert quiet.wire.closed
     assert not busy.wire.closed
     busy.site.go_on.set()
-    await asyncio.sleep(0.5)
+    await busy.time.passes(50)
     assert busy.wire.closed
     await busy.end()
 

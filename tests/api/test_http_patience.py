@@ -1,22 +1,16 @@
 """A caller that owes something is waited for, but not for ever; an answer takes what it takes."""
 
-import asyncio
 import json
 
 import pytest
 
-from moot.api import http
-from moot.api.http import Http
+from moot.api.http import BODY_SECONDS, HEAD_SECONDS, Http
 
 from .connection import BODY, LENGTH, Connection, get, settled
 
-SHORT = 0.2
-
-
-@pytest.fixture(autouse=True)
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "HEAD_SECONDS", SHORT)
-    monkeypatch.setattr(http, "BODY_SECONDS", SHORT)
+#: seconds of the connection's own time
+SHORT = HEAD_SECONDS
+assert SHORT == BODY_SECONDS
 
 
 def refused_408(connection: Connection) -> bool:
@@ -27,17 +21,17 @@ def refused_408(connection: Connection) -> bool:
 
 async def drip(connection: Connection, piece: bytes, seconds: float) -> None:
     """The piece over and over, each time long before anybody loses patience."""
-    end = asyncio.get_running_loop().time() + seconds
-    while asyncio.get_running_loop().time() < end and not connection.wire.closed:
+    end = connection.time.time() + seconds
+    while connection.time.time() < end and not connection.wire.closed:
         await connection.feed(piece)
-        await asyncio.sleep(SHORT / 10)
+        await connection.time.passes(SHORT / 10)
 
 
 async def test_a_connection_that_says_nothing_is_closed_without_a_word() -> None:
     connection = Connection(Http, patience=2 * SHORT)
-    await asyncio.sleep(1.5 * SHORT)
+    await connection.time.passes(1.5 * SHORT)
     assert not connection.wire.closed
-    await asyncio.sleep(SHORT)
+    await connection.time.passes(SHORT)
     assert connection.wire.closed
     assert connection.wire.sent == b""
     await connection.end()
@@ -58,9 +52,9 @@ async def test_half_a_head_is_answered_408(before: bytes) -> None:
     connection = Connection(Http)
     answered = len(await connection.feed(before))
     await connection.feed(get("/echo")[:-2])
-    await asyncio.sleep(SHORT / 2)
+    await connection.time.passes(SHORT / 2)
     assert not connection.wire.closed
-    await asyncio.sleep(SHORT)
+    await connection.time.passes(SHORT)
     assert connection.wire.closed
     connection.wire.sent = connection.wire.sent[answered:]
     assert refused_408(connection)
@@ -81,7 +75,7 @@ async def test_a_body_that_stops_half_way_is_answered_408(asks_first: list[str])
     await connection.feed(get("/echo", LENGTH, *asks_first, method="POST"))
     connection.wire.sent = b""
     await connection.feed(BODY[:3])
-    await asyncio.sleep(2 * SHORT)
+    await connection.time.passes(2 * SHORT)
     assert refused_408(connection)
     assert connection.wire.closed
     await connection.end()
@@ -100,7 +94,7 @@ async def test_a_slow_body_that_goes_on_is_waited_for() -> None:
     connection = Connection(Http)
     await connection.feed(get("/echo", LENGTH, method="POST"))
     for i in range(10):
-        await asyncio.sleep(SHORT / 4)
+        await connection.time.passes(SHORT / 4)
         await connection.feed(BODY[i : i + 1])
     assert connection.wire.sent.endswith(BODY)
     await connection.end()
@@ -123,7 +117,7 @@ async def test_the_rest_of_a_body_that_is_answered_already_is_not_waited_for_eve
 async def test_an_answer_under_way_takes_what_it_takes(path: str, behind: bytes) -> None:
     connection = Connection(Http, patience=SHORT)
     await connection.feed(get(path), behind)
-    await asyncio.sleep(3 * SHORT)
+    await connection.time.passes(3 * SHORT)
     assert not connection.wire.closed
     connection.site.go_on.set()
     await connection.end()
@@ -132,7 +126,7 @@ async def test_an_answer_under_way_takes_what_it_takes(path: str, behind: bytes)
 async def test_a_body_that_nobody_reads_holds_up_no_answer() -> None:
     connection = Connection(Http)
     await connection.feed(get("/slow", LENGTH) + BODY[:3])
-    await asyncio.sleep(3 * SHORT)
+    await connection.time.passes(3 * SHORT)
     connection.site.go_on.set()
     await settled()
     assert connection.wire.sent.endswith(b"slow")
@@ -142,7 +136,7 @@ async def test_a_body_that_nobody_reads_holds_up_no_answer() -> None:
 async def test_a_stream_goes_on_whatever_is_missing_of_its_requests_body() -> None:
     connection = Connection(Http)
     await connection.feed(get("/listen", LENGTH) + BODY[:3])
-    await asyncio.sleep(3 * SHORT)
+    await connection.time.passes(3 * SHORT)
     assert not connection.wire.closed
     await connection.end()
     assert connection.site.left == 1
@@ -151,9 +145,9 @@ async def test_a_stream_goes_on_whatever_is_missing_of_its_requests_body() -> No
 async def test_time_runs_from_when_the_body_is_asked_for() -> None:
     connection = Connection(Http)
     await connection.feed(get("/slow") + get("/echo", LENGTH, method="POST"))
-    await asyncio.sleep(2 * SHORT)
+    await connection.time.passes(2 * SHORT)
     connection.site.go_on.set()
-    await asyncio.sleep(SHORT / 2)
+    await connection.time.passes(SHORT / 2)
     assert (await connection.feed(BODY)).endswith(BODY)
     await connection.end()
 

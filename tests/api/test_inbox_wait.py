@@ -11,7 +11,7 @@ from moot.api.services import Services
 from moot.config import Settings
 from moot.core.friendly import compile_yaml
 
-from .in_process import Said, ask
+from .in_process import PATIENCE, Said, ask, soon
 
 INBOX = "/v1/host/moot/inbox"
 ASKS = """
@@ -37,6 +37,10 @@ class Desk:
     def waiting(self, query: str) -> "asyncio.Task[Said]":
         return asyncio.ensure_future(self("GET", f"{INBOX}?{query}"))
 
+    async def listens(self) -> None:
+        """Until somebody waits for news."""
+        await soon(lambda: self.services.host.hub.count() == 1)
+
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
@@ -50,13 +54,11 @@ def desk(services: Services, bearer: str) -> Desk:
 
 
 async def test_a_known_revision_is_waited_beyond_and_news_come_at_once(desk: Desk) -> None:
-    begun = time.monotonic()
     waiting = desk.waiting("revision=0&wait=30")
-    await asyncio.sleep(0.05)
+    await desk.listens()
     assert not waiting.done()
     run_id = await desk.begin()
-    said = (await waiting).body
-    assert time.monotonic() - begun < 5
+    said = (await asyncio.wait_for(waiting, PATIENCE)).body
     assert [item["runId"] for item in said["items"]] == [run_id]
     assert said["revision"] == 1
 
@@ -64,21 +66,21 @@ async def test_a_known_revision_is_waited_beyond_and_news_come_at_once(desk: Des
 async def test_another_revision_is_answered_at_once(desk: Desk) -> None:
     await desk.begin()
     for query in ("revision=0&wait=30", "wait=30", ""):
-        said = await asyncio.wait_for(desk.waiting(query), 20)
+        said = await asyncio.wait_for(desk.waiting(query), PATIENCE)
         assert said.body["revision"] == 1
 
 
 async def test_when_nothing_happens_the_same_is_said_after_the_wait(desk: Desk) -> None:
     begun = time.monotonic()
     said = await desk("GET", f"{INBOX}?revision=0&wait=1")
-    assert 1 <= time.monotonic() - begun < 5
+    assert time.monotonic() - begun >= 1
     assert said.body == {"items": [], "revision": 0}
 
 
 async def test_nobody_is_left_listening(desk: Desk) -> None:
     await desk("GET", f"{INBOX}?revision=0&wait=1")
     waiting = desk.waiting("revision=0&wait=30")
-    await asyncio.sleep(0.05)
+    await desk.listens()
     assert desk.services.host.hub.count() == 1
     waiting.cancel()
     await asyncio.wait([waiting])
@@ -87,9 +89,9 @@ async def test_nobody_is_left_listening(desk: Desk) -> None:
 
 async def test_a_host_that_stops_keeps_nobody_waiting(desk: Desk) -> None:
     waiting = desk.waiting("revision=0&wait=30")
-    await asyncio.sleep(0.05)
+    await desk.listens()
     desk.services.host.hub.close()
-    assert (await asyncio.wait_for(waiting, 20)).status == 200
+    assert (await asyncio.wait_for(waiting, PATIENCE)).status == 200
 
 
 async def test_another_tenants_questions_wake_nobody_here(desk: Desk) -> None:

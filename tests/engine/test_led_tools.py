@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from councillors import Council, at_rest, convened, floor
-from hosting import TENANT, Failing, Place, log
+from hosting import TENANT, Failing, Place, log, soon
 
 from injections import PRETENDING
 from moot.agents.fencing import fenced
@@ -76,6 +76,7 @@ async def test_who_is_stopped_while_waiting_gives_no_place_back_twice(place: Pla
     run_id = await convened(host, ONE_ROUND)
     await asked(host, run_id)
     host.speakers.keep(run_id, [])
+    await soon(lambda: host.speakers._slots._free._value == 2)
     await asyncio.sleep(0.01)
     assert host.speakers._slots._free._value == 2
 

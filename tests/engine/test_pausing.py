@@ -28,6 +28,8 @@ from moot.core.run import Run
 from moot.core.status import Status
 from moot.engine.host import Host
 
+HOUR = 3_600_000
+
 
 class Worker:
     """A node that works until it is let go, and remembers how often and how it ended."""
@@ -154,11 +156,14 @@ async def test_a_child_that_ended_during_the_pause_is_heard_of_after_it(place: P
 
 async def test_a_delay_begins_again_after_an_immediate_pause(place: Place) -> None:
     host = place.host()
-    run_id = await begun(host, chain(delay(30)))
+    run_id = await begun(host, chain(delay(HOUR)))
     await pause(host, run_id, "immediate")
     assert len(host.timers) == 0
-    await asyncio.sleep(0.05)
+    place.clock.ahead_ms += 2 * HOUR
     await resume(host, run_id)
+    assert (await host.view(TENANT, run_id)).run.status is Status.RUNNING
+    place.clock.ahead_ms += HOUR
+    host.timers.look()
     run = await ended(host, run_id)
     assert run.status is Status.COMPLETED and run.nodes["wait"].attempt == 2
 
@@ -188,9 +193,12 @@ async def test_a_second_pause_is_refused_and_changes_nothing(place: Place) -> No
 
 async def test_a_retry_that_waits_does_not_hide_the_timer_that_drains(memory: Place) -> None:
     host = memory.host()
-    again = {"maxRetries": 1, "retryDelayMs": 20}
+    again = {"maxRetries": 1, "retryDelayMs": HOUR // 2}
     fails = node("fails", "core.fail", config={"retryable": True}, settings=again)
-    run_id = await begun(host, definition([delay(60), fails]))
-    await pause(host, run_id)
-    await asyncio.sleep(0.3)
-    assert (await host.view(TENANT, run_id)).run.status is Status.PAUSED
+    run_id = await begun(host, definition([delay(HOUR), fails]))
+    run = await pause(host, run_id)
+    assert run.status is not Status.PAUSED
+    assert host.timers.next == run.nodes["wait"].due, "the retry is due before, and not now"
+    memory.clock.ahead_ms += HOUR
+    host.timers.look()
+    await until(host, run_id, lambda run: run.status is Status.PAUSED)

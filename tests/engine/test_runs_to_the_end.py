@@ -270,10 +270,11 @@ async def test_a_nodes_own_retries_hold_unless_the_workflow_says_otherwise(place
 
 
 async def test_a_node_that_never_returns_is_given_up_after_its_time(place: Place) -> None:
-    left = asyncio.Event()
+    at_work, left = asyncio.Event(), asyncio.Event()
 
-    @node_function("acme.forever", timeout=0.05)
+    @node_function("acme.forever", timeout=60)
     async def forever() -> None:
+        at_work.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -281,10 +282,14 @@ async def test_a_node_that_never_returns_is_given_up_after_its_time(place: Place
 
     place.knows(forever)
     host = place.host()
-    run = await ended(host, await begun(host, chain(node("n", "acme.forever"))))
+    run_id = await begun(host, chain(node("n", "acme.forever")))
+    await soon(at_work.is_set)
+    place.clock.ahead_ms += 60_000
+    host.timers.look()
+    run = await ended(host, run_id)
     assert run.error is not None and run.error["code"] == "node_timeout"
-    await asyncio.wait_for(left.wait(), 5)
-    assert len(host.activities) == 0
+    await soon(left.is_set)
+    await soon(lambda: len(host.activities) == 0)
 
 
 async def test_a_thread_that_never_returns_is_given_up_and_blocks_nobody(place: Place) -> None:
@@ -318,15 +323,15 @@ async def test_a_run_that_is_out_of_time_is_stopped(place: Place) -> None:
 
 async def test_a_pause_does_not_count_towards_the_runs_time(place: Place) -> None:
     host = place.host()
-    run_id = await begun(host, chain(delay(60_000)), configurable={"runTimeoutMs": 5_000})
+    run_id = await begun(host, chain(delay(60_000)), configurable={"runTimeoutMs": 50_000})
     await host.handle(TENANT, run_id, PauseRun(host.clock.millis(), "immediate"))
     place.clock.ahead_ms += 100_000
     await host.handle(TENANT, run_id, ResumeRun(host.clock.millis()))
     await asyncio.sleep(0.02)
     run = (await host.view(TENANT, run_id)).run
     assert run.status is Status.RUNNING and run.nodes["wait"].attempt == 2
-    place.clock.ahead_ms += 5_000
-    host.timers._fire()  # the loop's own alarm would notice within the hour
+    place.clock.ahead_ms += 50_000
+    host.timers.look()  # the loop's own alarm would notice within the hour
     run = await ended(host, run_id)
     assert run.error is not None and run.error["code"] == "run_timeout"
 
@@ -357,10 +362,10 @@ async def test_a_cancel_stops_what_is_at_work(place: Place) -> None:
     place.knows(forever)
     host = place.host()
     run_id = await begun(host, chain(node("n", "acme.forever")))
-    await asyncio.wait_for(at_work.wait(), 5)
+    await soon(at_work.is_set)
     run = await host.handle(TENANT, run_id, CancelRun(host.clock.millis(), "enough", "me"))
     assert run.status is Status.CANCELLED
-    await asyncio.wait_for(stopped.wait(), 5)
+    await soon(stopped.is_set)
     assert (await order(host, run_id))[-2:] == ["node.cancelled n", "run.cancelled"]
     await sound(host)
 

@@ -1,23 +1,23 @@
 """Turns under way: who goes silent loses the floor, and a full host forgets the longest silent."""
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
-from hosting import SkewedClock
+from hosting import soon
 
 from moot.core.errors import NotFound
 from moot.engine import speech as speeches
 from moot.engine.hub import Hub
 from moot.engine.speech import Speeches
+from moot.testing.clock import VirtualClock
 
 
 class Room:
     """A host's speeches, and somebody who listens to one run."""
 
     def __init__(self) -> None:
-        self.hub, self.clock = Hub(), SkewedClock()
+        self.hub, self.clock = Hub(), VirtualClock()
         self.speeches = Speeches(self.hub, self.clock)
         self.listener = self.hub.subscribe("run_1", spoken=True)
 
@@ -37,9 +37,9 @@ class Room:
 async def test_who_goes_silent_is_over_when_another_begins() -> None:
     room = Room()
     silent, talking = room.begin(), room.begin()
-    room.clock.ahead_ms += speeches.SILENCE_MS - 1000
+    room.clock.forward(speeches.SILENCE_MS / 1000 - 1)
     room.speeches.say("run_1", talking, "key_ada", "still here")
-    room.clock.ahead_ms += 1001
+    room.clock.forward(1)
     other = room.begin()
     assert room.heard()[2:] == [("delta", talking), ("ended", silent), ("started", other)]
     with pytest.raises(NotFound):
@@ -52,11 +52,14 @@ async def test_who_goes_silent_is_over_though_nobody_else_begins(
     monkeypatch.setattr(speeches, "SILENCE_MS", 60)
     room = Room()
     first, second = room.begin(), room.begin()
-    await asyncio.sleep(0.04)
+    room.clock.forward(0.04)
     room.speeches.say("run_1", first, "key_ada", "still here")
-    await asyncio.sleep(0.04)
-    assert room.heard()[-1] == ("ended", second)
-    await asyncio.sleep(0.1)
+    room.heard()
+    room.clock.forward(0.04)
+    await soon(lambda: room.listener.waiting)
+    assert room.heard() == [("ended", second)]
+    room.clock.forward(0.1)
+    await soon(lambda: room.listener.waiting)
     assert room.heard() == [("ended", first)]
     with pytest.raises(NotFound):
         room.speeches.end("run_1", first, "key_ada")

@@ -132,11 +132,12 @@ async def test_a_node_that_changes_what_it_was_given_changes_nobody_elses(
 
 
 async def test_a_context_shows_the_run_as_it_was_when_the_attempt_began(place: Place) -> None:
-    go = asyncio.Event()
+    at_work, go = asyncio.Event(), asyncio.Event()
 
     @node_function("acme.looker")
     async def looker(ctx: NodeContext) -> Any:
         ctx.config["spoilt"] = True
+        at_work.set()
         await go.wait()
         ctx.variables["v"]["list"].append("spoilt")
         return ctx.variables.get("w", "not there")
@@ -144,11 +145,14 @@ async def test_a_context_shows_the_run_as_it_was_when_the_attempt_began(place: P
     place.knows(looker)
     host = place.host()
     other = node("set", "core.setVariable", config={"name": "w", "value": 1})
-    wait = node("wait", "core.delay", config={"ms": 100})
+    wait = node("wait", "core.delay", config={"ms": 60_000})
     body = chain(wait, other, variables=V)
     body["nodes"].append(node("n", "acme.looker"))
     flow = await registered(host, body)
     run_id = await another(host, flow)
+    await soon(at_work.is_set)
+    place.clock.ahead_ms += 60_000
+    host.timers.look()
     await soon(lambda: "w" in host.runs._heads.get(TENANT, run_id).run.variables)  # type: ignore[union-attr]
     go.set()
     run = await ended(host, run_id)
@@ -290,10 +294,11 @@ async def test_a_node_reads_what_a_channel_holds_now_and_cannot_change_it(place:
 
 
 async def test_a_node_that_outlives_its_run_reports_to_nobody(place: Place) -> None:
-    go, done = asyncio.Event(), asyncio.Event()
+    at_work, go, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     @node_function("acme.stubborn")
     async def stubborn(ctx: NodeContext) -> None:
+        at_work.set()
         try:
             await go.wait()
         except asyncio.CancelledError:
@@ -304,9 +309,13 @@ async def test_a_node_that_outlives_its_run_reports_to_nobody(place: Place) -> N
 
     place.knows(stubborn)
     host = place.host()
-    run_id = await begun(host, chain(node("n", "acme.stubborn")), configurable={"runTimeoutMs": 40})
+    body = chain(node("n", "acme.stubborn"))
+    run_id = await begun(host, body, configurable={"runTimeoutMs": 60_000})
+    await soon(at_work.is_set)
+    place.clock.ahead_ms += 60_000
+    host.timers.look()
     run = await ended(host, run_id)
-    await asyncio.wait_for(done.wait(), 5)
+    await soon(done.is_set)
     await asyncio.sleep(0.02)
     assert (await host.view(TENANT, run_id)).run == run
     await sound(host)
