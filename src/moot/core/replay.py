@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from moot.core.definition import SUPERVISOR
 from moot.core.events import Event, NewEvent
 from moot.core.flow import Flow
 from moot.core.lineage import PLACE
@@ -77,10 +78,17 @@ def is_fact(flow: Flow, event: Event) -> bool:
             return True
         case "node.started":
             return bool(said.get("attempt", 1) > 1)
-        case "runOrchestrator.decided" if _edited(event) is not None:
-            return True
+        case "runOrchestrator.decided":
+            return True  # who decided is not asked again
+        case "node.completed" if _supervises(flow, event):
+            return True  # said with the decision
         case _:
             return _kind(flow, event) is not Kind.INSTANT
+
+
+def _supervises(flow: Flow, event: Event) -> bool:
+    node = flow.nodes.get(str(event.node_id))
+    return node is not None and node.type.type_id == SUPERVISOR
 
 
 def _kind(flow: Flow, event: Event) -> Kind | None:
