@@ -107,6 +107,16 @@ def test_a_question_may_be_a_clarification() -> None:
         assert not life.told("conversation.opened")
 
 
+@pytest.mark.parametrize("word", ["clarify", "escalate"])
+def test_the_supervisor_s_own_word_for_a_question_is_kept(word: str) -> None:
+    life = world().start(planned({"kind": word, "prompt": "Blue?"}, DONE))
+    [waits] = life.told("node.suspended")
+    assert waits.payload["escalationKind"] == word
+    for way in ("clarification", "conversation"):
+        plain = world().start(planned(ask("Blue?"), DONE, dispatch={"askUserRouting": way}))
+        assert "escalationKind" not in plain.told("node.suspended")[0].payload
+
+
 @pytest.mark.parametrize("action", ["accept", "reject"])
 def test_a_question_may_be_an_approval_and_is_asked_once(action: str) -> None:
     place = world()

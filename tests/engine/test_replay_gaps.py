@@ -21,6 +21,7 @@ from moot import node as node_function
 from moot.core.commands import CancelRun
 from moot.core.errors import Conflict
 from moot.core.status import Status
+from moot.core.verification import verify
 from moot.engine.replaying import replay
 
 
@@ -130,3 +131,58 @@ async def test_a_changed_node_type_is_told_exactly_once(place: Place, from_seq: 
     }
     assert at >= max(2, from_seq)
     assert now.status is Status.FAILED and calls["call"] == 1
+
+
+@pytest.mark.parametrize("from_seq", [0, 1, 2])
+async def test_another_output_in_the_same_order_is_told_exactly_once(
+    place: Place, from_seq: int
+) -> None:
+    """What the node gave stands before what came of it; the order of the record goes on."""
+
+    @node_function("acme.sum", pure=True)
+    def before() -> dict[str, int]:
+        return {"sum": 3}
+
+    @node_function("acme.sum", pure=True)
+    def after() -> dict[str, int]:
+        return {"sum": 4}
+
+    place.knows(before, call)
+    host = place.host()
+    flow = chain(node("sum", "acme.sum"), quickly("call", "acme.call"), node("sum2", "acme.sum"))
+    source = await ended(host, await begun(host, flow))
+    place.knows(after)
+    other = place.host()
+    now = await replay(other, TENANT, source.run_id, from_seq)
+    told = await log(other, now.run_id)
+    [diverged] = [event for event in told if event.type == "replay.diverged"]
+    assert diverged.payload == {
+        "sourceRunId": source.run_id,
+        "atSequence": 2,
+        "originalEventId": f"{source.run_id}.2",
+        "divergenceKind": "output",
+        "divergencePoint": "node.completed",
+    }
+    rest = [each for each in await order(other, now.run_id) if each != "replay.diverged"]
+    assert rest == await order(host, source.run_id)
+    assert now.status is Status.COMPLETED and calls["call"] == 1
+    head = await other.view(TENANT, now.run_id)
+    assert verify(head.flow, TENANT, now.run_id, told) is None
+
+
+async def test_what_lies_in_the_history_of_a_replay_is_not_compared(place: Place) -> None:
+    @node_function("acme.sum", pure=True)
+    def before() -> dict[str, int]:
+        return {"sum": 3}
+
+    @node_function("acme.sum", pure=True)
+    def after() -> dict[str, int]:
+        return {"sum": 4}
+
+    place.knows(before)
+    host = place.host()
+    source = await ended(host, await begun(host, chain(node("sum", "acme.sum"), put("x", 1))))
+    place.knows(after)
+    other = place.host()
+    now = await replay(other, TENANT, source.run_id, 3)
+    assert await order(other, now.run_id) == await order(host, source.run_id)

@@ -83,6 +83,15 @@ def test_an_unsure_supervisor_is_held(api: Api) -> None:
     assert decided(api, run_id) == ["terminate"]
 
 
+def test_a_held_decision_is_ratified_once_and_the_run_comes_to_its_end(api: Api) -> None:
+    run_id = api.create("conformance-orchestrator-low-confidence")
+    api.until(run_id, "waiting-approval")
+    answered(resolve(api, run_id, {"action": "accept"}, "supervisor"))
+    assert api.until(run_id)["status"] == "completed"
+    assert decided(api, run_id) == ["next-worker", "terminate"]
+    assert [child["status"] for child in children(api, run_id)] == ["completed"]
+
+
 def test_inputs_are_mapped(api: Api) -> None:
     found = completed(api, "conformance-dispatch-input-mapping")
     [child] = children(api, found["runId"])

@@ -97,6 +97,8 @@ def request(
         waits["dueAt"] = iso((at + spec.timeout_ms) * 1000)
     if spec.profile is not None:
         waits["profile"] = spec.profile
+    if spec.escalation is not None:
+        waits["escalationKind"] = spec.escalation
     if spec.conversation is not None:
         waits["reason"] = "conversation-input"
     if spec.kind == "low-confidence":

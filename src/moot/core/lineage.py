@@ -49,10 +49,14 @@ def started(
     return replace(event, payload={**said, **changes, "forkedFrom": fork}, causation_id=cause)
 
 
-def edited(run: "Run", place: int) -> bool:
-    """Whether whoever forked the run has said what stands there."""
+def edited(run: "Run", event: Event) -> bool:
+    """Whether whoever forked the run has said what stands there, or somebody who forked a run
+    that it comes from."""
+    if event.sequence < run.inherited:
+        hints = event.hints if event.hints is not UNSET else {}
+        return event.type == "runOrchestrator.decided" and "editedBy" in hints
     edit = (run.forked_from or {}).get("edit", {})
-    return place == run.inherited and bool(SAID.intersection(edit.get("kinds", [])))
+    return event.sequence == run.inherited and bool(SAID.intersection(edit.get("kinds", [])))
 
 
 def living(run: "Run") -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from moot.core.ids import derived_id
 from moot.core.joining import Join, join_of
 from moot.core.node_state import NodeState
 from moot.core.nodework import at_work
-from moot.core.orders import order_of
+from moot.core.orders import ROUTINGS, order_of
 from moot.core.outcomes import ConversationSpec, Decided, GateSpec, NodeError
 from moot.core.peers import is_away
 from moot.core.run import Run
@@ -192,6 +192,7 @@ def _question(run: Run, node: FlowNode) -> GateSpec:
     order = run.orchestrator
     prompt = order.decision["prompt"]
     routing = order.routing or node.definition.config.get("askUserRouting", "auto")
+    word = next((raw for raw, way in ROUTINGS.items() if way == order.routing), None)
     if routing == "approval":
         data: dict[str, Any] = {
             "artifactId": derived_id("art_", run.run_id, str(order.decided_seq)),
@@ -199,10 +200,10 @@ def _question(run: Run, node: FlowNode) -> GateSpec:
             "title": prompt,
             "actions": ["accept", "reject"],
         }
-        return GateSpec(kind="approval", data=data)
+        return GateSpec(kind="approval", data=data, escalation=word)
     if routing == "clarification":
         data = {"questions": [{"id": "answer", "question": prompt}]}
-        return GateSpec(kind="clarification", data=data)
+        return GateSpec(kind="clarification", data=data, escalation=word)
     attempt = run.nodes[node.id].attempt
     data = {
         "conversationId": f"{run.run_id}:{node.id}:{attempt}",

@@ -204,6 +204,8 @@ class GateSpec(Struct, frozen=True, kw_only=True):
     resume_schema: dict[str, Any] | None = None
     profile: str | None = None
     conversation: ConversationSpec | None = None
+    #: the supervisor's word for a question that it did not ask as one: clarify, escalate
+    escalation: str | None = None
 
 
 class Kind(StrEnum):

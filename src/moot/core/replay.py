@@ -9,6 +9,8 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from moot.core import comparison, refusals
+from moot.core.definition import SUPERVISOR
 from moot.core.events import Event, NewEvent
 from moot.core.flow import Flow
 from moot.core.lineage import PLACE
@@ -21,6 +23,12 @@ from moot.core.status import NodeStatus, Status
 #: what operators did to the source is not part of what it meant
 OPERATORS = frozenset({"run.paused", "run.resumed", "moot.pause.requested"})
 CANCEL = frozenset({"node.cancelled", "run.cancelled"})
+
+#: what nodes and the run come to
+RESULTS = frozenset({
+    "channel.written", "node.completed", "node.failed", "run.completed", "run.failed",
+    "variable.changed",
+})  # fmt: skip
 
 #: ends of a run that a limit brought about, not its nodes
 LIMITS = frozenset({"run_timeout", "recursion_limit_exceeded", "loop_limit_exceeded"})
@@ -72,15 +80,22 @@ def is_fact(flow: Flow, event: Event) -> bool:
         case "moot.participation.decided" | "moot.participation.stopped":
             return False
         case "run.failed":
-            return bool(said.get("error", {}).get("code") in LIMITS)
+            return bool(said.get("error", {}).get("code") in {*LIMITS, refusals.CODE})
         case "cap.breached" | "node.cancelled" | "interrupt.resolved" | "node.resumed":
             return True
         case "node.started":
             return bool(said.get("attempt", 1) > 1)
-        case "runOrchestrator.decided" if _edited(event) is not None:
-            return True
+        case "runOrchestrator.decided":
+            return True  # who decided is not asked again
+        case "node.completed" if _supervises(flow, event):
+            return True  # said with the decision
         case _:
             return _kind(flow, event) is not Kind.INSTANT
+
+
+def _supervises(flow: Flow, event: Event) -> bool:
+    node = flow.nodes.get(str(event.node_id))
+    return node is not None and node.type.type_id == SUPERVISOR
 
 
 def _kind(flow: Flow, event: Event) -> Kind | None:
@@ -104,6 +119,15 @@ def same(event: Event, new: NewEvent) -> bool:
     """The observable order is the type and the node."""
     name = None if event.node_id is UNSET else event.node_id
     return event.type == new.type and name == new.node_id
+
+
+def gives_the_same(event: Event, new: NewEvent, run_id: str) -> bool:
+    """Whether nodes and the run come to the same, each with names and a clock of its own."""
+    if event.type not in RESULTS:
+        return True
+    was = comparison.said(event.type, event.payload, event.hints)
+    now = comparison.said(new.type, new.payload, new.hints)
+    return comparison.alike(was, now, (event.run_id, run_id))
 
 
 def retold(event: Event, source_run: str, places: dict[int, int]) -> NewEvent:

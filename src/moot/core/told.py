@@ -97,7 +97,7 @@ class Seen(Struct):
     @property
     def edited(self) -> bool:
         """Whether whoever forked the run has said this."""
-        return lineage.edited(self.run, self.first)
+        return lineage.edited(self.run, self.event)
 
     def as_told(self) -> NewEvent:
         """A fact that leads to nothing else."""

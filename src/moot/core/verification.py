@@ -95,7 +95,7 @@ class _Walk:
     def _decision(self, first: int) -> None:
         event = self.log[first]
         self._envelope(event)
-        edited = lineage.edited(self.run, first)
+        edited = lineage.edited(self.run, event)
         self._free = False
         if (begun := initiation.told(self.run, event)) is not None:
             self._group(first, [NewEvent(event.type, begun)])

@@ -16,6 +16,7 @@ from moot.core.outcomes import Kind
 from moot.core.pending import pending
 from moot.core.remembering import carried
 from moot.core.run import Run
+from moot.core.veil import veil_of
 from moot.engine import rehearsal
 from moot.engine.head import Head
 from moot.engine.host import Host
@@ -60,7 +61,12 @@ class Replay(Turn):
         self._next = 0
         #: sequence in the source -> in the fork
         self._places: dict[int, int] = {}
+        #: whether the order has become another one
         self._differs = False
+        #: whether a difference was told: the first one is
+        self._told_so = False
+        #: where something is hidden, what nodes gave may have come of a secret
+        self._plain = not veil_of(head.flow, source[0]).hides
         self._secrets = record.secrets(head.flow)
         self.born.append(head)
         self._say_again(head, record.started(source[0], asked))
@@ -142,9 +148,26 @@ class Replay(Turn):
     def _think(self, head: Head) -> bool:
         events = self._next_decision(head)
         self._now = max(self._now + 1, head.earliest)
+        if self._says_otherwise(head, events):
+            events = self._next_decision(head)  # it stands one place further on now
+            self._now = max(self._now + 1, head.earliest)
         for event in events:
             self._work_out(head, event)
         return bool(events)
+
+    def _says_otherwise(self, head: Head, events: list[NewEvent]) -> bool:
+        """Whether, in the order of the record, something else comes of a node; that is told, and
+        the order goes on."""
+        if self._told_so or not self._plain:
+            return False
+        known = self._source[self._next : self._next + len(events)]
+        for expected, event in zip(known, events, strict=False):
+            if not record.same(expected, event):
+                return False
+            if not record.gives_the_same(expected, event, head.run.run_id):
+                self._tell(head, expected.sequence, "output", event)
+                return True
+        return False
 
     def _work_out(self, head: Head, event: NewEvent) -> None:
         self._compare(head, event)
@@ -207,10 +230,14 @@ class Replay(Turn):
             self._note(head, expected.sequence, "type-mismatch", event)
 
     def _note(self, head: Head, sequence: int, kind: str, event: NewEvent | None) -> None:
-        """The first difference is told; the replay goes on."""
-        if not self._differs:
-            self._differs = True
-            self._record(head, record.diverged(self._source_run, sequence, kind, event))
+        """From here on the replay goes on in an order of its own."""
+        self._differs = True
+        if not self._told_so:
+            self._tell(head, sequence, kind, event)
+
+    def _tell(self, head: Head, sequence: int, kind: str, event: NewEvent | None) -> None:
+        self._told_so = True
+        self._record(head, record.diverged(self._source_run, sequence, kind, event))
 
     def _moment(self) -> int:
         """The time it was, as far as the record tells."""

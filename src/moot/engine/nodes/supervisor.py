@@ -23,7 +23,8 @@ def _decide(call: Call) -> Outcome:
     agent = agent_of(call)
     if call.answer:
         return ratified_by(call)
-    if "mockPendingDecision" in call.config:
+    assert call.turn is not None
+    if "mockPendingDecision" in call.config and not call.turn.own:
         return Decided(
             agent_id=agent,
             decision=call.config["mockPendingDecision"],
