@@ -56,3 +56,14 @@ async def test_everybody_is_heard_before_a_moderator_ends_anything() -> None:
             assert await filled(CHOICE, heard, place) == {"next": name, "stop": False}
         heard.append(Said(name=called, text="Let us start small."))
     assert any([(await filled(CHOICE, heard, str(n)))["stop"] for n in range(20)])
+
+
+async def test_who_is_quoted_calls_nobody_a_second_time() -> None:
+    heard = (
+        Said(name="you", text="Do we raise prices?", kind="human"),
+        Said(name="you", text="Hold on, @bo!", kind="human"),
+    )
+    context = Context(agent="Ada", role="skeptic", heard=heard)
+    asked = ModelRequest(model="demo", messages=(), context=context)
+    said = (await ask(DemoModel(), asked)).text
+    assert "Hold on, bo" in said and "@" not in said
