@@ -43,14 +43,24 @@ class ProjectError(ValueError):
 
 
 def book_of(
-    found: Project | None, settings: "Settings", secret: Callable[[str], str | None], clock: Clock
+    found: Project | None,
+    settings: "Settings",
+    secret: Callable[[str], str | None],
+    clock: Clock,
+    again: Callable[[], Project | None] | None = None,
 ) -> "Book":
-    """The models of the project, spoken to as the settings say."""
+    """The models of the project, spoken to as the settings say; with ``again``, which reads the
+    project anew, also those that are added to it while this process runs."""
     from moot.agents.models.book import Book, Ways
 
     ways = Ways(mode=settings.models_mode, cassette=settings.cassette, demo_wps=settings.demo_wps)
     project = found or Project()
-    return Book(project.models, secret, clock, ways, project.prices)
+    later = None if again is None else lambda: _models_and_prices(again() or Project())
+    return Book(project.models, secret, clock, ways, project.prices, later=later)
+
+
+def _models_and_prices(project: Project) -> tuple[dict[str, ModelEntry], dict[str, Price]]:
+    return project.models, project.prices
 
 
 def shelf_of(

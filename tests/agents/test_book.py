@@ -52,6 +52,31 @@ def test_a_name_alone_needs_a_model_of_its_own() -> None:
         book().choose("openai")
 
 
+def test_what_is_added_later_is_found_when_it_is_named_and_the_rest_stays_as_it_was() -> None:
+    now: dict[str, ModelEntry] = {"old": ModelEntry(model="other")}
+    prices = {"*": Price(input=9, output=9), "small": Price(input=1, output=2)}
+    known = {"old": ModelEntry(model="m")}
+    found = Book(
+        known, lambda name: None, SystemClock(), prices={"*": Price(input=3, output=3)},
+        later=lambda: (now, prices),
+    )  # fmt: skip
+    assert found.problem("new") is not None and not found.problem("old")
+    now["new"] = ModelEntry(provider="demo", model="small")
+    assert found.look_up("new").model == "small" and found.look_up("old").model == "m"
+    used = Usage(input_tokens=1_000_000)
+    costs = [found.choose(name).cost(used) for name in ("new", "demo")]
+    assert [cost and cost.amount for cost in costs] == [1, 3]
+
+
+def test_a_file_that_cannot_be_read_later_is_the_reason() -> None:
+    def broken() -> Any:
+        raise ValueError("moot.toml:3: this is not TOML")
+
+    found = Book({}, lambda name: None, SystemClock(), later=broken)
+    assert found.problem("new") == "There is no model 'new': moot.toml:3: this is not TOML"
+    assert found.problem("demo") is None
+
+
 def test_an_entry_may_take_the_place_of_a_built_in_name() -> None:
     mine = ModelEntry(url="http://localhost:1/v1", model="mine")
     assert book(openai=mine).look_up("openai").entry is mine

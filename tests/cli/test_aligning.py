@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.cli.aligning import Pair, align, what_it_is
+from moot.cli.lines import Edit, edits
 
 TYPES = ("node.started", "node.completed", "variable.changed", "conversation.exchanged")
 
@@ -128,3 +129,26 @@ def test_after_another_cause_what_is_alike_still_stands_on_one_line() -> None:
     kinds = [(x and x["type"], y and y["type"]) for x, y in align(a, b)]
     assert kinds == [("asked", "asked"), ("accepted", None), (None, "rejected"),
                      ("node.started", "node.started")]  # fmt: skip
+
+
+def test_agents_who_are_asked_at_the_same_time_are_told_apart() -> None:
+    def asked(run: str, *names: str) -> list[Any]:
+        return [event(run, 0, "run.started", "", None)] + [
+            event(run, n, "agent.decided", "talk", 0, agentId=name)
+            for n, name in enumerate(names, 1)
+        ]
+
+    for line in align(asked("a", "host:bo", "host:cy"), asked("b", "host:cy", "host:bo")):
+        if line.a is not None and line.b is not None:
+            assert line.a["payload"] == line.b["payload"]
+
+
+def test_a_change_of_model_says_by_which_one_the_agent_spoke_before() -> None:
+    spoke = event("a", 1, "moot.participation.answered", "talk", 0, agentId="host:ada",
+                  usage={"model": "work/gpt-x"})  # fmt: skip
+    began = {"forkedFrom": {"sourceRunId": "a", "fromSeq": 2}}
+    for name in ("ada", "host:ada"):
+        source = [{**event("a", 0, "run.started", "", None), "runId": "a"}, spoke]
+        chosen = {"models": {name: "demo"}}
+        fork = [event("b", 0, "run.started", "", None, configurable=chosen, **began), spoke]
+        assert list(edits(source, fork)) == [Edit(f"model.{name}", "work/gpt-x", "demo")]

@@ -91,6 +91,8 @@ def test_a_project_has_one_name(alone: Cli, given: tuple[str, ...]) -> None:
         ("agents/finder.md", "[library]", "[libary]", "agents/finder.md:4: "),
         ("agents/ada.md", "model: writer", "model: writr",
          "agents/ada.md:3: unknown model 'writr' — did you mean 'writer'?"),
+        ("agents/ada.md", "model: writer", "model: openai",
+         "agents/ada.md:3: 'openai' does not say which model; write openai/MODEL."),
         ("tools.py", "topic: str", "topic: 1", "tools.py"),
         ("nodes.py", "@node(", "@nod(", "nodes.py cannot be loaded: NameError"),
     ],
@@ -102,6 +104,8 @@ def test_a_mistake_is_named_with_its_file_and_line(
     place.write_text(place.read_text().replace(before, after, 1))
     found = acme("check")
     assert found.code == 1 and said in found.err, found.err
+    if file == "agents/ada.md":
+        assert acme("check", "agents").err.count(said) == 1
     if file.startswith("flows"):
         [line] = [json.loads(row) for row in acme("check", "--json", file).out.splitlines()
                   if '"ok": false' in row or '"ok":false' in row]  # fmt: skip
@@ -141,3 +145,19 @@ def test_an_agent_whose_file_is_gone_is_gone_with_the_next_start(acme: Cli) -> N
         assert names(acme, *file) == ["checker", "finder"]
     finally:
         server.stop()
+
+
+def test_an_agent_may_name_any_model_there_is_and_the_doctor_names_those_that_are_not(
+    acme: Cli,
+) -> None:
+    place = acme.folder / "agents" / "ada.md"
+    for model, fine in (("ollama/llama3.1", True), ("writer/other", True), ("wirter", False)):
+        text = place.read_text()
+        place.write_text("\n".join(
+            f"model: {model}" if line.startswith("model:") else line for line in text.splitlines()
+        ))  # fmt: skip
+        assert (acme("check").code == 0) is fine
+        checks = json.loads(acme("doctor", "--json").out)["checks"]
+        [found] = [row for row in checks if row["check"] == "agents"]
+        said = "agents/ada.md:3: unknown model 'wirter' — did you mean 'writer'?"
+        assert (said in json.dumps(found, ensure_ascii=False)) is not fine

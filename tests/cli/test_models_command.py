@@ -11,7 +11,9 @@ from cli_helpers import Cli
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from moot.cli.dev import changes, stamps
 from moot.cli.toml_edit import NotEditable, with_table, without_table
+from moot.config import Settings
 from real_server import ServerProcess, server_environment
 
 LOCAL = ("models", "add", "local", "--url", "http://localhost:11434/v1", "--model", "llama3.1")
@@ -48,6 +50,33 @@ def test_a_model_is_added_listed_and_removed(alone: Cli) -> None:
     ]
     assert alone("models", "remove", "local").code == 0
     assert (alone.folder / "moot.toml").read_text() == ""
+
+
+def test_a_server_that_runs_knows_a_model_that_is_added(tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "ada.md").write_text("You doubt.")
+    server = ServerProcess(tmp_path, [], server_environment())
+    try:
+        moot = Cli(tmp_path)
+        assert moot("agent", "set", "ada", "model=quiet").code == 1
+        moot("models", "add", "quiet", "--provider", "demo", "--model", "whisper")
+        assert moot("agent", "set", "ada", "model=quiet").code == 0
+        answer = json.loads(moot("ask", "ada", "Why?", "--json").out)
+        assert answer["meta"]["model"] == "quiet/whisper"
+    finally:
+        server.stop()
+
+
+def test_dev_looks_at_the_file_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MOOT_CONFIG", raising=False)
+    before = stamps(Settings())
+    (tmp_path / "moot.toml").write_text("")
+    assert changes(before, stamps(Settings())) == ["moot.toml is new"]
+    monkeypatch.setenv("MOOT_CONFIG", "gone.toml")
+    assert stamps(Settings()) == {}
 
 
 def test_a_key_is_named_and_never_written(alone: Cli) -> None:

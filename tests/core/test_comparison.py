@@ -48,12 +48,23 @@ def _mixed(one: Any, other: Any) -> bool:
     return isinstance(one, dict) and any(_mixed(one[key], other[key]) for key in one)
 
 
+def _took(said: Any, milliseconds: int) -> Any:
+    if not isinstance(said, dict):
+        return said
+    found = {name: _took(item, milliseconds) for name, item in said.items()}
+    return {**found, "milliseconds": milliseconds} if "inputTokens" in said else found
+
+
 def test_clocks_and_names_of_the_hosts_own_do_not_count() -> None:
     ours = {"interruptId": NAME, "key": f"{FIRST}:n:1", "resolvedAt": "a", "dueAt": "b"}
     theirs = {"interruptId": NAME[:-1] + "d", "key": f"{SECOND}:n:1", "resolvedAt": "c"}
     assert same(event(ours), event(theirs, SECOND))
     turn = {"from": "user", "content": "x", "ts": 1}
     assert same(event({"turn": turn}), event({"turn": {**turn, "ts": 2}}))
+    used = {"calls": 1, "inputTokens": 9, "model": "demo"}
+    for said in ({"usage": used}, {"outputs": {"usage": used}}, {"turn": {**turn, "meta": used}}):
+        one, other = (_took(said, n) for n in (3, 4))
+        assert same(event(one), event(other)) and not same(event(one), event({"usage": {}}))
     fork = {"workflowId": "w", "forkedFrom": {"sourceRunId": FIRST}}
     assert same(event({"workflowId": "w"}, type="run.started"), event(fork, type="run.started"))
 

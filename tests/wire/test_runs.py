@@ -210,6 +210,12 @@ def test_a_bound_is_told_with_the_refusal(api: Api) -> None:
     assert details == {"key": "temperature", "value": 3, "min": 0, "max": 2}
 
 
+def test_the_words_there_are_are_told_with_the_refusal(api: Api) -> None:
+    body = {"workflowId": "conformance-noop", "configurable": {"reasoningVerbosity": "loud"}}
+    said = api.post("/v1/runs", body).json()["message"]
+    assert said.startswith("reasoningVerbosity must be one of ") and "summary" in said
+
+
 def test_a_limit_above_the_hosts_is_clamped(api: Api) -> None:
     run_id = api.create("conformance-noop", configurable={"recursionLimit": 10**30})
     most = api.get("/.well-known/openwop").json()["limits"]["maxNodeExecutions"]

@@ -231,11 +231,8 @@ class _Work:
 
     async def _form(self, prompt: Prompt, messages: list[Message], answer: Answer) -> Any:
         """The form that was asked for. One that is not filled in right is sent back once."""
-        request = ModelRequest(
-            model=answer.model, messages=prompt.messages, response_format=prompt.format
-        )
         try:
-            return structured(request, answer)
+            return self._filled_in(prompt, answer)
         except ModelAnswerInvalid as problem:
             if self._spending.used_up is not None:
                 raise
@@ -244,8 +241,18 @@ class _Work:
                 Message(role="assistant", content=answer.text),
                 Message(role="user", name="host", content=f"{problem.message} Answer again."),
             ]
-            second = await self._ask(prompt, again, without_tools=True)
-            return structured(request, second)
+            return self._filled_in(prompt, await self._ask(prompt, again, without_tools=True))
+
+    def _filled_in(self, prompt: Prompt, answer: Answer) -> Any:
+        """Raises ModelAnswerInvalid."""
+        decides = self._assignment.task == "decide"
+        request = ModelRequest(
+            model=answer.model,
+            messages=prompt.messages,
+            response_format=None if decides else prompt.format,
+        )
+        value = structured(request, answer)
+        return working.order(value, self._assignment.workers) if decides else value
 
     async def _settled(self, found: Done) -> Done:
         """What was decided is said; where a person had to look, it is what the person made of it.
@@ -277,9 +284,10 @@ class _Work:
 
     async def _order(self, found: Done) -> Done:
         """A supervisor's decision; one it is sure enough of says how sure."""
-        decision, sure = dict(found.answer["decision"]), float(found.answer["confidence"])
+        decision, sure = dict(found.answer["decision"]), sure_of(found.answer)
         await self._desk.decided(decision, sure, self._threshold)
-        if sure >= self._threshold and decision["kind"] != "ask-user":
+        able = decision["kind"] in ("next-worker", "terminate")
+        if sure is not None and sure >= self._threshold and able:
             decision["confidence"] = sure
         return replace(found, answer=decision, confidence=sure, threshold=self._threshold)
 

@@ -190,6 +190,9 @@ def _context(agent: Agent, assignment: Assignment, cast: Cast) -> Context:
             )
             for heard in spoken
         ),
+        called={name: cast.called(name) for name in assignment.members}
+        if assignment.task == "choose"
+        else {},
         purpose=purposes.get(assignment.task, "turn"),
     )
 

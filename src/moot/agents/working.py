@@ -12,6 +12,8 @@ from moot.agents.fencing import fenced, words
 from moot.agents.manifest import Agent
 from moot.agents.models.protocol import Context, Message, ResponseFormat
 from moot.agents.prompting import Prompt, closed
+from moot.core import schemas
+from moot.core.model_errors import ModelAnswerInvalid
 from moot.core.turn_inputs import Entry, TurnInputs
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][\w.-]*)\}")
@@ -83,6 +85,38 @@ def decision_schema(workers: list[str]) -> dict[str, Any]:
         "decision": {"anyOf": [closed(way) for way in ways]},
         "confidence": {"type": "number", "minimum": 0, "maximum": 1},
     })  # fmt: skip
+
+
+def order(value: Any, workers: list[str]) -> dict[str, Any]:
+    """What a supervisor answered, as ``decision`` and, where it says so, ``confidence``. A decision
+    as the protocol writes it is as good as the form that was asked for.
+
+    Raises ModelAnswerInvalid.
+    """
+    found = value
+    if isinstance(value, dict) and isinstance(value.get("decision", value), dict):
+        outer = value if "decision" in value else {}
+        inner = dict(value.get("decision", value))
+        sure = {"confidence": inner.pop("confidence")} if "confidence" in inner else {}
+        found = {**sure, **outer, "decision": inner}
+    if problems := schemas.problems(_readable(workers), found):
+        raise ModelAnswerInvalid(
+            f"The answer does not fit its schema: {problems[0]}.", problems=problems
+        )
+    return dict(found)
+
+
+def _readable(workers: list[str]) -> dict[str, Any]:
+    """The form without what the protocol lets a decision leave out, and with its older words."""
+    form = decision_schema(workers)
+    text = {"type": "string", "minLength": 1}
+    *ways, end = form["properties"]["decision"]["anyOf"]
+    older = closed({"kind": {"enum": ["clarify", "escalate"]}, "prompt": text, "reason": text})
+    for way in (end, older):
+        way["required"] = ["kind"]
+    form["properties"]["decision"]["anyOf"] = [*ways, end, older]
+    form["required"] = ["decision"]
+    return form
 
 
 def marked(name: str, value: Any, flagged: dict[int | str, list[str]]) -> str:

@@ -231,9 +231,10 @@ def _check_value(key: str, value: Any, rule: dict[str, Any]) -> None:
     if not fine:
         bounds = f" from {low}" if low is not None else ""
         bounds += f" to {high}" if high is not None else ""
+        kind = f"one of {', '.join(rule['enum'])}" if "enum" in rule else f"a {rule['type']}"
         details = {"key": key, "value": value, "min": low, "max": high}
         raise BadRequest(
-            f"{key} must be a {rule['type']}{bounds}.",
+            f"{key} must be {kind}{bounds}.",
             **{name: item for name, item in details.items() if item is not None},
         )
 

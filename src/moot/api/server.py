@@ -67,7 +67,7 @@ async def build(
     programs = Programs()
     found = given or project()
     shelf = shelf_of(found, settings, secret)
-    book = book or book_of(found, settings, secret, clock)
+    book = book or book_of(found, settings, secret, clock, project if given is None else None)
     agents = Agents(store, clock, shelf.problem, book.problem)
     deployments = Deployments(store, clock, agents)
     roster = Roster(store, clock, settings.roster)

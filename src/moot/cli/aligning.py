@@ -1,8 +1,9 @@
 """Two logs side by side: what corresponds to what, by cause rather than by number.
 
-Pure. An event's address is what it is (type, node, attempt, worker, speaker) under the address of
-its cause; events with the same address correspond. What is left between two pairs is matched by
-what it is alone. Nothing is matched across another pair, so both logs can be read downwards.
+Pure. An event's address is what it is (type, node, attempt, worker, speaker, agent) under the
+address of its cause; events with the same address correspond. What is left between two pairs is
+matched by what it is alone. Nothing is matched across another pair, so both logs can be
+read downwards.
 """
 
 from bisect import bisect_left
@@ -13,6 +14,9 @@ from typing import Any, NamedTuple
 Event = dict[str, Any]
 Log = Sequence[Event]
 Places = list[tuple[int, int]]
+
+#: what tells events of one type and node apart; agents may be at work at the same time
+DETAILS = ("attempt", "phase", "workerId", "name", "channel", "agentId", "providerKey")
 
 
 class Pair(NamedTuple):
@@ -41,7 +45,7 @@ def what_it_is(event: Event) -> tuple[str, ...]:
     said = event.get("payload") or {}
     turn = said.get("turn") or said.get("initialTurn") or said.get("finalTurn") or {}
     speaker = turn.get("from") if isinstance(turn, dict) else None
-    details = (said.get(name) for name in ("attempt", "phase", "workerId", "name", "channel"))
+    details = (said.get(name) for name in DETAILS)
     return tuple(map(str, (event["type"], event.get("nodeId"), speaker, *details)))
 
 

@@ -1,6 +1,7 @@
 """``moot check``: every file of a project, before anything runs. Names file and line."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from moot.cli.trouble import Exit, Trouble
 
 if TYPE_CHECKING:
     from moot.agents.manifest import Agent
+    from moot.agents.models.book import Book
     from moot.config import Settings
     from moot.core.flow import Flow
 
@@ -48,8 +50,10 @@ class Project:
         self._files: dict[str, str] = {}
         #: reference of a tool -> why no agent can be given it
         self._lacks: Callable[[str], str | None] = lambda _: None
-        #: models an agent may name
-        self._models: list[str] = ["demo"]
+        #: reference of a model -> why no agent can speak through it
+        self._mute: Callable[[str], str | None] = lambda _: None
+        #: what was said already, of files that are looked at twice
+        self._told: set[tuple[str, str]] = set()
 
     def look(self, files: tuple[str, ...]) -> None:
         from moot.config import agents_folder
@@ -81,9 +85,8 @@ class Project:
         except ValueError as error:
             self._wrong("moot.toml", Trouble(str(error)))
             return None
+        self._mute = partial(unspeakable, models_of(settings))
         if file.is_file():
-            found = config.project()
-            self._models += found.models if found is not None else ()
             self._fine(str(file))
         return settings
 
@@ -135,16 +138,12 @@ class Project:
     def _refuse_lacking(self, agent: "Agent", text: str) -> None:
         """Raises ManifestProblem for a tool or a model that is not there, or an empty file."""
         from moot.agents.manifest import ManifestProblem, line_of_field, line_of_tool
-        from moot.core.definition import nearest
 
         for tool in agent.tools:
             if said := self._lacks(tool):
                 raise ManifestProblem(said, line_of_tool(text, tool))
-        if agent.model not in self._models:
-            meant = nearest(agent.model, self._models)
-            hint = f" — did you mean '{meant}'?" if meant else ""
-            line = line_of_field(text, "model")
-            raise ManifestProblem(f"unknown model '{agent.model}'{hint}", line)
+        if said := self._mute(agent.model):
+            raise ManifestProblem(said, line_of_field(text, "model"))
         if not text.strip():
             raise ManifestProblem("the file is empty; write what the agent is to do", 1)
 
@@ -185,9 +184,33 @@ class Project:
             click.echo(f"{name} is fine")
 
     def _wrong(self, name: str, problem: Trouble) -> None:
+        if (name, str(problem)) in self._told:
+            return
+        self._told.add((name, str(problem)))
         self.seen += 1
         self.problems += 1
         say_problem(self._options, name, problem)
+
+
+def models_of(settings: "Settings") -> "Book":
+    """Those of this project; none of them is spoken to."""
+    from moot.clock import SystemClock
+    from moot.config import project, secret
+    from moot.project import book_of
+
+    return book_of(project(), settings, secret, SystemClock())
+
+
+def unspeakable(book: "Book", reference: str) -> str | None:
+    """Why no agent can speak through a model, in the words of a mistake in a file."""
+    from moot.agents.models.book import PRESETS
+    from moot.core.definition import nearest
+
+    name, known = reference.partition("/")[0], [*book.entries, *PRESETS]
+    if name in known:
+        return book.problem(reference)
+    meant = nearest(name, known)
+    return f"unknown model '{name}'" + (f" — did you mean '{meant}'?" if meant else "")
 
 
 def _inside(path: Path, suffixes: tuple[str, ...]) -> list[Path]:

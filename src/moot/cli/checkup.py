@@ -225,7 +225,9 @@ def _missing(name: str, entry: "ModelEntry") -> str | None:
 
 def agents(where: Place, settings: "Settings") -> Finding:
     """Whether the files of agents can be read; a mistake is named by file and line."""
+    from moot.agents.manifest import line_of_field
     from moot.agents.registry import in_folder
+    from moot.cli.check import models_of, unspeakable
     from moot.config import agents_folder
 
     folder = agents_folder(settings)
@@ -234,6 +236,11 @@ def agents(where: Place, settings: "Settings") -> Finding:
     if not folder.is_dir():
         return "problem", f"there is no folder {folder}; make it, or change MOOT_AGENTS"
     found, problems = in_folder(folder)
+    book = models_of(settings)
+    for file, agent in found.items():
+        if said := unspeakable(book, agent.model):
+            line = line_of_field((folder / file).read_text(encoding="utf-8"), "model")
+            problems.append(f"{file}:{line}: {said}")
     if problems:
         return "problem", "; ".join(f"{folder}/{problem}" for problem in problems)
     names = ", ".join(agent.name for agent in found.values())

@@ -26,7 +26,8 @@ Stamps = dict[Path, int]
 @click.command()
 @server_options
 def dev(log_json: bool, **flags: Any) -> Exit:
-    """Serve, and start again whenever a file of workflows, agents, nodes or tools changes."""
+    """Serve, and start again whenever moot.toml or a file of workflows, agents, nodes or tools
+    changes."""
     settings = settings_from(flags)
     refuse_taken_port(settings)
     return Watch(settings, ["--log-json"] if log_json else []).run()
@@ -84,7 +85,7 @@ def stamps(settings: "Settings") -> Stamps:
     """When each watched file was last written."""
     from moot.config import agents_folder
 
-    found = []
+    found = _project_files()
     if settings.workflows:
         folder = Path(settings.workflows)
         found += [path for path in folder.rglob("*") if path.suffix in SUFFIXES]
@@ -96,6 +97,15 @@ def stamps(settings: "Settings") -> Stamps:
         tools = Path(settings.tools)
         found += tools.glob("*.py") if tools.is_dir() else [tools]
     return {path: stamp for path in found if (stamp := _stamp(path)) is not None}
+
+
+def _project_files() -> list[Path]:
+    from moot.config import project_file
+
+    try:
+        return [project_file()]
+    except ValueError:  # the one that was named has gone
+        return []
 
 
 def _stamp(path: Path) -> int | None:

@@ -78,7 +78,9 @@ def origin(events: list[Event]) -> dict[str, Any]:
 def edits(source: list[Event], fork: list[Event]) -> Iterator[Edit]:
     """Read from both logs: how they begin, and what was set where they part."""
     was, now = source[0]["payload"], fork[0]["payload"]
-    models, chosen = _models(was), _models(now)
+    chosen = _models(now)
+    models = _models(was)
+    models = {**_spoken_through(source, {*chosen} - {*models}), **models}
     yield from _differing("input", was.get("inputs", {}), now.get("inputs", {}))
     yield from _differing("model", models, chosen)
     yield from _differing("option", _options(was), _options(now))
@@ -107,6 +109,18 @@ def _differing(word: str, was: dict[str, Any], now: dict[str, Any]) -> Iterator[
 def _models(start: dict[str, Any]) -> dict[str, Any]:
     found = start.get("configurable", {}).get("models", {})
     return found if isinstance(found, dict) else {}
+
+
+def _spoken_through(source: list[Event], agents: set[str]) -> dict[str, Any]:
+    """By which models these agents spoke, where nothing had been said about it."""
+    found: dict[str, Any] = {}
+    for event in source if agents else ():
+        said = event["payload"]
+        full, used = str(said.get("agentId", "")), said.get("usage")
+        for name in {full, full.removeprefix("host:")} & agents:
+            if isinstance(used, dict) and used.get("model"):
+                found.setdefault(name, used["model"])
+    return found
 
 
 def _options(start: dict[str, Any]) -> dict[str, Any]:

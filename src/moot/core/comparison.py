@@ -15,6 +15,8 @@ from moot.core.run import Run
 #: when something was, or how long it took, where the host says so
 CLOCKS = frozenset({"decidedAt", "dueAt", "durationMs", "resolvedAt", "writtenAt"})
 TURNS = ("turn", "initialTurn", "finalTurn")
+#: how long a model took, beside what it has used up
+TOOK = "milliseconds"
 
 #: what the host calls things, each run in its own way
 NAMES = frozenset({
@@ -44,12 +46,24 @@ def said(type_: str, payload: Payload, hints: Payload | UnsetType | None) -> Pay
     found = {key: value for key, value in payload.items() if key not in without}
     for key in TURNS:
         if isinstance(found.get(key), dict):
-            found[key] = {name: item for name, item in found[key].items() if name != "ts"}
+            said_then = {name: item for name, item in found[key].items() if name != "ts"}
+            found[key] = _untimed(said_then, "meta")
+    found = _untimed(found, "usage")
+    if isinstance(found.get("outputs"), dict):
+        found["outputs"] = _untimed(found["outputs"], "usage")
     if type_ == "channel.written" and isinstance(found.get("value"), dict):
         turn = isinstance(hints, dict) and bool(hints.get("turn"))
         clocks = ("_ts", "timestamp") if turn else ("_ts",)
         found["value"] = {key: item for key, item in found["value"].items() if key not in clocks}
     return found
+
+
+def _untimed(said: Payload, part: str) -> Payload:
+    """Without the time that a model took, where what it has used up is told."""
+    used = said.get(part)
+    if not isinstance(used, dict) or not {TOOK, "inputTokens"} <= used.keys():
+        return said
+    return {**said, part: {name: item for name, item in used.items() if name != TOOK}}
 
 
 def alike(left: Any, right: Any, runs: Runs) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from moot.core import guests, schemas, thread, turn_shape
+from moot.core import guests, mentions, schemas, thread, turn_shape
 from moot.core.errors import (
     BadRequest,
     InterruptAlreadyResolved,
@@ -23,7 +23,7 @@ from moot.core.events import NewEvent
 from moot.core.flow import Flow, FlowNode
 from moot.core.nodework import write_events
 from moot.core.outcomes import ChannelWrite, ConversationSpec
-from moot.core.policy import THREADED
+from moot.core.policy import BY_NAME, THREADED
 from moot.core.run import Run
 from moot.core.waiting import Conversation
 
@@ -140,7 +140,18 @@ def led(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
     }
     if spec.opening is None and spec.participation.get("mode") in THREADED:
         payload["called"] = False  # nobody has said anything yet
+    if asked := _asked_at_first(run, spec, payload["members"]):
+        payload["asked"] = asked
     return [NewEvent("moot.participation.set", payload, node.id)]
+
+
+def _asked_at_first(run: Run, spec: ConversationSpec, members: list[dict[str, Any]]) -> list[str]:
+    """Whom a person means who opens with a name, where it is names that decide who speaks."""
+    if (spec.participation or {}).get("mode") not in BY_NAME or not thread.is_person(run.person):
+        return []
+    known: dict[str, dict[str, Any]] = {run.person: {}}
+    known |= {member["agentId"]: member["profile"] for member in members}
+    return [name for name in mentions.mentioned(spec.opening, known).names if name != run.person]
 
 
 def _profile(spec: ConversationSpec, member: dict[str, Any]) -> dict[str, Any]:

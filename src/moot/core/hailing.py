@@ -29,6 +29,16 @@ def heard(floor: Floor, turn: Turn, state: ThreadState, seq: int, at: int) -> No
         _member(floor, turn, state, seq)
 
 
+def opened(floor: Floor, names: Any, who: str, seq: int) -> None:
+    """The turn it was opened with names somebody: these are asked, and not everybody."""
+    known = names if isinstance(names, list) else []
+    why = f"addressed by {who}"
+    asked = {name: Ask(why, seq=seq) for name in floor.members if name in known}
+    if asked:
+        floor.asked, floor.called = asked, False
+        floor.unclear, floor.unclear_to, floor.hushed = {}, "", False
+
+
 def _member(floor: Floor, turn: Turn, state: ThreadState, seq: int) -> None:
     speaker = thread.full_name(str(turn.get("from", "")))
     floor.streak += 1

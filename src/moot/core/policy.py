@@ -77,6 +77,8 @@ def read(said: Any) -> Policy | None:
 
 #: modes that go on as long as people speak, and what is for those that come to an end
 ENDLESS = ("declared", "addressed", "small", "large")
+#: modes in which who is named is meant, and nobody else
+BY_NAME = frozenset({*ENDLESS, *THREADED})
 FOR_ROUNDS = ("rounds", "moderator", "vote", "close", "blind")
 
 

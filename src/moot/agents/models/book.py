@@ -34,6 +34,8 @@ PRESETS: dict[str, ModelEntry] = {
 }
 
 Secret = Callable[[str], str | None]
+#: models and prices as they are configured now; raises ValueError where that cannot be read
+Later = Callable[[], tuple[Mapping[str, ModelEntry], Mapping[str, Price]]]
 
 
 class Reference(Struct, frozen=True):
@@ -100,11 +102,13 @@ class Book:
         ways: Ways | None = None,
         prices: Mapping[str, Price] | None = None,
         wait: Wait = asyncio.sleep,
+        later: Later | None = None,
     ) -> None:
-        self.entries = dict(entries)
+        self.entries, self._later = dict(entries), later
         self._secret, self._clock, self._wait = secret, clock, wait
         self._ways = ways or Ways()
-        self._prices = Prices(prices or {})
+        self._known_prices = dict(prices or {})
+        self._prices = Prices(self._known_prices)
         self._open: dict[str, Model] = {}
         self._cassette: Cassette | None = None
 
@@ -120,7 +124,7 @@ class Book:
         """Raises ModelNotConfigured with the nearest name."""
         name, _, model = reference[:LONGEST_REFERENCE].partition("/")
         reference = reference[:LONGEST_REFERENCE]
-        entry = self.entries.get(name) or PRESETS.get(name)
+        entry = self.entries.get(name) or PRESETS.get(name) or self._added(name)
         if entry is None:
             meant = nearest(name, [*self.entries, *PRESETS])
             hint = f" Did you mean '{meant}'?" if meant else ""
@@ -135,6 +139,20 @@ class Book:
                 f"'{name}' does not say which model; write {name}/MODEL.", reference=reference
             )
         return Reference(name, model, entry)
+
+    def _added(self, name: str) -> ModelEntry | None:
+        """A model that was configured meanwhile. What is known already stays as it is."""
+        if self._later is None:
+            return None
+        try:
+            entries, prices = self._later()
+        except ValueError as error:
+            raise ModelNotConfigured(f"There is no model '{name}': {error}") from None
+        if name in entries:
+            self.entries[name] = entries[name]
+            self._known_prices = {**prices, **self._known_prices}
+            self._prices = Prices(self._known_prices)
+        return self.entries.get(name)
 
     def priced(self, reference: str) -> bool:
         """Whether what it is asked for costs something that is known here."""

@@ -67,6 +67,8 @@ class Context(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     #: whom the last turn was said to; () is everybody
     addressed: tuple[str, ...] = ()
     heard: tuple[Said, ...] = ()
+    #: who can be chosen to speak next, by id, and how each is called in what was heard
+    called: dict[str, str] = {}
     purpose: Literal["turn", "synthesis", "vote"] = "turn"
 
 

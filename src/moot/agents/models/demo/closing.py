@@ -126,6 +126,32 @@ def disagreements(found: dict[str, list[str]]) -> list[str]:
     ]
 
 
+def differences(found: dict[str, list[str]]) -> list[dict[str, str]]:
+    """The same for each of them: who, and what is wanted that not all ask for."""
+    rows = []
+    for name, keys in found.items():
+        others = [other for other, theirs in found.items() if keys and keys[0] not in theirs]
+        if others:
+            do = "do" if len(others) > 1 else "does"
+            text = f"wants {WISHES[keys[0]].wanted}, on which {listed(others)} {do} not insist"
+            rows.append({"by": name, "text": text})
+    return rows
+
+
+def unheard(scene: Scene, names: list[str]) -> list[str]:
+    return [name for name in names if not _times_heard(scene, name)]
+
+
+def least_heard(scene: Scene, names: list[str]) -> str:
+    """Who has spoken least, the first of them in the order they are given in."""
+    return min(names, key=lambda name: _times_heard(scene, name))
+
+
+def _times_heard(scene: Scene, name: str) -> int:
+    called = scene.context.called.get(name, name)
+    return sum(said.kind == "agent" and same(said.name, called) for said in scene.heard)
+
+
 def decision(scene: Scene) -> str:
     """A proposal everybody has a part in."""
     wanted = {key for keys in wishes(scene.heard, scene.me).values() for key in keys}

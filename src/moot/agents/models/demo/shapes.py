@@ -37,6 +37,7 @@ class _Shaping:
     def __init__(self, root: dict[str, Any], scene: Scene) -> None:
         self._root, self._scene = root, scene
         self._left = MOST_VALUES
+        self._speakers = _speakers(root)
 
     def value(self, schema: Any, name: str, depth: int) -> Any:
         schema = self._resolved(schema, depth)
@@ -125,6 +126,8 @@ class _Shaping:
         most = schema.get("maxItems", max(least, MOST_ITEMS))
         found = closing.wishes(self._scene.heard, self._scene.me)
         if "disagree" in name.lower() or "dissent" in name.lower():
+            if {*items.get("properties", ())} == {"by", "text"}:
+                return closing.differences(found)[: max(least, min(most, 8))]
             rows: list[Any] = closing.disagreements(found)
         elif "agree" in name.lower():
             rows = closing.agreements(found)
@@ -142,6 +145,8 @@ class _Shaping:
         return FIRST_CHOICES if self._scene.round == 0 else LATER_CHOICES
 
     def _choice(self, choices: list[Any], name: str) -> Any:
+        if name == "next" and self._speakers:
+            return closing.least_heard(self._scene, self._speakers)
         voted, _ = closing.vote(self._scene)
         if voted in choices and ({"yes", "no"} <= set(map(str, choices)) or name == "vote"):
             return voted
@@ -149,7 +154,10 @@ class _Shaping:
         return preferred[0] if preferred else self._scene.draw.pick(choices)
 
     def _yes(self, name: str) -> bool:
-        """A hand is raised two times out of three; other questions get a vote."""
+        """A hand is raised two times out of three; other questions get a vote. Nobody ends a
+        conversation before everybody was heard."""
+        if name == "stop" and closing.unheard(self._scene, self._speakers):
+            return False
         if any(word in name.lower() for word in ("raise", "wants", "speak", "hand")):
             return not self._scene.draw.chance(3)
         return closing.vote(self._scene)[0] == "yes"
@@ -183,6 +191,15 @@ class _Shaping:
             text = scene.topic.thing
         text = text[: schema.get("maxLength", len(text))]
         return text.ljust(min(LONGEST, schema.get("minLength", 0)), ".")
+
+
+def _speakers(schema: dict[str, Any]) -> list[str]:
+    """Of whom one is chosen to speak next, where that is what is asked."""
+    parts = schema.get("properties")
+    if not isinstance(parts, dict) or not {"next", "stop"} <= {*parts}:
+        return []
+    choices = parts["next"].get("enum") if isinstance(parts["next"], dict) else None
+    return [name for name in choices or () if isinstance(name, str)]
 
 
 def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

@@ -140,9 +140,10 @@ def _taken_up(scene: Scene, objection: Said) -> str:
 
 
 def _quote(text: str) -> str:
-    """The first sentence, as far as it is short, without the name of whom it is put to."""
+    """The first sentence, as far as it is short, without the name of whom it is put to. Who is
+    quoted calls nobody a second time."""
     first = re.sub(r"^(@\S+[\s,:]*)+", "", sentences(text)[0]).rstrip(".!… ").replace("“", "")
-    words = first.replace("”", "").replace('"', "").split()
+    words = first.replace("”", "").replace('"', "").replace("@", "").split()
     kept = words
     while len(kept) > 1 and len(" ".join(kept)) > LONGEST_QUOTE:
         kept = kept[:-1]
