@@ -1,6 +1,6 @@
 """Seams for standing agents of a host under trial: a real member, really woken."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from moot.agents.roster import AgentRef, Entry, Hired, Owner, Seat, nobody
 from moot.api import roster
 from moot.api.roster_views import offered
 from moot.api.wire import Reply, Request
-from moot.api.woken_seams import woken
+from moot.api.woken_seams import ITEM, woken
 from moot.core.errors import BadRequest, Conflict
 from moot.triggers.firing import Order
 
@@ -28,8 +28,9 @@ class Fire(Struct, frozen=True, kw_only=True, rename="camel"):
     trigger_source: Annotated[str, Meta(min_length=1, max_length=64)]
     roster_id: str | None = None
     workflow_id: str | None = None
-    #: it comes through a subscription, as a delivery of its own; everything does here
-    as_work_item: bool = False
+    #: it comes through a subscription, as a delivery of its own; everything does here. Fields of
+    #: an object are those of the item
+    as_work_item: bool | dict[str, Any] = False
 
 
 async def fire(request: Request) -> Reply:
@@ -48,7 +49,8 @@ async def fire(request: Request) -> Reply:
         roster_id=seat.entry.roster_id,
     )
     await services.triggers.firing.drawn(order)
-    row = await woken(request, order.source, order.workflow_id, order.roster_id)
+    item = asked.as_work_item if isinstance(asked.as_work_item, dict) else ITEM
+    row = await woken(request, order.source, order.workflow_id, order.roster_id, item)
     if row.run_id is None:
         raise Conflict(f"No run was begun: {row.reason}", rosterId=seat.entry.roster_id)
     said = {"runId": row.run_id, "rosterId": seat.entry.roster_id}
