@@ -1,5 +1,7 @@
 """Standing agents and what wakes them, as somebody tries them who knows only the protocol."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -51,6 +53,23 @@ def test_a_workflow_that_is_not_there_is_refused_with_the_one_meant(api: Api) ->
     sally = hired(api)
     asked = {"persona": "Sal", "agentRef": sally["agentRef"], "workflows": ["sally-nop"]}
     assert refused(api.post(ROSTER, asked), 400, "validation_error")["suggestion"] == "sally-noop"
+
+
+def test_whom_nobody_named_is_hired_once_for_all_who_ask_at_once(host: Callable[..., Api]) -> None:
+    fresh = host("--conformance")
+    with ThreadPoolExecutor(8) as others:
+        sources = ["queue", "webhook", "schedule"] * 4
+        fired = list(others.map(lambda each: fresh.post(FIRE, {"triggerSource": each}), sources))
+    assert {answer.status_code for answer in fired} == {200}, [answer.text for answer in fired]
+    assert len({answer.json()["runId"] for answer in fired}) == len(sources)
+    assert len({answer.json()["rosterId"] for answer in fired}) == 1
+
+
+def test_who_is_disabled_is_enabled_and_not_resumed(api: Api) -> None:
+    sally = hired(api, enabled=False)
+    answer = api.post(f"{ROSTER}/{sally['rosterId']}/run", {"workflowId": "sally-noop"})
+    refused(answer, 409, "roster_entry_disabled")
+    assert "enable it first" in answer.json()["message"]
 
 
 def test_an_item_of_a_suites_own_reaches_the_run_and_not_its_attribution(api: Api) -> None:

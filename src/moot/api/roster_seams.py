@@ -1,5 +1,6 @@
 """Seams for standing agents of a host under trial: a real member, really woken."""
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -12,6 +13,7 @@ from moot.api.roster_views import offered
 from moot.api.wire import Reply, Request
 from moot.api.woken_seams import ITEM, woken
 from moot.core.errors import BadRequest, Conflict
+from moot.core.trigger_errors import Overtaken
 from moot.triggers.firing import Order
 
 #: who is woken when a suite names nobody, whose instance that is, and what it does
@@ -77,5 +79,6 @@ async def _somebody(request: Request, name: str | None) -> Seat:
     known = await services.roster.history(tenant, NAME)
     guard = nobody(tenant, NAME)
     guard = replace(guard, revision=known[0].revision) if known else guard
-    await services.roster.put(tenant, hired, "conformance", guard)
+    with suppress(Overtaken):  # another call has hired it meanwhile
+        await services.roster.put(tenant, hired, "conformance", guard)
     return await services.roster.must_find(tenant, NAME)
