@@ -1,5 +1,7 @@
 """Strangers cannot fill the disk, nor take another subscription's share."""
 
+import hashlib
+import hmac
 from collections import Counter
 
 import msgspec
@@ -49,6 +51,20 @@ async def test_each_subscription_has_a_share_of_its_own(
     app = App(services)
     assert await statuses(app, places[0]) == {401: 4, 429: 6}
     assert await statuses(app, places[1]) == {401: 4, 429: 6}
+
+
+async def test_whoever_knows_the_secret_waits_for_no_stranger(
+    services: Services, places: list[str]
+) -> None:
+    services.ingest_rate = RateLimit(4, Stopped())
+    app, name = App(services), places[0].rpartition("/")[2]
+    assert await statuses(app, places[0]) == {401: 4, 429: 6}
+    secret = (await services.triggers.subscriptions.of_strangers(name)).it.secret
+    body, seconds = msgspec.json.encode({"n": 1}), str(services.clock.millis() // 1000)
+    signed = hmac.new(secret.encode(), f"{seconds}.".encode() + body, hashlib.sha256).hexdigest()
+    headers = {"x_openwop_timestamp": seconds, "x_openwop_signature": f"sha256={signed}"}
+    sent = [(await ask(app, "POST", places[0], {"n": 1}, **headers)).status for _ in range(10)]
+    assert Counter(sent) == {202: 1, 200: 9}
 
 
 async def test_of_what_is_not_signed_only_so_much_is_written_down(

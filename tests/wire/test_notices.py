@@ -56,6 +56,18 @@ def test_a_limit_that_is_nearly_and_then_wholly_used_up_is_a_notice_once(desk: A
     assert found == [] and later > revision
 
 
+def test_who_has_used_nearly_all_is_told_of_before_the_next_call(desk: Api) -> None:
+    sally = hired(desk, budget={LIMIT: 1_000_000})
+    question(desk, sally, "completed")
+    for _ in range(2):  # a limit that was raised has a warning of its own
+        used = desk.get(f"{ROSTER}/{sally['rosterId']}").json()["budget"][0]["used"]
+        change(desk, sally, budget={LIMIT: round(used / 0.75)})
+        assert notices(desk)[0] == [], "three quarters are no cause"
+        question(desk, sally, "completed")
+        [warned] = notices(desk)[0]
+        assert (warned["kind"], warned["rosterId"]) == ("budget-warning", sally["rosterId"])
+
+
 def test_a_dead_letter_moves_the_inbox_when_it_comes_and_when_it_goes(desk: Api) -> None:
     picky = definition("picky", [{"id": "a", "typeId": "core.noop"}])
     variables = [{"name": "amount", "type": "number", "required": True}]

@@ -173,7 +173,7 @@ BAD = [
     ({"url": "https://127.0.0.1/", "events": ["run.failed"]}, 400, "webhook_url_rejected"),
     ({"url": "https://[::ffff:10.0.0.1]/", "events": ["run.failed"]}, 400, "webhook_url_rejected"),
     ({"url": "https://localhost/", "events": ["run.failed"]}, 400, "webhook_url_rejected"),
-    ({"url": "nonsense", "events": ["run.failed"]}, 400, "webhook_url_rejected"),
+    ({"url": "nonsense", "events": ["run.failed"]}, 400, "validation_error"),
     (
         {"url": "https://a.example/", "events": ["run.failed"], "tenantId": "elsewhere"},
         403,

@@ -97,6 +97,10 @@ class Hired(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
             return "paused"
         return None
 
+    def seen(self, now: int) -> Entry:
+        """As others see it: whoever is paused is not enabled as long as that lasts."""
+        return replace(self.entry, enabled=self.off_duty(now) is None)
+
     def since(self, now: int) -> int:
         """From when on it has been on duty or off it; a pause ends by itself, too."""
         if self.pause is None:

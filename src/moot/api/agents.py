@@ -47,7 +47,7 @@ async def inventory(request: Request) -> Reply:
 
 async def _instances(request: Request) -> Callable[[Agent], dict[str, Any]]:
     """What the inventory adds to an agent: its standing instances, if there can be any."""
-    if not request.services.settings.roster:
+    if not request.services.keeps_roster:
         return lambda agent: {}
     seats = await request.services.roster.all(request.caller.tenant)
 

@@ -47,12 +47,12 @@ SCOPES = {
 #: what a new key may do unless told otherwise
 USUAL_SCOPES = (
     "manifest:read", "manifest:write", "runs:create", "runs:read", "runs:cancel", "artifacts:read",
-    "approvals:respond", "memory:read",
+    "approvals:respond", "memory:read", "webhooks:manage",
 )  # fmt: skip
 
 
 #: what agents do not need for their part, unless somebody says so
-PEOPLES_SCOPES = frozenset({"manifest:write"})
+PEOPLES_SCOPES = frozenset({"manifest:write", "webhooks:manage"})
 
 
 def usual_scopes(names: list[str]) -> list[str]:

@@ -1,14 +1,15 @@
 """Seams for what comes in, of a host under trial: thin callers of the deliveries themselves."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from moot.api.subscriptions import delivery, payload
 from moot.api.wire import Reply, Request, encode
 from moot.api.woken_seams import at_its_time, given_up, scheduled
 from moot.core.errors import BadRequest
 from moot.core.events import decode, iso
+from moot.core.ids import derived_id
 from moot.core.inbound import (
     ATTEMPTED,
     Arrival,
@@ -46,7 +47,7 @@ UNSERVED: dict[str, Any] = {
 
 class Deliver(Struct, frozen=True, rename="camel"):
     scenario: Literal["deliver", "dedup", "exhaust"]
-    dedup_key: str | None = None
+    dedup_key: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
     source: str = "webhook"
 
 
@@ -68,13 +69,15 @@ class Ingest(Struct, frozen=True, rename="camel"):
 
 
 async def deliver(request: Request) -> Reply:
-    """``exhaust`` is a delivery to a workflow that is not there, tried once."""
+    """``exhaust`` is a delivery to a workflow that is not there, tried once. What is named by a
+    ``dedupKey`` is delivered under that very key, once for all calls."""
     asked = await request.read(Deliver)
     exhaust = asked.scenario == "exhaust"
     if asked.source == SCHEDULE:
         return await _told(request, [await _of_schedule(request, asked.scenario)])
-    seen = await _subscribed(request, asked.source, MISSING if exhaust else WORKFLOW)
-    key = dedup_key(seen.it.subscription_id, asked.dedup_key or request.services.clock.new_id(""))
+    named = None if exhaust else asked.dedup_key
+    seen = await _subscribed(request, asked.source, MISSING if exhaust else WORKFLOW, named)
+    key = named or dedup_key(seen.it.subscription_id, request.services.clock.new_id(""))
     rows = []
     for _ in range(2 if asked.scenario == "dedup" else 1):
         arrival = Arrival(content=_content(asked.source, Webhook()), verified=True)
@@ -84,11 +87,22 @@ async def deliver(request: Request) -> Reply:
 
 
 async def _told(request: Request, rows: list[Delivery]) -> Reply:
-    told: dict[str, Any] = {"outcome": rows[0].attempts[-1].outcome}
+    told: dict[str, Any] = {
+        "outcome": rows[0].attempts[-1].outcome,
+        "subscriptionId": rows[0].subscription,
+    }
     if rows[0].run_id is not None:
         told["runId"] = rows[0].run_id
     counts = await request.services.store.delivery_counts(rows[0].tenant, rows[0].subscription)
     return Reply({**told, "deliveredCount": counts.get("delivered", 0)})
+
+
+async def given_up_last(request: Request) -> list[dict[str, Any]]:
+    """The log of the subscription whose delivery was given up last; empty before there is one."""
+    rows, _ = await request.services.store.deliveries(
+        request.caller.tenant, DeliveryFilter(states=("dead",)), None, 1
+    )
+    return await log_of(request, rows[0].subscription) if rows else []
 
 
 async def log_of(request: Request, name: str) -> list[dict[str, Any]]:
@@ -163,14 +177,18 @@ def _content(source: str, given: Webhook) -> dict[str, Any]:
     return {"method": given.method, "headers": headers, "body": given.body}
 
 
-async def _subscribed(request: Request, source: str, workflow_id: str) -> Seen:
-    """A subscription of its own for each call."""
+async def _subscribed(
+    request: Request, source: str, workflow_id: str, named: str | None = None
+) -> Seen:
+    """A subscription of its own for each call, or for each name."""
     services, tenant = request.services, request.caller.tenant
     if source not in SOURCES:
         raise BadRequest(f"{source[:32]} is none of {', '.join(SOURCES)}.", field="source")
     kind: Source = "queue" if source == "queue" else "webhook"
     await services.host.flows.register(tenant, encode(FLOW))
     name = services.clock.new_id("sub_")
+    if named is not None:
+        name = derived_id("sub_", "named", tenant, source, named)
     made = Subscription(
         subscription_id=name,
         source=kind,

@@ -22,6 +22,8 @@ from moot.core.events import NewEvent, decode_head
 from moot.engine.ledger import Effect, Ledger
 
 PROBE = "__probe__"
+#: how a suite asks for what was written down of a delivery that started no run
+GIVEN_UP = "__exhaust__"
 PAGE = 1000
 
 
@@ -52,12 +54,16 @@ class Claim(Struct, frozen=True):
 
 async def run_events(request: Request) -> Reply:
     """A run's log, filtered; the probe's run is empty. A subscription has a log, too, of what
-    belongs to no run."""
+    belongs to no run: by its id, or as ``__exhaust__`` where a delivery was given up last."""
     run_id = request.params["run_id"]
     if run_id == PROBE:
         return Reply({"events": []})
-    if run_id.startswith("sub_"):
-        told = await bridge_seams.log_of(request, run_id)
+    if run_id == GIVEN_UP or run_id.startswith("sub_"):
+        told = await (
+            bridge_seams.given_up_last(request)
+            if run_id == GIVEN_UP
+            else bridge_seams.log_of(request, run_id)
+        )
         only = request.query.get("type")
         return Reply({"events": [event for event in told if only in (None, event["type"])]})
     wanted = {

@@ -267,7 +267,10 @@ def _overlaid(claims: dict[str, Any], overlay: dict[str, bool]) -> dict[str, Any
         for word in path:
             step = place.setdefault(word, {})
             place = step if isinstance(step, dict) else {}
-        place[last] = value
+        if not isinstance(place.get(last), dict):
+            place[last] = value
+        elif not value:  # the whole of it: whoever has none of it says nothing of it
+            del place[last]
     return claims
 
 

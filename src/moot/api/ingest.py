@@ -21,7 +21,6 @@ async def ingest(request: Request) -> Reply:
     services = request.services
     name = request.params["subscription_id"]
     seen = await services.triggers.subscriptions.of_strangers(name)
-    services.ingest_rate.spend(name, "subscription")
     body = await request.body()
     headers = {
         key.decode("latin-1").lower(): value.decode("latin-1")
@@ -31,6 +30,8 @@ async def ingest(request: Request) -> Reply:
         raise SubscriptionNotActive(name, seen.it.state)
     now = services.clock.millis()
     judged = judge(headers, body, seen.it.secrets(now), now)
+    if not judged.verified:  # whoever knows the secret has the same share as one with a key
+        services.ingest_rate.spend(name, "subscription")
     if seen.it.verification == "required" and not judged.verified:
         await services.triggers.deliveries.refuse(seen, judged.problem)
         raise SignatureInvalid(f"{judged.problem} Sign it with the subscription's secret.")

@@ -67,6 +67,8 @@ async def unbind(request: Request) -> Reply:
 
 async def push(request: Request) -> Reply:
     """Under an Idempotency-Key an item is put in once, for as long as it is known."""
+    if not await request.body():
+        raise BadRequest("An item is a JSON object; the body is empty.")
     item = await request.read(dict[str, Any])
     handed, _ = await request.services.triggers.queues.push(
         request.caller.tenant, request.params["queue"], item, request.header(HEADER),

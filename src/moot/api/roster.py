@@ -15,7 +15,7 @@ from moot.api.wire import Endpoint, Reply, Request
 from moot.core.definition import nearest
 from moot.core.deployment import CHANNELS
 from moot.core.errors import BadRequest, Conflict, NotFound
-from moot.core.trigger_errors import WorkspaceMembershipRequired
+from moot.core.trigger_errors import Overtaken, WorkspaceMembershipRequired
 
 Persona = Annotated[str, Meta(min_length=1, max_length=200)]
 Label = Annotated[str, Meta(min_length=1, max_length=100)]
@@ -54,12 +54,13 @@ class Change(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_f
 async def roster(request: Request) -> Reply:
     offered(request)
     found = await request.services.roster.all(request.caller.tenant)
-    entries = [seat.entry for seat in found]
+    now = request.services.clock.millis()
+    entries = [seat.hired.seen(now) for seat in found]
     return Reply({"roster": entries, "total": len(entries)})
 
 
 async def entry(request: Request) -> Reply:
-    return Reply((await seat_of(request)).entry)
+    return Reply((await seat_of(request)).hired.seen(request.services.clock.millis()))
 
 
 # -- management ---------------------------------------------------------------------------------
@@ -87,7 +88,7 @@ async def hire(request: Request) -> Reply:
     )
     known = await request.services.roster.history(tenant, made.roster_id)
     if known and not known[0].gone:
-        raise Conflict(f"There is a member {made.roster_id} already.", rosterId=made.roster_id)
+        raise _taken(made.roster_id)
     guard = nobody(tenant, made.roster_id)
     if known:
         guard = replace(guard, revision=known[0].revision)
@@ -95,11 +96,18 @@ async def hire(request: Request) -> Reply:
         entry=made, did="hired", hired_at=clock.millis(), budget=asked.budget,
         hired_by=request.caller.id,
     )  # fmt: skip
-    await request.services.roster.put(tenant, hired, request.caller.id, guard)
+    try:
+        await request.services.roster.put(tenant, hired, request.caller.id, guard)
+    except Overtaken:
+        raise _taken(made.roster_id) from None
     place = f"/v1/host/moot/roster/{made.roster_id}"
     # whoever had this name before was somebody else: what woke that one is the new one's when asked
     left = await request.services.triggers.leaving.left(tenant, made.roster_id) if known else []
     return Reply({**shown(request, hired), "left": left}, 201, {"Location": place})
+
+
+def _taken(roster_id: str) -> Conflict:
+    return Conflict(f"There is a member {roster_id} already.", rosterId=roster_id)
 
 
 def _check_words(asked: Hire | Change) -> None:
@@ -168,8 +176,9 @@ async def _check_workflows(request: Request, names: list[str]) -> None:
                 raise WorkspaceMembershipRequired(name) from None
             meant = nearest(name, known)
             hint = f" Did you mean '{meant}'?" if meant else ""
+            more = {"suggestion": meant} if meant else {}
             raise BadRequest(
-                f"There is no workflow '{name}'.{hint}", field="workflows", workflowId=name
+                f"There is no workflow '{name}'.{hint}", field="workflows", workflowId=name, **more
             ) from None
 
 

@@ -1,6 +1,7 @@
 """Seams for standing agents of a host under trial: a real member, really woken."""
 
-from typing import Annotated
+from contextlib import suppress
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -10,8 +11,9 @@ from moot.agents.roster import AgentRef, Entry, Hired, Owner, Seat, nobody
 from moot.api import roster
 from moot.api.roster_views import offered
 from moot.api.wire import Reply, Request
-from moot.api.woken_seams import woken
+from moot.api.woken_seams import ITEM, woken
 from moot.core.errors import BadRequest, Conflict
+from moot.core.trigger_errors import Overtaken
 from moot.triggers.firing import Order
 
 #: who is woken when a suite names nobody, whose instance that is, and what it does
@@ -28,8 +30,9 @@ class Fire(Struct, frozen=True, kw_only=True, rename="camel"):
     trigger_source: Annotated[str, Meta(min_length=1, max_length=64)]
     roster_id: str | None = None
     workflow_id: str | None = None
-    #: it comes through a subscription, as a delivery of its own; everything does here
-    as_work_item: bool = False
+    #: it comes through a subscription, as a delivery of its own; everything does here. Fields of
+    #: an object are those of the item
+    as_work_item: bool | dict[str, Any] = False
 
 
 async def fire(request: Request) -> Reply:
@@ -48,7 +51,8 @@ async def fire(request: Request) -> Reply:
         roster_id=seat.entry.roster_id,
     )
     await services.triggers.firing.drawn(order)
-    row = await woken(request, order.source, order.workflow_id, order.roster_id)
+    item = asked.as_work_item if isinstance(asked.as_work_item, dict) else ITEM
+    row = await woken(request, order.source, order.workflow_id, order.roster_id, item)
     if row.run_id is None:
         raise Conflict(f"No run was begun: {row.reason}", rosterId=seat.entry.roster_id)
     said = {"runId": row.run_id, "rosterId": seat.entry.roster_id}
@@ -75,5 +79,6 @@ async def _somebody(request: Request, name: str | None) -> Seat:
     known = await services.roster.history(tenant, NAME)
     guard = nobody(tenant, NAME)
     guard = replace(guard, revision=known[0].revision) if known else guard
-    await services.roster.put(tenant, hired, "conformance", guard)
+    with suppress(Overtaken):  # another call has hired it meanwhile
+        await services.roster.put(tenant, hired, "conformance", guard)
     return await services.roster.must_find(tenant, NAME)

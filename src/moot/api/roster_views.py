@@ -16,7 +16,7 @@ MOST_HISTORY = 100
 
 
 def offered(request: Request) -> None:
-    if not request.services.settings.roster:
+    if not request.services.keeps_roster:
         raise NotProvided("This host keeps no roster (MOOT_ROSTER).", capability="agents.roster")
 
 
@@ -132,8 +132,8 @@ def _nearly(share: float) -> str:
 
 
 def shown(request: Request, hired: Hired) -> dict[str, Any]:
-    said: dict[str, Any] = msgspec.to_builtins(hired.entry)
     now = request.services.clock.millis()
+    said: dict[str, Any] = msgspec.to_builtins(hired.seen(now))
     off = hired.off_duty(now)
     said |= {"status": off or "on-duty", "hiredAt": iso(hired.hired_at * 1000)}
     said["since"] = iso(hired.since(now) * 1000)

@@ -37,7 +37,7 @@ class Services:
         self.triggers = Triggers(host, store, clock, self.roster, self.pins, net)
         self.keyring = Keyring(store, clock)
         self.rate = RateLimit(settings.rate_limit, clock)
-        #: requests a second that one subscription takes of strangers
+        #: requests a second that one subscription takes of whoever does not sign them rightly
         self.ingest_rate = RateLimit(INGEST_RATE, clock)
         self.turns = Turns()
         #: what agents can be given to use
@@ -54,6 +54,12 @@ class Services:
         self.councils: dict[tuple[str, str], str] = {}
         #: what tests have told the mock model to say (only with --conformance)
         self.programs = programs or Programs()
+
+    @property
+    def keeps_roster(self) -> bool:
+        """Whether there are standing agents here, for all who ask from outside."""
+        switched = (self.overlay.get(name) for name in ("agents.roster", "agents.roster.supported"))
+        return self.settings.roster and False not in switched
 
     async def aclose(self) -> None:
         """Finish what was accepted, then let go of everything outside."""

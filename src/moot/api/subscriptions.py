@@ -15,6 +15,7 @@ from moot.triggers.deliveries import REDELIVERED
 from moot.triggers.fires import fire_of
 from moot.triggers.items import SOURCES
 from moot.triggers.listening import Page, Whereabouts
+from moot.triggers.plans import SOURCE as SCHEDULE
 from moot.triggers.subscriptions import Seen, Wanted
 
 #: where strangers send what they have
@@ -132,11 +133,14 @@ async def _page(request: Request, limit: int) -> Page:
     after, source = request.query.get("cursor", ""), request.query.get("source")
     if source is None:
         return await triggers.listening.page(tenant, after, limit)
-    if source not in SOURCES:
-        raise BadRequest(f"source is one of {', '.join(SOURCES)}.", field="source")
-    own = [
-        seen for seen in await triggers.subscriptions.inbound(tenant) if seen.it.source == source
-    ]
+    known = (*SOURCES, SCHEDULE)
+    if source not in known:
+        raise BadRequest(f"source is one of {', '.join(known)}.", field="source")
+    if source == SCHEDULE:
+        own = await triggers.listening.scheduled(tenant)
+    else:
+        inbound = await triggers.subscriptions.inbound(tenant)
+        own = [seen for seen in inbound if seen.it.source == source]
     found = [seen for seen in own if seen.it.subscription_id > after]
     last = found[limit - 1].it.subscription_id if len(found) > limit else None
     return Page(found[:limit], len(own), last)

@@ -1,5 +1,7 @@
 """What wakes somebody on a host under trial: a real schedule, queue or webhook, each called."""
 
+from typing import Any
+
 from moot.api.wire import Request, encode
 from moot.core.errors import NotFound, NotProvided
 from moot.core.ids import derived_id
@@ -12,11 +14,17 @@ from moot.triggers.retries import POLICY
 from moot.triggers.schedules import Schedules
 from moot.triggers.sight import Case
 
+#: what comes in when a suite does not say
+ITEM: dict[str, Any] = {"body": "from a test suite"}
 ONCE = RetryPolicy(max_attempts=1, backoff="none")
 
 
 async def woken(
-    request: Request, source: str, workflow_id: str, roster_id: str | None = None
+    request: Request,
+    source: str,
+    workflow_id: str,
+    roster_id: str | None = None,
+    item: dict[str, Any] = ITEM,
 ) -> Delivery:
     """What became of something that came by this source. Raises NotProvided for others."""
     ways = {"schedule": _by_schedule, "queue": _by_queue, "webhook": _by_webhook}
@@ -25,21 +33,25 @@ async def woken(
             f"Nothing comes by {source[:32]} here; by {', '.join(sorted(ways))} it does.",
             capability="triggerBridge.sources",
         )
-    return await ways[source](request, workflow_id, roster_id)
+    return await ways[source](request, workflow_id, roster_id, item)
 
 
-async def _by_queue(request: Request, workflow_id: str, roster_id: str | None) -> Delivery:
+async def _by_queue(
+    request: Request, workflow_id: str, roster_id: str | None, item: dict[str, Any]
+) -> Delivery:
     queues, tenant, by = request.services.triggers.queues, request.caller.tenant, request.caller.id
     name = derived_id("conformance-", tenant, workflow_id, roster_id or "")
     seen = await queues.find(tenant, name)
     if seen is None or seen.it.state != "active":
         consumer = Consumer(workflow_id=workflow_id, roster_id=roster_id, retry_policy=ONCE)
         await queues.bind(tenant, name, consumer, by)
-    handed, _ = await queues.push(tenant, name, {"body": "from a test suite"}, None, by)
+    handed, _ = await queues.push(tenant, name, item, None, by)
     return handed.delivery
 
 
-async def _by_webhook(request: Request, workflow_id: str, roster_id: str | None) -> Delivery:
+async def _by_webhook(
+    request: Request, workflow_id: str, roster_id: str | None, item: dict[str, Any]
+) -> Delivery:
     services, tenant, by = request.services, request.caller.tenant, request.caller.id
     wanted = Subscription(
         subscription_id=derived_id("sub_", "woken", tenant, workflow_id, roster_id or ""),
@@ -49,14 +61,16 @@ async def _by_webhook(request: Request, workflow_id: str, roster_id: str | None)
     seen = await services.triggers.subscriptions.ensure(tenant, wanted, by)
     if seen.it.state != "active":
         seen = await services.triggers.subscriptions.resume(seen, by)
-    content = {"method": "POST", "headers": {}, "body": "from a test suite"}
+    content = {"method": "POST", "headers": {}, "body": item}
     key = dedup_key(wanted.subscription_id, services.clock.new_id(""))
     arrival = Arrival(content=content, verified=True)
     return (await services.triggers.deliveries.take(seen, arrival, key)).delivery
 
 
-async def _by_schedule(request: Request, workflow_id: str, roster_id: str | None) -> Delivery:
-    """It is there for one of its times only."""
+async def _by_schedule(
+    request: Request, workflow_id: str, roster_id: str | None, _: dict[str, Any]
+) -> Delivery:
+    """It is there for one of its times only, and brings no item."""
     case = await scheduled(request, workflow_id, roster_id)
     try:
         return await at_its_time(request, case)

@@ -19,8 +19,9 @@ class MemberOffDuty(Conflict):
     code, passing = "roster_entry_disabled", True
 
     def __init__(self, roster_id: str, reason: str) -> None:
+        way_out = "enable" if reason == "disabled" else "resume"
         super().__init__(
-            f"{roster_id} is {reason}, so nothing was started; resume it first.",
+            f"{roster_id} is {reason}, so nothing was started; {way_out} it first.",
             rosterId=roster_id,
             reason=reason,
         )

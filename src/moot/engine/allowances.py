@@ -83,12 +83,22 @@ class Allowances:
                 await self._notice(tenant, member, bound, STOPPED, refusal.message)
                 raise refusal
             if bound.share >= WARN_AT and self._first(tenant, member, bound):
-                said = f"{member} has used {bound.share:.0%} of its limit {_told(bound)}."
+                said = _nearly(member, bound)
                 await self._notice(tenant, member, bound, WARNED, said)
         return said
 
+    async def note(self, tenant: str, member: str) -> None:
+        """After a call of a model: people hear what is nearly used up before the next one, which
+        may be refused."""
+        seat = await self._roster.find(tenant, member)
+        if seat is None or seat.hired.budget is None:
+            return
+        for bound in await self.bounds(tenant, seat):
+            if bound.share >= WARN_AT:
+                await self._notice(tenant, member, bound, WARNED, _nearly(member, bound))
+
     def _first(self, tenant: str, member: str, bound: Bound) -> bool:
-        key = (tenant, member, bound.name, self._clock.millis() // DAY_MS)
+        key = (tenant, member, f"{bound.name}:{bound.most:g}", self._clock.millis() // DAY_MS)
         if key in self._warned:
             return False
         if len(self._warned) >= MOST_KNOWN:
@@ -163,6 +173,10 @@ def _bounds(
 
 def _told(bound: Bound) -> str:
     return f"{bound.name} ({bound.used:g} of {bound.most:g})"
+
+
+def _nearly(member: str, bound: Bound) -> str:
+    return f"{member} has used {bound.share:.0%} of its limit {_told(bound)}."
 
 
 def _used_up(member: str, bound: Bound) -> MemberBudgetUsedUp:

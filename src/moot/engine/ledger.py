@@ -243,6 +243,8 @@ class Ledger:
             await self._finish(reporter, effect, payload, failure)
             raise
         await self._finish(reporter, effect, payload, {"result": result})
+        if self.purse is not None and effect.provider_key.startswith(MODEL):
+            await self.purse.note(reporter.tenant, reporter.payer)
         return result
 
     async def _finish(

@@ -1,6 +1,9 @@
 """What a tenant may use up in a day. Counted by the log alone, so that no restart forgets it."""
 
+from contextlib import suppress
+
 from moot.clock import Clock
+from moot.core.errors import MootError
 from moot.core.model_errors import DailyBudgetUsedUp
 from moot.core.rooms import around
 from moot.engine.allowances import DAY_MS, PARTS, Allowances
@@ -33,6 +36,12 @@ class Purse:
         if member is None or self.allowances is None:
             return None
         return await self.allowances.check(tenant, member)
+
+    async def note(self, tenant: str, member: str | None) -> None:
+        """After a call that a standing agent pays for."""
+        if member is not None and self.allowances is not None:
+            with suppress(MootError):  # what is not said now is said at the next call
+                await self.allowances.note(tenant, member)
 
     async def refuse_when_empty(self, tenant: str) -> None:
         now = self._clock.millis()

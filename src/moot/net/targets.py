@@ -45,11 +45,17 @@ _SERVICES = frozenset({
 _NAME = re.compile(
     r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*"
 )
+#: a scheme and, where it is a web address, the beginning of a host
+_ADDRESS = re.compile(r"(?!https?:(?!//[^/?#]))[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 class TargetRefused(Exception):
     """The address may not be called; the message says why, and the way out."""
+
+
+class NoAddress(TargetRefused):
+    """It names no scheme or no host at all."""
 
 
 class Target(Struct, frozen=True):
@@ -71,6 +77,8 @@ class Target(Struct, frozen=True):
 def target(url: str, private: bool = False) -> Target:
     """What a URL names. Raises TargetRefused. ``private``: addresses inside are wanted, plain
     HTTP and any port with them."""
+    if not _ADDRESS.match(url):
+        raise NoAddress("This is no address; one begins with https:// and a host.")
     if len(url) > 8192 or re.search(r"[^\x21-\x7e]|\\", url):
         raise TargetRefused("The address holds characters that no address has; encode them.")
     try:
@@ -122,8 +130,8 @@ def check(address: Address, private: bool) -> None:
     """Raises TargetRefused for an address that must not be called."""
     closed = address.is_multicast or address.is_unspecified
     if closed or not (private or is_public(address)):
-        hint = "" if closed else f" {OPT_IN}"
-        raise TargetRefused(f"{address} is not an address of the public internet.{hint}")
+        hint = "." if closed else f"; {OPT_IN}"
+        raise TargetRefused(f"{address} is not an address of the public internet{hint}")
 
 
 def is_public(address: Address) -> bool:

@@ -76,6 +76,11 @@ class Listening:
         last = records[-1].name if len(records) == limit else None
         return Page([seen for seen in found if seen is not None], total, last)
 
+    async def scheduled(self, tenant: str) -> list[Seen]:
+        """What the clock wakes, by id."""
+        found = self._planned(await self._store.records(tenant, KIND))
+        return [Seen(tenant, found[name], 0) for name in sorted(found)]
+
     async def must_find(self, tenant: str, name: str) -> Seen:
         seen = await self._as_planned(await self._subscriptions.must_find(tenant, name))
         if seen is None:

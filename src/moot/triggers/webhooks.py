@@ -18,6 +18,7 @@ from moot.core.trigger_errors import Overtaken, SubscriptionNotFound, WebhookUrl
 from moot.core.webhooks import Webhook
 from moot.engine.hub import Published
 from moot.net.outbound import CallFailed, Outbound, TargetRefused
+from moot.net.targets import NoAddress
 from moot.store.protocol import Batch, Delivery, Guard, Store
 from moot.store.standing import Record
 
@@ -96,6 +97,8 @@ class Webhooks:
         One that leads nowhere today may lead somewhere tomorrow."""
         try:
             await self._net.addresses(self._net.judged(url), tenant)
+        except NoAddress as refusal:
+            raise BadRequest(str(refusal), field="url") from None
         except TargetRefused as refusal:
             raise WebhookUrlRejected(str(refusal)) from None
         except CallFailed:
