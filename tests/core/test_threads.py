@@ -39,9 +39,7 @@ def test_a_control_is_recorded_as_it_came_with_its_sender() -> None:
 # -- mute, pause, prod, done ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "spelling", [["host:cfo"], {"targets": ["host:cfo"], "mode": "hard"}, "host:cfo"]
-)
+@pytest.mark.parametrize("spelling", [["host:cfo"], {"targets": ["host:cfo"], "mode": "hard"}])
 def test_a_muted_member_is_refused_until_unmuted(spelling: Any) -> None:
     world, life = council()
     world.control(life, {"mute": spelling})
@@ -142,7 +140,8 @@ def test_a_runway_counts_from_its_own_event() -> None:
     "content",
     [
         {"mute": 5}, {"mute": ""}, {"mute": [""]}, {"mute": None}, {"mute": [1, None, {}]},
-        {"unmute": {"targets": 1}},
+        {"unmute": {"targets": 1}}, {"mute": "host:cfo"}, {"mute": {"targets": "host:cfo"}},
+        {"prod": "host:cfo"},
         {"prod": {"who": "x"}}, {"ttl_seconds": -1}, {"ttl_seconds": True}, {"ttl_seconds": "10"},
         {"ttl_seconds": 1e308}, {"ttl_seconds": 10**40}, {"ttl_seconds": 0}, {"pause": "yes"},
         {"pause": 1}, {"pause": None}, {"pause": {"on": "no"}}, {"pause": ["on"]},

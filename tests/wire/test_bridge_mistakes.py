@@ -85,7 +85,8 @@ def test_broken_text_is_refused(api: Api, thread: str, raw: bytes) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        {"mute": 5}, {"mute": {"targets": ["codex"], "mode": "soft"}}, {"pause": "yes"},
+        {"mute": 5}, {"mute": "codex"}, {"prod": {"targets": "codex"}}, {"pause": "yes"},
+        {"mute": {"targets": ["codex"], "mode": "soft"}},
         {"ttl_seconds": -1}, {"done": "no"}, {"invite": {"participant_id": ""}}, {"invite": 5},
         {"uninvite": ["x"]}, {"fly": True}, {}, "not JSON", [1, 2], 7, None, "[1]",
         {"mute": {"targets": ["codex"], "seconds": "long"}}, {"discussion": {"on": "x"}},

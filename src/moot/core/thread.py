@@ -230,10 +230,8 @@ def _invited_auto(state: ThreadState, value: Any, said: dict[str, Any], at: int)
 
 
 def targets(value: Any) -> list[str]:
-    """``["id"]`` or ``{"targets": ["id"]}`` or a bare id."""
+    """``["id"]`` or ``{"targets": ["id"]}``; nobody for what is neither."""
     found = value.get("targets") if isinstance(value, dict) else value
-    if isinstance(found, str):
-        found = [found]
     if not isinstance(found, list) or len(found) > MOST_TARGETS:
         return []
     return [full_name(name) for name in found if isinstance(name, str) and name]
