@@ -39,9 +39,7 @@ def test_a_control_is_recorded_as_it_came_with_its_sender() -> None:
 # -- mute, pause, prod, done ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "spelling", [["host:cfo"], {"targets": ["host:cfo"], "mode": "hard"}, "host:cfo"]
-)
+@pytest.mark.parametrize("spelling", [["host:cfo"], {"targets": ["host:cfo"], "mode": "hard"}])
 def test_a_muted_member_is_refused_until_unmuted(spelling: Any) -> None:
     world, life = council()
     world.control(life, {"mute": spelling})
@@ -142,7 +140,8 @@ def test_a_runway_counts_from_its_own_event() -> None:
     "content",
     [
         {"mute": 5}, {"mute": ""}, {"mute": [""]}, {"mute": None}, {"mute": [1, None, {}]},
-        {"unmute": {"targets": 1}},
+        {"unmute": {"targets": 1}}, {"mute": "host:cfo"}, {"mute": {"targets": "host:cfo"}},
+        {"prod": "host:cfo"},
         {"prod": {"who": "x"}}, {"ttl_seconds": -1}, {"ttl_seconds": True}, {"ttl_seconds": "10"},
         {"ttl_seconds": 1e308}, {"ttl_seconds": 10**40}, {"ttl_seconds": 0}, {"pause": "yes"},
         {"pause": 1}, {"pause": None}, {"pause": {"on": "no"}}, {"pause": ["on"]},
@@ -157,8 +156,29 @@ def test_what_a_control_says_wrongly_is_kept_and_ignored(content: Any) -> None:
     assert thread(life) == ThreadState(people=["user"])
 
 
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [("90s", 90), ("10m", 600), ("2h", 7200), ("1d", 86_400), ("10 m", 600), (600, 600)],
+)
+def test_a_mute_says_its_time_in_words_as_well(said: Any, seconds: int) -> None:
+    for content in (
+        {"mute": ["host:cfo"], "for": said},
+        {"mute": {"targets": ["host:cfo"], "for": said}},
+    ):
+        world, life = council()
+        world.control(life, content)
+        assert thread(life).muted == {"host:cfo": world.at + seconds * 1000}
+
+
 def test_a_mute_for_no_time_that_can_be_counted_is_none() -> None:
     world, life = council()
+    for words in ("", "10", "ten minutes", "-5m", "10y", "1e3s", None, True, [], "9" * 12 + "s"):
+        for content in (
+            {"mute": ["host:cfo"], "for": words},
+            {"mute": {"targets": ["host:cfo"], "for": words}},
+        ):
+            world.control(life, content)
+            assert thread(life).muted == {}
     for seconds in (1e308, 10**40, -1, 0, "x", True):
         world.control(life, {"mute": {"targets": ["host:cfo"], "seconds": seconds}})
         assert thread(life).muted == {}

@@ -103,9 +103,12 @@ def test_a_bad_cursor_is_a_bad_request(api: Api, thread: str, query: dict[str, A
     refused(answer, 400, "validation_error")
 
 
-def stream(api: Api, thread: str, count: int, **query: Any) -> list[dict[str, Any]]:
+def stream(
+    api: Api, thread: str, count: int, seen: int | None = None, **query: Any
+) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    with api.open(f"/threads/{thread}/events/stream", params=query) as answer:
+    headers = {} if seen is None else {"Last-Event-ID": str(seen)}
+    with api.open(f"/threads/{thread}/events/stream", headers, params=query) as answer:
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith("text/event-stream")
         for line in answer.iter_lines():
@@ -126,6 +129,7 @@ def test_a_stream_has_bare_data_and_takes_every_cursor(api: Api, thread: str) ->
         rest = whole[place + 1 :]
         assert stream(api, thread, len(rest), after=whole[place]["seq"]) == rest
         assert stream(api, thread, len(rest), since=whole[place]["ts"]) == rest
+        assert stream(api, thread, len(rest), seen=whole[place]["seq"]) == rest
 
 
 def test_the_stream_of_a_closed_thread_ends_and_is_not_opened_again(api: Api) -> None:

@@ -85,7 +85,8 @@ def test_broken_text_is_refused(api: Api, thread: str, raw: bytes) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        {"mute": 5}, {"mute": {"targets": ["codex"], "mode": "soft"}}, {"pause": "yes"},
+        {"mute": 5}, {"mute": "codex"}, {"prod": {"targets": "codex"}}, {"pause": "yes"},
+        {"mute": {"targets": ["codex"], "mode": "soft"}},
         {"ttl_seconds": -1}, {"done": "no"}, {"invite": {"participant_id": ""}}, {"invite": 5},
         {"uninvite": ["x"]}, {"fly": True}, {}, "not JSON", [1, 2], 7, None, "[1]",
         {"mute": {"targets": ["codex"], "seconds": "long"}}, {"discussion": {"on": "x"}},
@@ -107,6 +108,24 @@ def test_a_malformed_control_is_kept_and_changes_nothing(
     assert answer.json()["event"] == kept
     assert api.get(f"/threads/{thread}/state").json() == before
     assert api.post(f"/v1/host/moot/runs/{thread}:verify").json()["identical"] is True
+
+
+def test_a_mute_for_a_time_in_words_is_no_mute_for_good(api: Api, thread: str) -> None:
+    told = f"/v1/host/moot/threads/{thread}"
+    for content in ({"mute": ["codex"], "for": "10m"}, '{"mute": ["codex"], "for": "10m"}',
+                    {"mute": {"targets": ["codex"], "for": "10m"}}):  # fmt: skip
+        answer = post(api, thread, content, type="control").json()
+        assert "warning" not in answer
+        assert answer["event"]["content"] == {"mute": {"targets": ["codex"], "seconds": 600}}
+        assert "codex" in api.get(f"/threads/{thread}/state").json()["state"]["muted_until"]
+        assert " until " in api.get(f"{told}/events").json()["events"][-1]["says"]
+        posted(api, thread, {"unmute": ["codex"]}, type="control")
+    answer = api.post(f"{told}/controls", {"content": {"mute": ["host:codex"], "for": "10m"}})
+    assert "warnings" not in answer.json() and answer.json()["state"]["mutedUntil"]
+    posted(api, thread, {"unmute": ["codex"]}, type="control")
+    answer = post(api, thread, {"mute": ["codex"], "for": "ever"}, type="control").json()
+    assert "mute takes a number of seconds" in answer["warning"]
+    assert api.get(f"/threads/{thread}/state").json()["state"]["muted"] == []
 
 
 def test_what_is_said_beside_a_control_is_not_kept(api: Api, thread: str) -> None:

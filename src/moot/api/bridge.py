@@ -13,6 +13,7 @@ from moot import __version__
 from moot.api import keeping, posts, threads, trust
 from moot.api.bridge_stream import ThreadReader
 from moot.api.bridge_view import MOST_EVENTS, Page, Thread
+from moot.api.streams import cursor
 from moot.api.thread_view import bridge_state
 from moot.api.trust import is_local
 from moot.api.wire import SSE, Endpoint, Reply, Request, Stream
@@ -141,16 +142,15 @@ def _page(page: Page) -> bytes:
 
 
 async def stream(request: Request) -> Reply | Stream:
-    """Without a cursor from the end on. Who comes to the end of a closed thread is told to stay
-    away: nothing will ever come."""
+    """Without a cursor from the end on; a reader that comes back may say in a header what it has.
+    Who comes to the end of a closed thread is told to stay away: nothing will ever come."""
     run, talk = await threads.place(request)
     head = await request.services.host.view(run.tenant, run.run_id)
-    since = request.query.get("since") or None
-    last = run.next_sequence - 1
-    after = request.integer("after", last, -1, 2**53)
-    reader = await ThreadReader(request, head, talk, after).begin(
-        None if "after" in request.query else since
-    )
+    since = None if "after" in request.query else request.query.get("since") or None
+    seen = request.header("last-event-id")
+    begin = run.next_sequence - 1 if since or not seen else cursor(seen)
+    after = request.integer("after", begin, -1, 2**53)
+    reader = await ThreadReader(request, head, talk, after).begin(since)
     if reader.at_end:
         return Reply(None, 204)
     return Stream(reader.write)

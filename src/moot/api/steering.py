@@ -11,7 +11,7 @@ from moot.api.auth import is_guests, keep_here, keep_open
 from moot.api.wire import Endpoint, Reply, Request
 from moot.core import guests
 from moot.core.conversation import Speaker
-from moot.core.thread import full_name
+from moot.core.thread import full_name, meant
 from moot.core.threads import Control, warnings
 from moot.core.waiting import Conversation, thread_id, title_of
 
@@ -29,10 +29,11 @@ async def steer(request: Request) -> Reply:
     run, talk = await threads.place(request)
     asked = await request.read(Steer)
     sender = None if asked.from_ is UNSET else full_name(asked.from_)
-    command = await control(request, talk, asked.content, sender=sender)
-    said = warnings(talk, asked.content, command.at)
+    content = meant(asked.content)
+    command = await control(request, talk, content, sender=sender)
+    said = warnings(talk, content, command.at)
     reply = await threads.act(request, run, talk, command, said)
-    await threads.dismiss(request, run, talk, asked.content)
+    await threads.dismiss(request, run, talk, content)
     return reply
 
 

@@ -4,6 +4,7 @@ A control acts on what comes after it. What a control does not say correctly is 
 ignored here: a fold never raises.
 """
 
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -15,6 +16,9 @@ from moot.core.nesting import too_deep
 
 #: a hundred years; a longer time is no time
 LONGEST_S = 100 * 365 * 86_400
+#: a time in words: 90s, 10m, 2h, 1d
+_SPAN = re.compile(r"([0-9]{1,9}) ?([smhd])")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 class Member(Struct, omit_defaults=True):
@@ -161,16 +165,36 @@ def control(state: ThreadState, said: dict[str, Any], at: int) -> None:
 
 
 def meant(content: Any) -> Any:
-    """A control may be the text of an object. Whoever checks one and whoever acts on it read it
-    here, so that neither sees in it what the other does not."""
+    """A control may be the text of an object, and a mute may say its time in words. Whoever checks
+    one and whoever acts on it read it here, so that neither sees in it what the other does not."""
     if not isinstance(content, str):
-        return content
+        return _timed(content)
     try:
         body = content.encode()
         found = None if too_deep(body) else msgspec.json.decode(body)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return content
-    return found if isinstance(found, dict) else content
+    return _timed(found) if isinstance(found, dict) else content
+
+
+def _timed(content: Any) -> Any:
+    """``{"mute": ["id"], "for": "10m"}`` is ``{"mute": {"targets": ["id"], "seconds": 600}}``.
+    A time that nobody can read stays as it is, so that nobody is muted for good by mistake."""
+    if not isinstance(content, dict) or "mute" not in content:
+        return content
+    value = content["mute"]
+    mute = value if isinstance(value, dict) else {"targets": value}
+    said = mute if "for" in mute else content
+    if "for" not in said or "seconds" in mute:
+        return content
+    kept = {key: each for key, each in mute.items() if key != "for"}
+    rest = {key: each for key, each in content.items() if key != "for"}
+    return {**rest, "mute": {**kept, "seconds": _in_seconds(said["for"])}}
+
+
+def _in_seconds(said: Any) -> Any:
+    parts = _SPAN.fullmatch(said) if isinstance(said, str) else None
+    return said if parts is None else int(parts[1]) * _UNITS[parts[2]]
 
 
 def _mute(state: ThreadState, value: Any, said: dict[str, Any], at: int) -> None:
@@ -230,10 +254,8 @@ def _invited_auto(state: ThreadState, value: Any, said: dict[str, Any], at: int)
 
 
 def targets(value: Any) -> list[str]:
-    """``["id"]`` or ``{"targets": ["id"]}`` or a bare id."""
+    """``["id"]`` or ``{"targets": ["id"]}``; nobody for what is neither."""
     found = value.get("targets") if isinstance(value, dict) else value
-    if isinstance(found, str):
-        found = [found]
     if not isinstance(found, list) or len(found) > MOST_TARGETS:
         return []
     return [full_name(name) for name in found if isinstance(name, str) and name]

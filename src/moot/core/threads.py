@@ -61,7 +61,7 @@ def in_vain(talk: Conversation, content: Any, at: int) -> list[str]:
 def _about(word: str, content: dict[str, Any]) -> list[str]:
     value = content.get(word)
     if word == "uninvite":
-        value = value.get("participant_id") if isinstance(value, dict) else value
+        value = [value.get("participant_id") if isinstance(value, dict) else value]
     return thread.targets(value)
 
 
