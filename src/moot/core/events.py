@@ -180,6 +180,8 @@ CATALOGUE = (
     EventType("moot.presence.changed", "somebody does something else, and wants it kept", True),
     EventType("moot.participant.joined", "somebody may take part from a turn on", True),
     EventType("moot.participant.left", "somebody takes part no longer", True),
+    EventType("moot.seat.taken", "one program has a name in a conversation from here on", True),
+    EventType("moot.seat.left", "a program has its name in a conversation no longer", True),
     EventType("moot.child.forked", "a branch has a child of its own in the place of one", True),
     EventType("envelope.retry.attempted", "a model is asked again for an answer that fits"),
     EventType("envelope.retry.exhausted", "a model was asked often enough, and nothing fits"),
