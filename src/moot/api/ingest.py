@@ -28,7 +28,7 @@ async def ingest(request: Request) -> Reply:
         for key, value in request.scope["headers"]
     }
     if seen.it.state != "active":
-        raise SubscriptionNotActive(name, seen.it.state)
+        raise SubscriptionNotActive(name, seen.it.state, until=seen.it.until)
     now = services.clock.millis()
     judged = judge(headers, body, seen.it.secrets(now), now)
     if seen.it.verification == "required" and not judged.verified:

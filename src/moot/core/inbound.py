@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from moot.core.events import iso
 from moot.core.retries import good_secrets, wait_after
@@ -68,6 +69,15 @@ class Subscription(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     reason: str | None = None
     #: what whoever paused it has said
     note: str = ""
+    #: when a pause ends by itself (ms); None: when somebody resumes it
+    until: int | None = None
+
+    def at(self, now: int) -> "Subscription":
+        """As it is then: a pause that has come to its end is none."""
+        ends = self.state == "paused" and self.until is not None and self.until <= now
+        if not ends or self.workflow_id is None:
+            return self
+        return replace(self, state="active", reason=None, note="", until=None)
 
     def secrets(self, now: int) -> list[str]:
         """Those that sign, the newest first."""

@@ -368,7 +368,7 @@ def _inactive(seen: Seen) -> Conflict | None:
     if it.queue is not None and it.workflow_id is None:
         return QueueIdle(it.queue)
     if it.state != "active":
-        return SubscriptionNotActive(it.subscription_id, it.state, it.queue, it.note)
+        return SubscriptionNotActive(it.subscription_id, it.state, it.queue, it.note, it.until)
     return None
 
 

@@ -99,6 +99,7 @@ class Queues:
             state="active",
             reason=None,
             note="",
+            until=None,
         )
 
     async def _refuse_theft(self, seen: Seen, roster_id: str | None) -> None:
@@ -116,7 +117,7 @@ class Queues:
             raise Conflict("Nobody takes from this queue anyway.", queue=queue)
         return await self._subscriptions.change(
             seen, by, "unbound", workflow_id=None, roster_id=None, state="paused",
-            reason="source-removed",
+            reason="source-removed", until=None,
         )  # fmt: skip
 
     async def remove(self, tenant: str, queue: str, by: str) -> None:
