@@ -185,7 +185,7 @@ class Deliveries:
         now = self._clock.millis()
         done = Attempt(event_id=row.delivery_id, at=now, outcome="delivered")
         after = self._next(row, state="delivered", due_at=None, reason="", body=b"",
-                           subject="" if given.secret_subject else row.subject,
+                           subject=given.subject,
                            member=it.roster_id, attempts=[*row.attempts, done])  # fmt: skip
         order = Order(
             tenant=row.tenant,
