@@ -73,8 +73,13 @@ def test_an_item_that_waits_says_for_what(moot: Cli) -> None:
     assert "queue resume cli-idle" in waits.err
     refused = moot("item", "redeliver", waits.out.split()[0])
     assert refused.code == 1 and "queue resume cli-idle" in refused.err
+    told = moot("queue", "pause", "cli-idle", "--reason", "quarter close", "--until", "2h").out
+    assert told.startswith("cli-idle is paused until ")
+    end = told.removeprefix("cli-idle is ").rstrip()
+    assert f"{end}: quarter close" in moot("queue", "list").out
     moot("queue", "resume", "cli-idle")
     assert "quarter close" not in moot("queue", "list").out
+    assert moot("queue", "pause", "cli-idle", "--until", "someday").code == 2
     done = moot("item", "push", "cli-idle", "--body", "x").out.split()
     refused = moot("item", "redeliver", done[0])
     assert refused.code == 1 and f"run-now MEMBER FLOW --item {done[0]}" in refused.err

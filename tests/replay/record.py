@@ -25,7 +25,7 @@ from replay_scenes import (
 from replay_staff import deployed, staff
 from replay_standing import standing, woken
 from replay_story import Story
-from replay_threads import threaded
+from replay_threads import seated, threaded
 from replay_votes import voted
 from replay_waits import (
     approvals,
@@ -47,7 +47,7 @@ SCENES: tuple[Callable[[Story], Awaitable[None]], ...] = (
     elsewhere_twice,
     agents, models, refusals,
     memories, staff, deployed, led, interrupted, voted, summed_up, unheard, threaded,
-    standing, woken, given_up,
+    standing, woken, given_up, seated,
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from replay_story import ADA, TENANT, Story, chain, node
 
 from moot.core.conversation import Speaker
 from moot.core.policy import OF_THREADS
+from moot.core.seats import LeaveSeat, TakeSeat
 from moot.core.sides import SideEnded
 from moot.core.threads import Control
 
@@ -40,6 +41,22 @@ async def threaded(story: Story) -> None:
     ended = SideEnded(node_id="convo", thread="th_side", summary="Done.", at=story.now())
     await story.host.handle(TENANT, run_id, ended)
     await story.answer(run_id, "convo", {"operation": "close", "decision": "Enough."}, ADA)
+
+
+async def seated(story: Story) -> None:
+    """A program takes a name, another its place; who lost it has nothing to leave."""
+    gate = node("convo", "core.conversationGate")
+    run_id = await story.begin(chain("seated", gate))
+    for seat, seen in (("seat_one", None), ("seat_two", "seat_one")):
+        taken = TakeSeat(
+            node_id="convo", name="host:rex", seat=seat, seen=seen, at=story.now(), via="key_story"
+        )
+        await story.host.handle(TENANT, run_id, taken)
+    for seat in ("seat_one", "seat_two"):
+        gone = LeaveSeat(node_id="convo", name="host:rex", seat=seat)
+        await story.host.handle(TENANT, run_id, gone)
+    await story.answer(run_id, "convo", {"operation": "close", "outcome": None})
+    await story.wait(run_id)
 
 
 async def _say(story: Story, run_id: str, content: str, who: Speaker = ADA, **turn: Any) -> None:

@@ -164,6 +164,13 @@ def test_a_side_thread_is_linked_and_its_end_is_told(mine: Api) -> None:
     assert row_of["meta"]["tags"] == ["coordinator", "side-thread"]
 
 
+def test_a_link_that_is_sent_again_begins_one_side_thread(mine: Api) -> None:
+    path, once = f"{THREADS}/{begun(mine, 'Main')}/links", {"Idempotency-Key": "side-once"}
+    answers = [mine.post(path, {"title": "Details"}, headers=once) for _ in range(2)]
+    assert [each.status_code for each in answers] == [201, 201]
+    assert answers[0].json() == answers[1].json(), "the link, both times"
+
+
 def test_a_thread_that_is_there_can_be_linked_and_no_other(mine: Api, foreign: Api) -> None:
     main, other = begun(mine, "Main"), begun(mine, "Other")
     assert mine.post(f"{THREADS}/{main}/links", {"thread": other}).status_code == 200

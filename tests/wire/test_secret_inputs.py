@@ -108,6 +108,49 @@ def test_a_subject_that_fills_a_secret_input_is_not_shown_with_its_item(desk: Ap
         assert CANARY not in desk.get(f"{QUEUES}/titled/items{path}").text
 
 
+def test_a_secret_that_is_said_once_more_in_its_item_is_masked_there(desk: Api) -> None:
+    desk.call("PUT", f"{QUEUES}/repeated", json={"workflowId": "secretive"})
+    again = {"again": CANARY, "deep": [{"note": f"it is {CANARY}!", CANARY: 1}], "short": "cana"}
+    item = pushed(desk, "repeated", pin=CANARY, subject=f"pin {CANARY}", body=again)
+    given = began(desk, item["runId"])
+    masked = {"again": "[REDACTED]", "short": "cana",
+              "deep": [{"note": "it is [REDACTED]!", "[REDACTED]": 1}]}  # fmt: skip
+    assert given["body"] == masked
+    assert given["item"] == {"subject": "pin [REDACTED]", "body": masked}
+    assert knew_it(desk, item["runId"]), "the run itself has the secret"
+    shown = desk.get(f"{QUEUES}/repeated/items/{item['itemId']}")
+    assert shown.json()["subject"] == "pin [REDACTED]" and CANARY not in shown.text
+
+
+def test_a_secret_is_masked_in_the_subject_of_what_waits_and_of_what_a_schedule_takes(
+    desk: Api,
+) -> None:
+    queue = desk.call("PUT", f"{QUEUES}/subjects", json={"workflowId": "secretive"}).json()
+    desk.call("PATCH", f"{SUBSCRIPTIONS}/{queue['subscriptionId']}", json={"state": "paused"})
+    assert pushed(desk, "subjects", pin=CANARY, subject=f"Re: {CANARY}")["status"] == "waiting"
+    [waits] = desk.get(f"{QUEUES}/subjects/items").json()["items"]
+    assert waits["subject"] == "Re: [REDACTED]"
+    item = pushed(desk, "taken", pin=CANARY, subject=CANARY, note=f"<{CANARY}>")["itemId"]
+    wanted = {"workflowId": "collects", "kind": "interval", "intervalSeconds": 86_400,
+              "condition": {"queue": "taken"}}  # fmt: skip
+    made = desk.post(SCHEDULES, wanted).json()
+    run = desk.post(f"{SCHEDULES}/{made['scheduleId']}/run", {}).json()["runId"]
+    [given] = began(desk, run)["items"]
+    assert given["item"] == {"subject": "[REDACTED]", "note": "<[REDACTED]>"}
+    assert CANARY not in desk.get(f"{QUEUES}/taken/items/{item}").text
+
+
+def test_a_number_is_masked_as_text_too_and_what_is_too_short_is_not(desk: Api) -> None:
+    pin = {"name": "pin", "type": "number", "sensitive": True}
+    desk.register({**definition("numeric", [{"id": "a", "typeId": "core.noop"}]),
+                   "variables": [pin, *WHOLE]})  # fmt: skip
+    desk.call("PUT", f"{QUEUES}/numbers", json={"workflowId": "numeric"})
+    for value, seen in ((73_041, ["[REDACTED]", "no [REDACTED]", 7]), (730, [730, "no 730", 7])):
+        run = pushed(desk, "numbers", pin=value, list=[value, f"no {value}", 7])["runId"]
+        desk.until(run)
+        assert desk.events(run)[0]["payload"]["inputs"]["item"] == {"list": seen}
+
+
 def test_a_schedule_shows_its_secret_inputs_to_nobody_and_gives_them_to_its_runs(
     desk: Api,
 ) -> None:

@@ -27,7 +27,7 @@ async def ingest(request: Request) -> Reply:
         for key, value in request.scope["headers"]
     }
     if seen.it.state != "active":
-        raise SubscriptionNotActive(name, seen.it.state)
+        raise SubscriptionNotActive(name, seen.it.state, until=seen.it.until)
     now = services.clock.millis()
     judged = judge(headers, body, seen.it.secrets(now), now)
     if not judged.verified:  # whoever knows the secret has the same share as one with a key

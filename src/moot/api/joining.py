@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from moot.api import steering, threads
+from moot.api import seats, steering, threads
 from moot.api.auth import LIVE_PREFIX, new_key
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core import guests
@@ -33,6 +33,8 @@ class Join(
     #: what is known of him, where he is invited with it
     profile: dict[str, Any] = {}
     expires_in: Annotated[int, Meta(ge=1, le=31_536_000)] = JOIN_SECONDS
+    #: the seat that the key is for: none is made for who has lost it
+    seat: seats.Word | UnsetType = UNSET
 
 
 async def join(request: Request) -> Reply:
@@ -60,6 +62,8 @@ async def join(request: Request) -> Reply:
     place_of = f"{run.run_id}/{talk.node_id}"
     key = replace(key, speaks_as=[name], expires_at=expires_at, thread=place_of)
     await services.store.put_key(key)
+    if asked.seat is not UNSET:  # who takes it over ends the keys there are then: look after that
+        await seats.keep(request, run, talk, key, str(asked.seat))
     body = {
         "keyId": key.id,
         "threadId": thread_id(run, talk),

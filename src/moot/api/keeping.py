@@ -5,21 +5,20 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from moot.api import interrupts, listing, reading, steering, threads
 from moot.api.bridge_view import MOST_EVENTS, Thread
 from moot.api.thread_view import shown
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core import rosters
-from moot.core.commands import decide
 from moot.core.errors import BadRequest, Conflict
 from moot.core.events import Event, decode
 from moot.core.policy import OF_THREADS, Policy
 from moot.core.run import Run
 from moot.core.sentences import says
-from moot.core.starting import StartRun
+from moot.core.starting import Beginning, StartRun
 from moot.core.taking_back import undo
-from moot.core.threads import Control
 from moot.core.waiting import THREAD, Conversation, thread_id, title_of
 from moot.engine.branching import Wanted, branch
 from moot.store.protocol import Record, RunFilter
@@ -92,17 +91,21 @@ async def inputs_of(
 
 
 async def _create(request: Request, inputs: dict[str, Any], answer: Callable[[Run], Reply]) -> Run:
-    host, tenant, who = request.services.host, request.caller.tenant, interrupts.speaker(request)
-    command = StartRun(
-        tenant=tenant,
+    host, command = request.services.host, _start(request, inputs)
+    flow = await host.flows.newest(command.tenant, THREAD)
+    return await host.create(flow, command, request.recording(answer))
+
+
+def _start(request: Request, inputs: dict[str, Any]) -> StartRun:
+    who = interrupts.speaker(request)
+    return StartRun(
+        tenant=request.caller.tenant,
         principal=who.principal,
         person=who.person,
         at=request.services.clock.millis(),
-        limits=host.limits,
+        limits=request.services.host.limits,
         inputs=inputs,
     )
-    flow = await host.flows.newest(tenant, THREAD)
-    return await host.create(flow, command, request.recording(answer))
 
 
 def begun(run: Run) -> Reply:
@@ -175,47 +178,37 @@ async def rename(request: Request) -> Reply:
 
 
 async def link(request: Request) -> Reply:
-    """A side thread is begun and linked, or one that is there is."""
+    """A side thread is begun and linked, in one commit; or one that is there is linked."""
     run, talk = await threads.place(request)
     asked = await request.read(LinkTo)
     threads.must_be_open(talk, request.params["thread_id"])
-    own = thread_id(run, talk)
+    own, begins = thread_id(run, talk), None
     if asked.thread is None:
-        if asked.title is None:
-            raise BadRequest("Name a thread, or give the title of a new one.", field="title")
-        inputs = await inputs_of(request, asked.title, asked.opening, asked.participants)
-        await _check_may_link(request, run, talk)
-        made = await _create_silently(request, {**inputs, "sideOf": own})
-        name, title = made.run_id, threads.titled(asked.title)
+        begins = await _beginning(request, asked, own)
+        name, title = begins.run_id, threads.titled(str(asked.title))
     else:
         other, its = await threads.place_of(request, asked.thread)
         name, title = thread_id(other, its), title_of(other, its)
-    command = await steering.control(request, talk, {"link": {"thread": name}})
-    reply = await threads.act(request, run, talk, command)
+    content = {"link": {"thread": name, "title": title}}
+    # what is yet to begin is nowhere to be looked up
+    command = await steering.control(request, talk, content if begins is None else {})
+    command = replace(command, content=command.content or content, begins=begins)
     url = f"/v1/host/moot/threads/{name}"
     body = {"threadId": name, "title": title, "linkedFrom": own, "url": url}
-    return Reply(body, 201 if asked.thread is None else reply.status, {"Location": url})
+    made = Reply(body, 200 if begins is None else 201, {"Location": url})
+    return await threads.act(request, run, talk, command, answer=lambda _: made)
 
 
-async def _check_may_link(request: Request, run: Run, talk: Conversation) -> None:
-    """Before a side thread is begun: one that could not be linked would be nobody's."""
-    head = await request.services.host.view(run.tenant, run.run_id)
-    trial = Control(
-        node_id=talk.node_id,
-        content={"link": {"thread": "a thread that is to be begun", "title": ""}},
-        who=interrupts.speaker(request),
-        at=request.services.clock.millis(),
-    )
-    decide(head.run, head.flow, trial)
-
-
-async def _create_silently(request: Request, inputs: dict[str, Any]) -> Run:
-    """What is answered, and kept under the caller's key, is the link."""
-    receipts, request.receipts = request.receipts, None
-    try:
-        return await _create(request, inputs, begun)
-    finally:
-        request.receipts = receipts
+async def _beginning(request: Request, asked: LinkTo, own: str) -> Beginning:
+    """A new thread, as it is to be there with the link."""
+    if asked.title is None:
+        raise BadRequest("Name a thread, or give the title of a new one.", field="title")
+    inputs = await inputs_of(request, asked.title, asked.opening, asked.participants)
+    command = _start(request, {**inputs, "sideOf": own})
+    host = request.services.host
+    flow = await host.flows.newest(command.tenant, THREAD)
+    host.refuse_when_stopping()
+    return Beginning(request.services.clock.new_id("th_"), flow, command)
 
 
 # -- taken up again ------------------------------------------------------------------------------

@@ -1,18 +1,16 @@
 """What a standing agent is told to do by hand: to stop, to go on, to start something now."""
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from moot.agents.roster import Hired, Pause, Seat
-from moot.api import pause_costs
+from moot.api import instants, pause_costs
 from moot.api.roster_views import seat_of, shown, with_budget
 from moot.api.wire import Reply, Request
-from moot.core.calendars import LAST_INSTANT
 from moot.core.commands import CancelRun
-from moot.core.errors import BadRequest, MootError
+from moot.core.errors import MootError
 from moot.core.handles import BY_HAND
 from moot.core.status import GOING
 from moot.core.trigger_errors import Overtaken
@@ -45,9 +43,7 @@ async def pause(request: Request) -> Reply:
     seat = await seat_of(request)
     asked = await request.read(PauseAsked)
     now = request.services.clock.millis()
-    until = _instant(asked.until) if asked.until is not None else None
-    if until is not None and until <= now:
-        raise BadRequest("until has passed; name a time to come.", field="until")
+    until = instants.to_come(asked.until, now)
     paused = Pause(since=now, by=request.caller.id, reason=asked.reason, until=until)
     hired = replace(seat.hired, pause=paused, did="paused")
     costs = await pause_costs.of_member(request, seat.entry.roster_id, until)
@@ -142,16 +138,3 @@ async def put(request: Request, seat: Seat, hired: Hired, gone: bool = False) ->
     except Overtaken:
         raise Overtaken(seat.entry.roster_id) from None
     return Reply(shown(request, hired))
-
-
-def _instant(text: str) -> int:
-    try:
-        found = datetime.fromisoformat(text)
-    except (ValueError, OverflowError):
-        raise BadRequest(f"'{text[:64]}' is no ISO time.", field="until") from None
-    if found.tzinfo is None:
-        raise BadRequest("until needs a time zone, such as Z or +01:00.", field="until")
-    at = round(found.timestamp() * 1000)
-    if not 0 <= at < LAST_INSTANT:
-        raise BadRequest(f"'{text[:64]}' is outside of this host's calendar.", field="until")
-    return at

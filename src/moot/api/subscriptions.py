@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api import notices
+from moot.api import instants, notices
 from moot.api.webhooks import MANAGE, PAGE
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.errors import BadRequest, NotProvided
@@ -49,10 +49,12 @@ class Register(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
 
 class Change(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """``rosterId`` hands it to a standing agent; null takes it back. ``inputMapping`` takes the
-    place of the one before; an empty one fills inputs by their names. ``note``: why it pauses."""
+    place of the one before; an empty one fills inputs by their names. ``note``: why it pauses;
+    ``until``: when that ends by itself, an ISO time."""
 
     state: Literal["active", "paused"] | UnsetType = UNSET
     note: Annotated[str, Meta(max_length=500)] = ""
+    until: str | None = None
     roster_id: RosterId | UnsetType | None = UNSET
     input_mapping: Mapping | UnsetType = UNSET
 
@@ -185,14 +187,17 @@ async def change(request: Request) -> Reply:
     asked = await request.read(Change)
     triggers, by = request.services.triggers, request.caller.id
     seen = await _seen(request)
-    if asked == Change(note=asked.note):
+    if asked == Change(note=asked.note, until=asked.until):
         raise BadRequest("Send state, rosterId or inputMapping.")
+    if asked.until is not None and asked.state != "paused":
+        raise BadRequest("until is the end of a pause: send it with state paused.", field="until")
+    until = instants.to_come(asked.until, request.services.clock.millis())
     if asked.input_mapping is not UNSET:
         seen = await triggers.subscriptions.map_inputs(seen, asked.input_mapping, by)
     if asked.roster_id is not UNSET:
         seen = await triggers.listening.hand_to(seen, asked.roster_id, by)
     if asked.state == "paused":
-        seen = await triggers.listening.pause(seen, by, asked.note)
+        seen = await triggers.listening.pause(seen, by, asked.note, until)
     elif asked.state == "active":
         seen = await triggers.listening.resume(seen, by)
         await notices.changed(request)
@@ -236,6 +241,7 @@ def bound(it: Subscription) -> dict[str, Any]:
         "scheduleId": it.schedule_id,
         "inputMapping": it.input_mapping,
         "note": it.note,
+        "until": None if it.until is None else iso(it.until * 1000),
         "verification": {"mode": it.verification} if it.source == "webhook" else None,
     }
     return {name: value for name, value in said.items() if value}

@@ -1,7 +1,7 @@
 """Councils and threads: one conversation each, of a run. Convene, read, close."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -286,14 +286,15 @@ async def act(
     talk: Conversation,
     command: Command,
     warnings: Sequence[str] = (),
+    answer: Callable[[Run], Reply] | None = None,
 ) -> Reply:
-    def answer(after: Run) -> Reply:
+    def seen(after: Run) -> Reply:
         body = shown(after, after.conversations[talk.node_id])
         return Reply({**body, "warnings": list(warnings)} if warnings else body)
 
     host = request.services.host
     try:
-        await host.handle(run.tenant, run.run_id, command, request.recording(answer))
+        await host.handle(run.tenant, run.run_id, command, request.recording(answer or seen))
     except InterruptAlreadyResolved as late:
         raise ConversationClosed(
             "The conversation is closed.", **{**late.details, "threadId": thread_id(run, talk)}

@@ -5,13 +5,15 @@ from contextlib import suppress
 from typing import Any
 
 from moot.cli import output
-from moot.cli.client import Api, Client, path_of, refusal
+from moot.cli.client import Answer, Api, Client, path_of, refusal
 from moot.cli.participant import Participant
 from moot.cli.trouble import Exit, Trouble
 
 KEYS = "/v1/host/moot/keys"
 #: how long a key is good; it is renewed as long as the program stays
 SECONDS = 7 * 24 * 3600
+#: the refusal of a second one
+TAKEN = "seat_taken"
 #: of that time, when a key that is refused must have come to its end: before, it was revoked
 NEARLY = 0.9
 
@@ -49,15 +51,18 @@ class Guest(Participant):
 
         self._host, self._key_id, self._seconds = host, "", seconds
         self._clock, self._since = SystemClock(), 0
+        self._seat = self._clock.new_id("seat_")
         super().__init__(host, thread_id, name)
         check_name(host, name)
-        self._check_free(replace)
-        self._mine = self.take_seat(profile)
+        self._take(replace)
+        self._mine = False
         try:
+            self._mine = self.take_seat(profile)
             self.api = self._joined()
-        except Trouble:
-            if self._mine:
+        except Trouble as trouble:
+            if self._mine and trouble.code != TAKEN:
                 self._come_out()
+            self._stand_up()
             raise
         #: what it says is told from what others say by it, whatever keys it will have
         self.mark = self._key_id or self._clock.new_id("said_")
@@ -76,6 +81,7 @@ class Guest(Participant):
         self.sign("offline")
         if self._mine:
             self._come_out()
+        self._stand_up()
         if self._key_id:
             with suppress(Trouble):
                 self._host.delete(path_of("v1", "host", "moot", "keys", self._key_id))
@@ -87,25 +93,31 @@ class Guest(Participant):
                 self.steer(uninvite={"participant_id": self.name})
                 return
 
-    def _check_free(self, replace: bool) -> None:
+    def _take(self, replace: bool) -> None:
         """One at a time has a name: two would both answer, and who left would take both along."""
-        short = str(self.name).removeprefix("host:")
-        here = self.api.get(path_of("threads", self.thread_id, "presence"))["presence"].get(short)
-        if here is None or here["state"] == "offline" or here.get("stale"):
-            return
+        door = self._host.door
+        asked = {"as": self.name, "seat": self._seat, "replace": replace}
+        answer = door.call("POST", self._path("seats"), json.dumps(asked).encode())
+        if answer.status >= 400:
+            raise self._refused(answer)
         if replace:
             self._end_others()
-            return
-        raise Taken(
-            f"{short} is here already, {self._since_when(short)}heard of"
-            f" {output.age(here['updated_at'])} ago. Take another name, or its place: --replace."
-        )
 
-    def _since_when(self, short: str) -> str:
-        for each in self.thread()["state"]["participants"]["invited"]:
-            if str(each["id"]).removeprefix("host:") == short:
-                return f"since {output.clock(each['invited_at'])[:8]}, "
-        return ""
+    def _refused(self, answer: Answer) -> Trouble:
+        refused = refusal(answer, self._host.door.place)
+        if refused.code != TAKEN:
+            return refused
+        about, short = answer.data()["details"], str(self.name).removeprefix("host:")
+        taken = Taken(
+            f"{short} is here already, since {output.clock(about['since'])[:8]}, heard of"
+            f" {output.age(about['heardAt'])} ago. Take another name, or its place: --replace."
+        )
+        taken.code = TAKEN
+        return taken
+
+    def _stand_up(self) -> None:
+        with suppress(Trouble):
+            self._host.delete(self._path("seats", self._seat))
 
     def _end_others(self) -> None:
         """Whoever speaks under this name here with a key for it does so no more."""
@@ -120,13 +132,14 @@ class Guest(Participant):
 
     def _joined(self) -> Api:
         """Who holds such a key already goes on with it."""
-        door, asked = self._host.door, {"as": self.name, "expiresInSeconds": self._seconds}
+        door = self._host.door
+        asked = {"as": self.name, "expiresInSeconds": self._seconds, "seat": self._seat}
         since = self._clock.millis()  # before: an answer may take its time, and the key is younger
         answer = door.call("POST", self._path("join"), json.dumps(asked).encode())
         if answer.status == 403:
             return self._host
         if answer.status >= 400:
-            raise refusal(answer, door.place)
+            raise self._refused(answer)
         made = answer.data()
         self.name, self._key_id = str(made["as"]), str(made["keyId"])
         self._since = since

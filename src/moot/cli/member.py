@@ -1,7 +1,6 @@
 """``moot agent hire``, ``pause``, ``run-now`` …: standing agents and their work."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ from moot.cli.client import Api, path_of, to_read, to_write
 from moot.cli.inputs import gather
 from moot.cli.item import find_item
 from moot.cli.leaving import left_lines
-from moot.cli.moments import typed
+from moot.cli.moments import UNTIL, typed
 from moot.cli.options import Options, talks
 from moot.cli.quantities import counted
-from moot.cli.schedule_words import cost_words
+from moot.cli.schedule_words import cost_words, until_words
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.waking import Waking
 
@@ -129,10 +128,7 @@ def read_agent(file: Path) -> dict[str, Any]:
 @click.command()
 @click.argument("name")
 @click.option("--reason", default="", help="Why, for everybody who looks at it.")
-@click.option(
-    "--until", metavar="TIME",
-    help="In this machine's zone: monday, friday 17:00, 17:00, 2h, 2027-01-04.",
-)  # fmt: skip
+@click.option("--until", metavar="TIME", help=UNTIL)
 @click.option("--stop", is_flag=True, help="Cancel what it has under way, too.")
 @talks
 def pause(options: Options, name: str, reason: str, until: str | None, stop: bool) -> None:
@@ -161,20 +157,6 @@ def _paused(found: dict[str, Any]) -> Iterator[str]:
         yield f"Running: {', '.join(running)} {goes_on} (use --stop to cancel {it})."
     if stopped := [output.short(run_id) for run_id in found.get("stopped", ())]:
         yield f"Cancelled: {', '.join(stopped)}."
-
-
-def until_words(timestamp: str) -> str:
-    """``Mon 08:00 CET``; with its date, where that is not the next of that name; and with the zone
-    of this machine, as triggers may have others."""
-    from moot.clock import SystemClock
-
-    then = output.moment(timestamp).astimezone()
-    now = datetime.fromtimestamp(SystemClock().millis() / 1000, UTC).astimezone()
-    days = (then.date() - now.date()).days
-    if 0 <= days < 7:
-        return f"{then:%a %H:%M %Z}"
-    year = "" if then.year == now.year else f" {then.year}"
-    return f"{then:%a} {then.day} {then:%b}{year} {then:%H:%M %Z}"
 
 
 @click.command()

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from moot.cli.client import Api
-from moot.cli.member import until_words
 from moot.cli.quantities import counted
 from moot.cli.questions import INBOX, MOST
 from moot.cli.schedule import all_schedules
-from moot.cli.schedule_words import when
+from moot.cli.schedule_words import until_words, when
 
 
 def staff_rows(api: Api, staff: list[dict[str, Any]]) -> Iterator[list[str]]:

@@ -8,10 +8,10 @@ import click
 
 from moot.cli import output
 from moot.cli.client import Api
-from moot.cli.member import ROSTER, place_of, until_words
+from moot.cli.member import ROSTER, place_of
 from moot.cli.quantities import counted, in_words
 from moot.cli.questions import is_decision
-from moot.cli.schedule_words import times_of, when
+from moot.cli.schedule_words import times_of, until_words, when
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.way import way
 

@@ -15,6 +15,8 @@ MORNING = time(8)
 MIDNIGHT = time()
 LAST = time(23, 59, 59, 999_000)
 
+#: help of an option that takes the end of something
+UNTIL = "In this machine's zone: monday, friday 17:00, 17:00, 2h, 2027-01-04."
 WAYS = "write monday, friday 17:00, 17:00, tomorrow, 2h, 3d, 2030-01-31 or 2030-01-31T08:00"
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 

@@ -7,8 +7,9 @@ import click
 
 from moot.cli import output
 from moot.cli.client import path_of, to_read, to_write
+from moot.cli.moments import UNTIL, typed
 from moot.cli.options import Options, talks
-from moot.cli.schedule_words import state_of
+from moot.cli.schedule_words import state_of, until_words
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.way import way
 
@@ -90,10 +91,12 @@ def remove(options: Options, name: str) -> None:
 @queue.command()
 @click.argument("name", metavar="QUEUE")
 @click.option("--reason", default="", help="Why, for everybody who looks at it.")
+@click.option("--until", metavar="TIME", help=UNTIL)
 @talks
-def pause(options: Options, name: str, reason: str) -> None:
+def pause(options: Options, name: str, reason: str, until: str | None) -> None:
     """Let items of QUEUE wait."""
-    _turn(options, name, state="paused", note=reason)
+    end = {} if until is None else {"until": typed("--until", until, None)}
+    _turn(options, name, state="paused", note=reason, **end)
 
 
 @queue.command()
@@ -109,7 +112,9 @@ def _turn(options: Options, name: str, **asked: str) -> None:
     found = api.get(f"{QUEUES}{path_of(name)}")
     path = f"{SUBSCRIPTIONS}{path_of(found['subscriptionId'])}"
     answer = api.ask("PATCH", path, json.dumps(asked).encode())
-    _told(options, answer, f"{name} is {asked['state']}")
+    end = answer["bound"].get("until")
+    more = f" until {until_words(end)}" if end else ""
+    _told(options, answer, f"{name} is {asked['state']}{more}")
 
 
 def _told(options: Options, answer: Any, sentence: str) -> None:

@@ -84,9 +84,25 @@ def next_words(found: dict[str, Any]) -> str:
 
 def state_of(row: dict[str, Any]) -> str:
     """What is inert says so, whatever its own state; and what asks for somebody."""
-    state = f"{row['state']}: {row['note']}" if row.get("note") else str(row["state"])
+    end = f" until {until_words(row['until'])}" if row.get("until") else ""
+    note = f": {row['note']}" if row.get("note") else ""
+    state = f"{row['state']}{end}{note}"
     said = f"inert: {row['inert']}" if "inert" in row else state
     return f"{said} · {row['missed']} missed" if row.get("missed") else said
+
+
+def until_words(timestamp: str) -> str:
+    """``Mon 08:00 CET``; with its date, where that is not the next of that name; and with the zone
+    of this machine, as triggers may have others."""
+    from moot.clock import SystemClock
+
+    then = output.moment(timestamp).astimezone()
+    now = datetime.fromtimestamp(SystemClock().millis() / 1000, UTC).astimezone()
+    days = (then.date() - now.date()).days
+    if 0 <= days < 7:
+        return f"{then:%a %H:%M %Z}"
+    year = "" if then.year == now.year else f" {then.year}"
+    return f"{then:%a} {then.day} {then:%b}{year} {then:%H:%M %Z}"
 
 
 def cost_words(costs: dict[str, Any] | None) -> str:

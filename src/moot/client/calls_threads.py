@@ -201,9 +201,25 @@ def join(
     *,
     seconds: int | None = None,
     profile: Mapping[str, Any] | None = None,
+    seat: str | None = None,
 ) -> Sent:
-    """Make a key for one participant of one thread. It is shown once, and so is asked for once."""
-    return Sent(thread_id, body={"as": name, **given(expiresInSeconds=seconds, profile=profile)})
+    """Make a key for one participant of one thread. It is shown once, and so is asked for once.
+    ``seat``: only while that is his."""
+    more = given(expiresInSeconds=seconds, profile=profile, seat=seat)
+    return Sent(thread_id, body={"as": name, **more})
+
+
+@operation("POST /v1/host/moot/threads/{thread_id}/seats", answers.Seat)
+def take_seat(thread_id: str, name: str, seat: str, *, replace: bool | None = None) -> Sent:
+    """Be the one program that has a name: ``seat`` is its own random word for that. Refused with
+    ``seat_taken`` while another one is here, unless it takes its place."""
+    return Sent(thread_id, body={"as": name, "seat": seat, **given(replace=replace)})
+
+
+@silent("DELETE /v1/host/moot/threads/{thread_id}/seats/{seat}")
+def leave_seat(thread_id: str, seat: str) -> Sent:
+    """Have the name no longer."""
+    return Sent(thread_id, seat)
 
 
 @sometimes("GET /v1/host/moot/threads/{thread_id}/next", answers.Due)

@@ -177,10 +177,12 @@ def change(
     roster_id: str | None = None,
     input_mapping: Mapping[str, str] | None = None,
     note: str | None = None,
+    until: str | None = None,
 ) -> Sent:
-    """Pause or resume it, hand it to a standing agent, say where its inputs stand."""
+    """Pause or resume it, hand it to a standing agent, say where its inputs stand. A pause ends by
+    itself at ``until``, an ISO time."""
     body = given(state=state, rosterId=roster_id, inputMapping=input_mapping, note=note)
-    return Sent(subscription_id, body=body)
+    return Sent(subscription_id, body={**body, **given(until=until)})
 
 
 @silent("DELETE /v1/trigger-subscriptions/{subscription_id}")

@@ -11,8 +11,9 @@ class Queue(Answer, frozen=True):
     roster_id: str | None = None
     #: why it wakes nobody, if that is its member's doing
     inert: str | None = None
-    #: why it is paused
+    #: why it is paused, and when that ends by itself
     note: str = ""
+    until: str | None = None
     #: state of an item -> how many there are
     items: dict[str, int] = {}
     #: it was unbound and empty, and is not there any more

@@ -110,6 +110,15 @@ class JoinToken(Answer, frozen=True):
     expires_at: str = ""
 
 
+class Seat(Answer, frozen=True):
+    """A name that one program has in a thread, and since when."""
+
+    thread_id: str
+    seat: str
+    speaks_as: str = field(name="as")
+    since: str = ""
+
+
 class Due(Answer, frozen=True):
     """What a participant is asked. ``seq`` is what to go on from, ``event`` what it is about."""
 

@@ -16,6 +16,7 @@ from moot.core import (
     orchestration,
     participating,
     peering,
+    seats,
     sides,
     starting,
     threads,
@@ -33,6 +34,7 @@ from moot.core.participating import Participate, WakeEnded, WakeReport
 from moot.core.peering import PeerFound, PeerRefused, PeerStopped
 from moot.core.resolving import Answer
 from moot.core.run import Run
+from moot.core.seats import LeaveSeat, TakeSeat
 from moot.core.sides import LinkedFrom, SideEnded
 from moot.core.starting import StartRun
 from moot.core.status import Status
@@ -123,6 +125,7 @@ Command = (
     | PauseRun | ResumeRun | SetVariables | Answer | ChildWaits | Control | WorkerRefused
     | Participate | WakeEnded | WakeReport
     | PeerFound | PeerRefused | PeerStopped | SideEnded | LinkedFrom
+    | TakeSeat | LeaveSeat
 )  # fmt: skip
 
 
@@ -262,6 +265,8 @@ DECIDED_BY: dict[type, Callable[[Run, Flow, Any], list[NewEvent]]] = {
     Control: threads.control,
     SideEnded: sides.ended,
     LinkedFrom: sides.linked_from,
+    TakeSeat: seats.take,
+    LeaveSeat: seats.leave,
     Participate: _participate,
     WakeEnded: participating.wake_ended,
     WakeReport: participating.report,

@@ -5,12 +5,15 @@ The catalogue is data: stream tiers, the docs page and the validators are derive
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from moot.core.notes import Write
+
+if TYPE_CHECKING:
+    from moot.core.starting import Beginning
 
 ENGINE_VERSION = 1
 LOG_SCHEMA_VERSION = 2
@@ -37,6 +40,8 @@ class NewEvent(Struct):
     note: Write | None = None
     #: the id it has in place of one made from its place: that of a delivery which led to the run
     event_id: str | None = None
+    #: a run that is there with the event, or not at all
+    begins: "Beginning | None" = None
 
 
 class Event(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -180,6 +185,8 @@ CATALOGUE = (
     EventType("moot.presence.changed", "somebody does something else, and wants it kept", True),
     EventType("moot.participant.joined", "somebody may take part from a turn on", True),
     EventType("moot.participant.left", "somebody takes part no longer", True),
+    EventType("moot.seat.taken", "one program has a name in a conversation from here on", True),
+    EventType("moot.seat.left", "a program has its name in a conversation no longer", True),
     EventType("moot.child.forked", "a branch has a child of its own in the place of one", True),
     EventType("envelope.retry.attempted", "a model is asked again for an answer that fits"),
     EventType("envelope.retry.exhausted", "a model was asked often enough, and nothing fits"),

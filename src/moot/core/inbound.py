@@ -10,8 +10,10 @@ from collections.abc import Collection, Iterable
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from moot.core.events import iso
+from moot.core.masking import redacted
 from moot.core.retries import good_secrets, wait_after
 
 State = Literal["active", "paused", "failed", "dead-lettered"]
@@ -68,6 +70,15 @@ class Subscription(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     reason: str | None = None
     #: what whoever paused it has said
     note: str = ""
+    #: when a pause ends by itself (ms); None: when somebody resumes it
+    until: int | None = None
+
+    def at(self, now: int) -> "Subscription":
+        """As it is then: a pause that has come to its end is none."""
+        ends = self.state == "paused" and self.until is not None and self.until <= now
+        if not ends or self.workflow_id is None:
+            return self
+        return replace(self, state="active", reason=None, note="", until=None)
 
     def secrets(self, now: int) -> list[str]:
         """Those that sign, the newest first."""
@@ -168,12 +179,15 @@ def inputs_of(
     mapping: dict[str, str],
     declared: Iterable[str],
     sensitive: Collection[str] = (),
+    masking: str = "mask",
 ) -> dict[str, Any]:
     """The inputs of a run. A mapping says where each stands; without one, inputs that the
     workflow declares are filled by their names. What fills a sensitive input is in no other one,
-    save a part of it that the workflow asks for by a place of its own."""
+    save a part of it that the workflow asks for by a place of its own; where the same is said
+    once more it is masked."""
     places = places_of(event, mapping, declared)
     hidden = [path for name, path in places.items() if name in sensitive]
+    secrets = secrets_of(event, places, sensitive)
     found = {}
     for name, path in places.items():
         value = _at(event, path)
@@ -182,8 +196,27 @@ def inputs_of(
                 continue
             inner = [each[len(path) :] for each in hidden if each[: len(path)] == path]
             value = without_places(value, inner)
+            if not any(_is_part(path, each) for each in hidden):
+                value = redacted(value, secrets, masking)
         found[name] = value
     return found
+
+
+def secrets_of(
+    event: dict[str, Any], places: dict[str, Path], sensitive: Collection[str]
+) -> dict[str, Any]:
+    """What fills sensitive inputs, without the parts that others ask for by places of their own."""
+    found = {}
+    for name, path in places.items():
+        if name in sensitive:
+            parts = [each for other, each in places.items() if other not in sensitive]
+            inner = [each[len(path) :] for each in parts if _is_part(each, path)]
+            found[name] = without_places(_at(event, path), inner)
+    return found
+
+
+def _is_part(path: Path, whole: Path) -> bool:
+    return len(path) > len(whole) and path[: len(whole)] == whole
 
 
 def places_of(

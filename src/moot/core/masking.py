@@ -89,7 +89,8 @@ def is_secret(value: Any) -> bool:
 
 
 def secrets_in(values: Iterable[Any]) -> list[Any]:
-    """The sealed values and everything in them that could be told from them."""
+    """The sealed values and everything in them that could be told from them, the longest first: of
+    a text that holds another one nothing is left."""
     found: list[Any] = []
     waiting = list(values)
     while waiting:
@@ -102,7 +103,7 @@ def secrets_in(values: Iterable[Any]) -> list[Any]:
             waiting += value
         elif isinstance(value, dict):
             waiting += value.values()
-    return found
+    return sorted(found, key=lambda each: len(each) if isinstance(each, str) else 0, reverse=True)
 
 
 def _without(value: Any, secrets: list[Any], mode: str) -> Any:

@@ -17,6 +17,7 @@ from moot.core.charging import HANDLERS as CHARGING
 from moot.core.charging import Used
 from moot.core.events import Event, millis
 from moot.core.node_state import NODE_ENDS, NodeState, Pause
+from moot.core.seating import HANDLERS as SEATING
 from moot.core.status import (
     GOING,
     TERMINAL,
@@ -374,5 +375,6 @@ HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
     **agency.HANDLERS,
     **abroad.HANDLERS,
     **CHARGING,
+    **SEATING,
     **initiation.HANDLERS,
 }

@@ -58,7 +58,9 @@ def link(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
         "by": sender,
         "via": given.who.principal,
     }
-    return [NewEvent(LINKED, payload, given.node_id, cause=talk.last_seq)]
+    linked = NewEvent(LINKED, payload, given.node_id, cause=talk.last_seq)
+    linked.begins = given.begins
+    return [linked]
 
 
 def linked_from(run: Run, flow: Flow, given: LinkedFrom) -> list[NewEvent]:

@@ -75,6 +75,14 @@ class StartRun(Struct, frozen=True, kw_only=True):
     inherits: str | None = None
 
 
+class Beginning(Struct, frozen=True):
+    """A run that another one's event brings along."""
+
+    run_id: str
+    flow: Flow
+    command: StartRun
+
+
 def start(run: Run, flow: Flow, command: StartRun) -> list[NewEvent]:
     if run.next_sequence:
         return []

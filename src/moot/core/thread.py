@@ -33,6 +33,13 @@ class Member(Struct, omit_defaults=True):
     outside: bool = False
 
 
+class Held(Struct):
+    """A seat that somebody has: his own word for it, and since when (ms)."""
+
+    seat: str
+    at: int
+
+
 class ThreadState(Struct, omit_defaults=True):
     paused: bool = False
     #: participant -> until when (ms), 0 for good
@@ -56,6 +63,8 @@ class ThreadState(Struct, omit_defaults=True):
     gone: dict[str, dict[str, Any]] = {}
     #: somebody was invited once; from then on only members speak, were there none left
     by_invitation: bool = False
+    #: which program has a name: one at a time
+    seats: dict[str, Held] = {}
 
 
 #: controls that count when a person uses them, or the host says that one is over

@@ -2,6 +2,7 @@
 
 Conflict                        409
 ├── NameTaken                        name_taken
+├── SeatTaken                        seat_taken
 ├── TaskNotOpen                      task_not_open
 ├── TooManyTasks                     too_many_tasks
 └── TooManyLinks                     too_many_links
@@ -12,6 +13,10 @@ from moot.core.errors import Conflict
 
 class NameTaken(Conflict):
     code = "name_taken"
+
+
+class SeatTaken(Conflict):
+    code = "seat_taken"
 
 
 class TaskNotOpen(Conflict):

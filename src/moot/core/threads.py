@@ -20,6 +20,7 @@ from moot.core.events import NewEvent
 from moot.core.flow import Flow
 from moot.core.leading import LEADING
 from moot.core.run import Run
+from moot.core.starting import Beginning
 from moot.core.waiting import Conversation
 
 #: controls that only a person may use; the others are open to every participant
@@ -82,6 +83,8 @@ class Control(Struct, frozen=True, kw_only=True):
     digest: str = ""
     #: the thread may come to its end by it
     ends: bool = True
+    #: the thread that a link names, where it begins with the link
+    begins: Beginning | None = None
 
 
 def control(run: Run, flow: Flow, given: Control) -> list[NewEvent]:

@@ -20,6 +20,8 @@ from moot.core.events import Event, NewEvent, event_id
 from moot.core.participating import HOST, WakeEnded
 from moot.core.participation import Wake
 from moot.core.run import Run
+from moot.core.seating import LEFT, TAKEN
+from moot.core.seats import LeaveSeat, TakeSeat
 from moot.core.sides import LINKED, LinkedFrom, SideEnded
 from moot.core.threads import Control
 from moot.core.told import Impossible, Seen
@@ -93,6 +95,18 @@ def linked(seen: Seen) -> list[NewEvent]:
     if len(found) > 1 and spoken is not None:  # the time it was told at is its own
         found[1].payload["turn"]["ts"] = spoken.payload["turn"]["ts"]
     return found
+
+
+def seated(seen: Seen) -> list[NewEvent]:
+    """A program has taken a seat, or left it."""
+    talk_of(seen)
+    said = seen.event.payload
+    place: dict[str, Any] = {"node_id": seen.its.id, "name": said["participantId"]}
+    place["seat"] = said["seat"]
+    if seen.event.type == LEFT:
+        return decide(seen.run, seen.flow, LeaveSeat(**place))
+    about = {"seen": said.get("instead"), "via": said["via"]}
+    return decide(seen.run, seen.flow, TakeSeat(at=seen.at, **about, **place))
 
 
 # -- controls --------------------------------------------------------------------------------------
@@ -271,6 +285,8 @@ TALKS = {
     "moot.thread.renamed": steered,
     "moot.presence.changed": steered,
     LINKED: linked,
+    TAKEN: seated,
+    LEFT: seated,
     "moot.participation.continued": steered,
     "moot.participation.set": steered,
     VOTE: steered,

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from moot.core.definition import nearest
 from moot.core.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthenticated
+from moot.core.events import iso
 
 
 class Overtaken(Conflict):
@@ -85,14 +86,20 @@ class TenantMembershipRequired(Forbidden):
 class SubscriptionNotActive(Conflict):
     code, passing = "subscription_not_active", True
 
-    def __init__(self, name: str, state: str, queue: str | None = None, note: str = "") -> None:
+    def __init__(
+        self, name: str, state: str, queue: str | None = None, note: str = "",
+        until: int | None = None,
+    ) -> None:  # fmt: skip
         what = "The subscription" if queue is None else f"The queue {queue}"
+        more = {} if queue is None else {"queue": queue}
+        more |= {} if until is None else {"until": iso(until * 1000)}
+        end = f" until {more['until']}" if until is not None else ""
         why = f" ({note})" if note else ""
         super().__init__(
-            f"{what} is {state}{why} and takes nothing; resume it first.",
+            f"{what} is {state}{end}{why} and takes nothing; resume it first.",
             subscriptionId=name,
             state=state,
-            **({} if queue is None else {"queue": queue}),
+            **more,
         )
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from moot.clock import Clock
@@ -24,10 +23,9 @@ from moot.core.commands import (
     ResumeRun,
     decide,
 )
-from moot.core.events import TERMINAL_TYPES, Event, NewEvent, encode, event_id, iso
-from moot.core.flow import FlowNode
+from moot.core.events import TERMINAL_TYPES, Event, NewEvent, encode
+from moot.core.flow import Flow, FlowNode
 from moot.core.graph import PortProblem
-from moot.core.initiation import id_at
 from moot.core.masking import sealed_event
 from moot.core.node_state import NODE_ENDS
 from moot.core.nodework import Emit
@@ -39,7 +37,7 @@ from moot.core.remembering import BEGINNINGS, marked
 from moot.core.replay import NO_RECORD
 from moot.core.resolving import Answer
 from moot.core.run import FOLD_VERSION, Run, apply
-from moot.core.starting import Limits
+from moot.core.starting import Limits, StartRun
 from moot.core.status import NodeStatus
 from moot.core.texts import FOUND
 from moot.engine.flows import Flows
@@ -56,6 +54,7 @@ from moot.engine.rows import (
     row_of,
     text_rows,
 )
+from moot.engine.stamping import stamped
 from moot.store.protocol import Append, ArtifactRow, Batch, Delivery, Receipt
 
 #: a decision that causes more events than this is cut; the rest follows in the next commit
@@ -241,7 +240,7 @@ class Turn:
         if type_ in BEGINNINGS and self._revisions is not None:
             marked(new, head.flow, self._revisions.now(run.tenant))
         head.earliest = max(now, head.earliest) + 1
-        event = _stamped(run, new, now)
+        event = stamped(run, new, now)
         body = encode(event)
         append = self._appends.get(run_id) or self._begin(head)
         append.events.append(body)
@@ -258,6 +257,8 @@ class Turn:
             self._ended.setdefault(run_id, []).append(new.node_id)
         if new.sealed or new.artifact is not None or new.hints or type_ in REACHING:
             self._beside(head, new, event)
+        if new.begins is not None:
+            self._bear(new.begins.run_id, new.begins.flow, new.begins.command)
 
     def _begin(self, head: Head) -> Append:
         run = head.run
@@ -317,15 +318,19 @@ class Turn:
         )
         flow = self._flows.known(parent.run.tenant, spec.workflow_id) if spec else None
         assert flow is not None
-        child = Head(Run(child_run, tenant=parent.run.tenant), flow)
-        self.born.append(child)
-        self._family[child_run] = child
-        now = self._now
-        self._decide(child, command)
-        self._follow(child)
-        self._now = now  # the decision that began the child may say more
+        child = self._bear(child_run, flow, command)
         if child.run.terminal and not child.run.messages:  # those are read from the disk
             self._over.setdefault(parent.run.run_id, []).append(child)
+
+    def _bear(self, run_id: str, flow: Flow, command: StartRun) -> Head:
+        """A run that is there with what was just recorded, or not at all."""
+        head, now = Head(Run(run_id, tenant=command.tenant), flow), self._now
+        self.born.append(head)
+        self._family[run_id] = head
+        self._decide(head, command)
+        self._follow(head)
+        self._now = now  # the decision that began it may say more
+        return head
 
     def _end(self, head: Head) -> None:
         """An ended run takes its children with it and forgets what was sealed."""
@@ -374,26 +379,3 @@ def detached(parent: Head, child: Head) -> bool:
     """Whether the node that started the child lets it live on when the parent is cancelled."""
     node = parent.flow.nodes.get(child.run.parent_node or "")
     return node is not None and node.definition.config.get("propagateCancellation") is False
-
-
-def _stamped(run: Run, new: NewEvent, micros: int) -> Event:
-    """The server writes id, time, sequence and cause."""
-    run_id, sequence, cause = run.run_id, run.next_sequence, new.cause
-    if cause is None:
-        cause = sequence - 1
-    if isinstance(cause, int):
-        cause = id_at(run, cause) if 0 <= cause < sequence else ""
-    version = run.engine_version or str(new.payload.get("engineVersion", ""))
-    return Event(
-        event_id=new.event_id or event_id(run_id, sequence),
-        run_id=run_id,
-        sequence=sequence,
-        type=new.type,
-        timestamp=iso(micros),
-        payload=new.payload,
-        schema_version=1,
-        engine_version=version,
-        node_id=new.node_id if new.node_id is not None else UNSET,
-        causation_id=cause or UNSET,
-        hints=new.hints if new.hints is not None else UNSET,
-    )

@@ -185,7 +185,7 @@ class Deliveries:
         now = self._clock.millis()
         done = Attempt(event_id=row.delivery_id, at=now, outcome="delivered")
         after = self._next(row, state="delivered", due_at=None, reason="", body=b"",
-                           subject="" if given.secret_subject else row.subject,
+                           subject=given.subject,
                            member=it.roster_id, attempts=[*row.attempts, done])  # fmt: skip
         order = Order(
             tenant=row.tenant,
@@ -368,7 +368,7 @@ def _inactive(seen: Seen) -> Conflict | None:
     if it.queue is not None and it.workflow_id is None:
         return QueueIdle(it.queue)
     if it.state != "active":
-        return SubscriptionNotActive(it.subscription_id, it.state, it.queue, it.note)
+        return SubscriptionNotActive(it.subscription_id, it.state, it.queue, it.note, it.until)
     return None
 
 

@@ -16,7 +16,7 @@ class Holding:
         if seen is None:
             return Gate()  # what is left is put away
         if seen.it.state != "active" or seen.it.workflow_id is None:
-            return SHUT
+            return Gate(0, seen.it.until)
         if seen.it.roster_id is None:
             return Gate()
         seat = await self._roster.find(lane.tenant, seen.it.roster_id)

@@ -13,9 +13,11 @@ from moot.core.inbound import (
     Subscription,
     inputs_of,
     places_of,
+    secrets_of,
     trigger_event,
     without_content,
 )
+from moot.core.masking import redacted
 from moot.engine.host import Host
 from moot.store.standing import Delivery
 from moot.triggers.subscriptions import Subscriptions
@@ -34,27 +36,29 @@ class Given(Struct, frozen=True):
 
     inputs: dict[str, Any]
     trigger: dict[str, Any]
-    #: its subject is, or is a part of, what a secret input is filled from
-    secret_subject: bool = False
+    #: what is shown of its subject
+    subject: str = ""
 
 
 def given_of(it: Subscription, row: Delivery, arrival: Arrival, flow: Flow) -> Given:
     """What a secret input is filled from stands in the log by no other way."""
     event = trigger_event(it, arrival, row.delivery_id, row.key, row.received_at)
     declared = [variable.name for variable in flow.definition.variables]
-    inputs = inputs_of(event, it.input_mapping, declared, flow.sensitive)
+    inputs = inputs_of(event, it.input_mapping, declared, flow.sensitive, flow.masking)
     if flow.sensitive.isdisjoint(inputs):
-        return Given(inputs, event)
-    return Given(inputs, without_content(event), secret_subject(it, event, flow))
+        return Given(inputs, event, row.subject)
+    return Given(inputs, without_content(event), shown_subject(it, event, flow, row.subject))
 
 
-def secret_subject(it: Subscription, event: dict[str, Any], flow: Flow) -> bool:
-    """Whether a secret input would be filled from the subject, or from what that is a part of."""
+def shown_subject(it: Subscription, event: dict[str, Any], flow: Flow, subject: str) -> str:
+    """Nothing of one that a secret input would be filled from, or from what it is a part of; else
+    without what such an input is filled from."""
     declared = [variable.name for variable in flow.definition.variables]
     places = places_of(event, it.input_mapping, declared)
-    return any(
-        path == SUBJECT[: len(path)] for name, path in places.items() if name in flow.sensitive
-    )
+    hidden = [path for name, path in places.items() if name in flow.sensitive]
+    if any(path == SUBJECT[: len(path)] for path in hidden):
+        return ""
+    return str(redacted(subject, secrets_of(event, places, flow.sensitive), flow.masking))
 
 
 class Items:

@@ -46,11 +46,11 @@ class Leaving:
                 if plan.pause is None or plan.pause.until is not None:
                     await self._rest(tenant, plan, why, batch)
         for record in await self._naming(tenant, SUBSCRIPTION, name):
-            seen = seen_of(record)
+            seen = seen_of(record, self._clock.millis())
             if seen.it.roster_id == name:
                 batch.guards.append(seen.guard)
-                if seen.it.state != "paused":
-                    it = replace(seen.it, state="paused", reason="source-removed")
+                if seen.it.state != "paused" or seen.it.until is not None:
+                    it = replace(seen.it, state="paused", reason="source-removed", until=None)
                     batch.records.append(self._subscriptions.record(tenant, it, BY, "paused"))
         return batch
 

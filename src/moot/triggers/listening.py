@@ -72,7 +72,8 @@ class Listening:
     async def page(self, tenant: str, after: str, limit: int) -> Page:
         """By id, those after this one. Only what is shown is read."""
         records, total = await self._store.record_page(tenant, SUBSCRIPTION, after, limit)
-        found = [await self._as_planned(seen_of(record)) for record in records]
+        now = self._clock.millis()
+        found = [await self._as_planned(seen_of(record, now)) for record in records]
         last = records[-1].name if len(records) == limit else None
         return Page([seen for seen in found if seen is not None], total, last)
 
@@ -105,10 +106,10 @@ class Listening:
             for record in await self._store.records(tenant, kind)
             if mark in record.body
         ]
-        where = Whereabouts(self._roster, tenant)
+        where, now = Whereabouts(self._roster, tenant), self._clock.millis()
         found = [
             *self._planned([record for record in records if record.kind == KIND]).values(),
-            *(seen_of(record).it for record in records if record.kind != KIND),
+            *(seen_of(record, now).it for record in records if record.kind != KIND),
         ]
         return [
             Trigger(it, await where.inert(roster_id, it.workflow_id))
@@ -133,18 +134,18 @@ class Listening:
         """What has become of its state, oldest first."""
         if seen.it.source != SOURCE:
             history = await self._subscriptions.history(seen.tenant, seen.it.subscription_id)
-            return changes(history)
+            return changes(_ended(history, self._clock.millis()))
         name = seen.it.schedule_id or ""
         told = await self._store.record_history(seen.tenant, KIND, name)
         return changes(_as_planned(seen.it, told, self._clock.millis()))
 
     # -- by people ---------------------------------------------------------------------------
 
-    async def pause(self, seen: Seen, by: str, note: str = "") -> Seen:
+    async def pause(self, seen: Seen, by: str, note: str = "", until: int | None = None) -> Seen:
         if seen.it.source != SOURCE:
-            return await self._subscriptions.pause(seen, by, note)
+            return await self._subscriptions.pause(seen, by, note, until)
         if seen.it.state == "active":
-            await self._schedules.pause(seen.tenant, str(seen.it.schedule_id), by, note, None)
+            await self._schedules.pause(seen.tenant, str(seen.it.schedule_id), by, note, until)
         return await self.must_find(seen.tenant, seen.it.subscription_id)
 
     async def resume(self, seen: Seen, by: str) -> Seen:
@@ -180,6 +181,20 @@ def _as_planned(it: Subscription, history: list[Record], now: int) -> list[Recor
         if until is not None and at < until <= later:
             told.append(_version(record, as_planned(it, plan, until), until, "moot"))
     return told[::-1]
+
+
+def _ended(history: list[Record], now: int) -> list[Record]:
+    """The versions of a subscription, newest first, and among them pauses that have come to their
+    ends by themselves."""
+    told: list[Record] = []
+    later = now
+    for record in history:
+        it = seen_of(record, 0).it
+        if it.until is not None and (over := it.at(it.until)) != it and it.until <= later:
+            told.append(_version(record, over, it.until, "moot"))
+        told.append(record)
+        later = record.created_at
+    return told
 
 
 def _version(record: Record, it: Subscription, at: int, by: str) -> Record:

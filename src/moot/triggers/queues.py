@@ -17,7 +17,7 @@ from moot.engine.flows import Flows
 from moot.store.protocol import Delivery
 from moot.store.standing import DeliveryFilter
 from moot.triggers.deliveries import UNDONE, Deliveries, Handed
-from moot.triggers.items import secret_subject
+from moot.triggers.items import shown_subject
 from moot.triggers.subscriptions import MOST_RACES, Seen, Subscriptions
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -99,6 +99,7 @@ class Queues:
             state="active",
             reason=None,
             note="",
+            until=None,
         )
 
     async def _refuse_theft(self, seen: Seen, roster_id: str | None) -> None:
@@ -116,7 +117,7 @@ class Queues:
             raise Conflict("Nobody takes from this queue anyway.", queue=queue)
         return await self._subscriptions.change(
             seen, by, "unbound", workflow_id=None, roster_id=None, state="paused",
-            reason="source-removed",
+            reason="source-removed", until=None,
         )  # fmt: skip
 
     async def remove(self, tenant: str, queue: str, by: str) -> None:
@@ -156,26 +157,25 @@ class Queues:
         arrival = Arrival(content=item)
         for _ in range(MOST_RACES):
             seen = await self._made(tenant, queue, by)
-            if subject and await self._secret(seen, arrival):
-                subject = ""
+            shown = await self._shown(seen, arrival, subject)
             try:
-                handed = await self._deliveries.take(seen, arrival, dedup, subject, key is not None)
+                handed = await self._deliveries.take(seen, arrival, dedup, shown, key is not None)
             except SubscriptionNotFound:
                 continue  # the queue was removed meanwhile
             return handed, seen
         raise Overtaken(queue)
 
-    async def _secret(self, seen: Seen, arrival: Arrival) -> bool:
-        """Whether the subject is for nobody's eyes, by the workflow that takes from the queue."""
-        if seen.it.workflow_id is None:
-            return False
+    async def _shown(self, seen: Seen, arrival: Arrival, subject: str) -> str:
+        """The subject as anybody may see it, by the workflow that takes from the queue."""
+        if not subject or seen.it.workflow_id is None:
+            return subject
         try:
             flow = await self._flows.newest(seen.tenant, seen.it.workflow_id)
         except MootError:
-            return False  # no run can begin; what comes is shown until one can
+            return subject  # no run can begin; what comes is shown until one can
         if not flow.sensitive:
-            return False
-        return secret_subject(seen.it, trigger_event(seen.it, arrival, "", "", 0), flow)
+            return subject
+        return shown_subject(seen.it, trigger_event(seen.it, arrival, "", "", 0), flow, subject)
 
     async def item(self, tenant: str, queue: str, name: str) -> tuple[Seen, Delivery]:
         seen = await self.must_find(tenant, queue)

@@ -87,7 +87,8 @@ class Subscriptions:
 
     async def all(self, tenant: str) -> list[Seen]:
         """By id. Those of schedules are no more than a name here: see ``listening``."""
-        return [seen_of(record) for record in await self._store.records(tenant, KIND)]
+        now = self._clock.millis()
+        return [seen_of(record, now) for record in await self._store.records(tenant, KIND)]
 
     async def inbound(self, tenant: str) -> list[Seen]:
         """Those of queues and webhooks, by id. However many schedules there are, only the first
@@ -123,11 +124,14 @@ class Subscriptions:
         if record is None:
             self._known.pop((tenant, name), None)
             return None
-        return self._keep(seen_of(record))
+        return self._keep(seen_of(record, self._clock.millis()))
 
     async def recalled(self, tenant: str, name: str) -> Seen | None:
         """As it was when it was last looked at here: only for a batch that guards it."""
-        return self._known.get((tenant, name)) or await self.find(tenant, name)
+        known = self._known.get((tenant, name))
+        if known is None:
+            return await self.find(tenant, name)
+        return replace(known, it=known.it.at(self._clock.millis()))
 
     def forget(self, seen: Seen) -> None:
         self._known.pop((seen.tenant, seen.it.subscription_id), None)
@@ -222,11 +226,11 @@ class Subscriptions:
         """The next version. Raises Overtaken when another came between."""
         return await self._put(seen, replace(seen.it, **changes), by, did, guards=guards)
 
-    async def pause(self, seen: Seen, by: str, note: str = "") -> Seen:
-        if (seen.it.state, seen.it.note) == ("paused", note):
+    async def pause(self, seen: Seen, by: str, note: str = "", until: int | None = None) -> Seen:
+        if (seen.it.state, seen.it.note, seen.it.until) == ("paused", note, until):
             return seen
         return await self.change(
-            seen, by, "paused", state="paused", reason="operator-paused", note=note
+            seen, by, "paused", state="paused", reason="operator-paused", note=note, until=until
         )
 
     async def resume(self, seen: Seen, by: str) -> Seen:
@@ -247,7 +251,9 @@ class Subscriptions:
     ) -> Seen:
         if seen.it.state == state:
             return seen
-        return await self.change(seen, by, state, guards, state=state, reason=reason, note="")
+        return await self.change(
+            seen, by, state, guards, state=state, reason=reason, note="", until=None
+        )
 
     async def hand_to(self, seen: Seen, roster_id: str | None, by: str) -> Seen:
         """To a standing agent, whose workflow it must be. Raises NotFound, NotInPortfolio."""
@@ -365,11 +371,14 @@ def changes(history: list[Record]) -> list[dict[str, Any]]:
             }
             if it.reason is not None:
                 said["reason"] = it.reason
-            told.append({"eventId": f"{record.name}.{record.revision}", "type": CHANGED,
-                         "at": record.created_at, "by": record.by, "payload": said})  # fmt: skip
+            name = f"{record.name}.{record.revision}"
+            if told and told[-1]["eventId"] == name:
+                name += ".ended"  # a pause, by itself
+            told.append({"eventId": name, "type": CHANGED, "at": record.created_at,
+                         "by": record.by, "payload": said})  # fmt: skip
         before = it
     return told
 
 
-def seen_of(record: Record) -> Seen:
-    return Seen(record.tenant, _decode(record.body), record.revision)
+def seen_of(record: Record, now: int) -> Seen:
+    return Seen(record.tenant, _decode(record.body).at(now), record.revision)

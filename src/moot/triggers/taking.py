@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from moot.core.events import iso
 from moot.core.flow import Flow
 from moot.core.inbound import Arrival, Subscription, queue_subscription
+from moot.core.masking import redacted
 from moot.core.schedule import Schedule
 from moot.store.protocol import Delivery, Guard, Store
 from moot.store.standing import Attempt
@@ -20,6 +21,8 @@ MOST_TAKEN = 100
 LONGEST = 1_000_000
 #: the input of a workflow that is given them
 INPUT = "items"
+#: the field of an item that lists show
+SUBJECT = "subject"
 
 _arrival = msgspec.json.Decoder(Arrival).decode
 _subscription = msgspec.json.Decoder(Subscription).decode
@@ -70,7 +73,10 @@ def hand_over(found: Taken, order: Order, claim: Claim, flow: Flow, now: int) ->
     ]
     by = order.delivered.delivery_id
     claim.guards = [*claim.guards, *found.guards]
-    claim.deliveries = [*claim.deliveries, *(_given(row, by, order, now) for row in found.rows)]
+    shown = ["" if secret else _subject(row, flow) for row in found.rows]
+    given = [replace(_given(row, by, order, now), subject=each)
+             for row, each in zip(found.rows, shown, strict=True)]  # fmt: skip
+    claim.deliveries = [*claim.deliveries, *given]
     told = {**order.trigger["schedule"], INPUT: kept}
     trigger = {**order.trigger, "contentTrust": "untrusted", "schedule": told}
     inputs = {INPUT: said, **order.inputs} if _declares(flow) else order.inputs
@@ -83,8 +89,20 @@ def _said(row: Delivery) -> dict[str, Any]:
 
 
 def _plain(said: dict[str, Any], flow: Flow) -> dict[str, Any]:
-    fields = said["item"].items()
-    return {**said, "item": {name: each for name, each in fields if name not in flow.sensitive}}
+    """Without the fields of secret inputs, and what they hold masked where it stands once more."""
+    secret = _secrets(said["item"], flow)
+    rest = {name: each for name, each in said["item"].items() if name not in secret}
+    return {**said, "item": redacted(rest, secret, flow.masking)}
+
+
+def _subject(row: Delivery, flow: Flow) -> str:
+    """What is shown of it from now on."""
+    secret = _secrets(_arrival(row.body).content, flow)
+    return "" if SUBJECT in secret else str(redacted(row.subject, secret, flow.masking))
+
+
+def _secrets(item: dict[str, Any], flow: Flow) -> dict[str, Any]:
+    return {name: each for name, each in item.items() if name in flow.sensitive}
 
 
 def _given(row: Delivery, by: str, order: Order, now: int) -> Delivery:

@@ -1,0 +1,73 @@
+"""One program has a name in a thread, also when several come at one instant."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+from outsiders import THREADS, Room
+
+from moot.cli.client import Api, Client
+from moot.cli.guest import Guest
+from moot.cli.trouble import Trouble
+from moot.place import Place
+from real_server import ServerProcess
+
+AT_ONCE = 6
+
+
+def came(inn: ServerProcess, room: Room, key: str, replace: bool) -> list[Guest | Trouble]:
+    """Several come in together."""
+    start, place = Barrier(AT_ONCE), Place(inn.url, key, inn.database, named=True)
+
+    def join(_: int) -> Guest | Trouble:
+        start.wait(30)
+        try:
+            return Guest(Api(Client(place)), room.id, "rex", {"client": "x"}, replace)
+        except Trouble as refused:
+            return refused
+
+    with ThreadPoolExecutor(AT_ONCE) as many:
+        return list(many.map(join, range(AT_ONCE)))
+
+
+def heard(guest: Guest) -> bool:
+    try:
+        guest.say("Here.")
+    except Trouble:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("replace", [False, True], ids=["free", "replaced"])
+def test_of_several_who_come_at_once_one_has_the_name(
+    inn: ServerProcess, room: Room, replace: bool
+) -> None:
+    if replace:
+        came(inn, room, inn.key, False)
+    found = came(inn, room, inn.key, replace)
+    guests = [each for each in found if isinstance(each, Guest) and heard(each)]
+    assert len(guests) == 1 and "rex" in room.members()
+    refused = [each for each in found if isinstance(each, Trouble)]
+    assert replace or len(refused) == AT_ONCE - 1
+    assert all("here already, since" in str(each) and "--replace" in str(each) for each in refused)
+    run, verified, _ = inn.request("POST", f"/v1/host/moot/runs/{room.id}:verify", b"{}")
+    assert run == 200 and verified["identical"], verified
+    guests[0].leave()
+    assert "rex" not in room.members()
+    again = Guest(guests[0]._host, room.id, "rex", {"client": "x"})
+    again.leave()
+
+
+def test_who_shares_one_key_has_one_name_all_the_same(inn: ServerProcess, room: Room) -> None:
+    room.moot("thread", "invite", room.id, "rex")
+    status, made, _ = inn.request("POST", f"{THREADS}/{room.id}/join", b'{"as":"rex"}')
+    assert status == 201
+    found = came(inn, room, made["token"], False)
+    assert sum(isinstance(each, Guest) for each in found) == 1
+
+
+def test_who_could_not_come_in_leaves_the_seat_free(inn: ServerProcess, room: Room) -> None:
+    place = Place(inn.url, inn.key, inn.database, named=True)
+    with pytest.raises(Trouble, match="bytes in all"):
+        Guest(Api(Client(place)), room.id, "rex", {"client": "x" * 5000})
+    Guest(Api(Client(place)), room.id, "rex", {"client": "x"}).leave()
