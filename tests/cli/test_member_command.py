@@ -173,3 +173,20 @@ def test_who_is_hired_can_be_woken_by_times_and_by_a_queue(moot: Cli, sally: str
     pushed = moot("item", "push", name, "--subject", "A quote").out.split()
     assert pushed[1] == "accepted" and pushed[3] == f"host:{name}"
     assert pushed[2] in moot("agent", "runs", name).out
+
+
+def test_an_item_that_waits_for_its_member_says_what_brings_it_back(moot: Cli, sally: str) -> None:
+    queue = f"{sally[:50]}-mail"
+    assert moot("queue", "bind", queue, "--flow", "hello", "--member", sally).code == 0
+    moot("agent", "set", sally, "enabled=no")
+    assert f"agent set {sally} enabled=yes" in moot("item", "push", queue, "--body", "x").err
+    resumed = moot("agent", "resume", sally)
+    assert resumed.out == "Sally is disabled.\n" and f"{sally} enabled=yes" in resumed.err
+    moot("agent", "set", sally, "enabled=yes")
+    moot("agent", "pause", sally)
+    assert f"agent resume {sally}" in moot("item", "push", queue, "--body", "x").err
+    moot("agent", "resume", sally)
+    moot("agent", "set", sally, "portfolio=")
+    assert f"agent set {sally} portfolio=hello" in moot("item", "push", queue, "--body", "x").err
+    moot("agent", "dismiss", sally)
+    assert f"queue bind {queue} --flow hello" in moot("item", "push", queue, "--body", "x").err

@@ -108,19 +108,25 @@ def _help(api: Api, queue: dict[str, Any]) -> str | None:
     """The command after which items of this queue become runs."""
     if "workflowId" not in queue:
         return f"queue bind {queue['name']} --flow FLOW"
-    if "inert" in queue and _gone(api, queue["rosterId"]):
-        return f"queue bind {queue['name']} --flow {queue['workflowId']} --member NAME"
+    if "inert" in queue:
+        return _back(api, queue)
+    return f"queue resume {queue['name']}" if queue["state"] != "active" else None
+
+
+def _back(api: Api, queue: dict[str, Any]) -> str | None:
+    """The command after which the member of this queue does its work."""
+    flow, name = queue["workflowId"], queue["rosterId"].removeprefix("host:")
+    try:
+        member = api.get(f"/v1/host/moot/roster{path_of(queue['rosterId'])}")
+    except Trouble as trouble:
+        gone = trouble.exit_code is Exit.NOT_FOUND
+        return f"queue bind {queue['name']} --flow {flow} --member NAME" if gone else None
     if queue["state"] != "active":
         return f"queue resume {queue['name']}"
-    return f"agent resume {queue['rosterId'].removeprefix('host:')}" if "inert" in queue else None
-
-
-def _gone(api: Api, roster_id: str) -> bool:
-    try:
-        api.get(f"/v1/host/moot/roster{path_of(roster_id)}")
-    except Trouble as trouble:
-        return trouble.exit_code is Exit.NOT_FOUND
-    return False
+    if member["status"] == "on-duty":  # what was its work is not any more
+        return f"agent set {name} portfolio={','.join([*member.get('workflows', []), flow])}"
+    paused = member["status"] == "paused"
+    return f"agent resume {name}" if paused else f"agent set {name} enabled=yes"
 
 
 @item.command()

@@ -18,6 +18,7 @@ from moot.cli.quantities import counted
 from moot.cli.schedule_words import cost_words, until_words
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.waking import Waking
+from moot.cli.way import way
 
 ROSTER = "/v1/host/moot/roster"
 
@@ -171,6 +172,9 @@ def resume(options: Options, name: str) -> None:
     else:
         status = found["status"].replace("-", " ")
         click.echo(output.line(f"{found['persona']} is {status}."))
+    if found["status"] == "disabled":
+        name = found["rosterId"].removeprefix("host:")
+        output.complain(f"No pause kept it from work. See: {way(f'agent set {name} enabled=yes')}")
 
 
 @click.command("run-now")
