@@ -23,6 +23,7 @@ def _between(text: bytes, left: bytes, right: bytes) -> bytes:
 
 
 def _percentile(values: list[float], share: float) -> float:
+    """Of nothing there is none: however little time there is, one of all scripts asks once."""
     ranked = sorted(values)
     return ranked[min(len(ranked) - 1, int(len(ranked) * share))]
 
@@ -33,7 +34,7 @@ def _percentile(values: list[float], share: float) -> float:
 def _runs_script(key: str, body: bytes, until: float, most: int, took: list[float]) -> Script:
     create = request("POST", "/v1/runs", key, body)
     head, _, rest = request("GET", "/v1/runs/{}", key).partition(b"{}")
-    while perf_counter() < until and len(took) < most:
+    while not took or (perf_counter() < until and len(took) < most):
         started = perf_counter()
         read = head + _between((yield create), b'"runId":"', b'"') + rest
         while b'"status":"completed"' not in (yield read):
@@ -55,7 +56,8 @@ def _ended_script(key: str, body: bytes, last: int, until: float, took: list[flo
     create = request("POST", "/v1/runs", key, body)
     path = f"/v1/runs/{{}}/events/poll?lastSequence={last - 1}&timeout=30"
     head, _, rest = request("GET", path, key).partition(b"{}")
-    while (started := perf_counter()) < until:
+    while not took or perf_counter() < until:
+        started = perf_counter()
         read = head + _between((yield create), b'"runId":"', b'"') + rest
         while b'"isTerminal":true' not in (yield read):
             pass
@@ -90,7 +92,8 @@ NUMBER = b"#" * 20
 def _turns_script(asks: list[bytes], until: float, most: int, took: list[float]) -> Script:
     """A body may have a place for a number, of which each turn of all drivers gets another one."""
     for ask in cycle(asks):
-        if (started := perf_counter()) >= until or len(took) >= most:
+        started = perf_counter()
+        if took and (started >= until or len(took) >= most):
             return
         yield ask.replace(NUMBER, b"%020d" % perf_counter_ns())
         took.append(perf_counter() - started)
@@ -123,7 +126,8 @@ async def turns(
 
 
 def _reads_script(ask: bytes, until: float, took: list[float]) -> Script:
-    while (started := perf_counter()) < until:
+    while not took or perf_counter() < until:
+        started = perf_counter()
         yield ask
         took.append(perf_counter() - started)
 
