@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from real_server import ServerProcess, component_missing, openwop_folder, server_environment
 
@@ -25,6 +26,10 @@ settings.register_profile(
     "explore", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=1000
 )
 settings.load_profile("explore" if os.environ.get("MOOT_EXPLORE") else "moot")
+if not os.environ.get("MOOT_EXPLORE"):
+    # Hypothesis also tries constants that stand in the modules imported so far, and which those
+    # are is a matter of the tests this process had before.
+    providers._get_local_constants = lambda: providers._local_constants
 
 BOOT_KEY = "hk_test_boot_0123456789"
 
