@@ -28,7 +28,7 @@ NODES = Path(__file__).parent / "crash_nodes.py"
 Turn = dict[str, Any]
 
 
-@pytest.mark.timeout(120 + 10 * KILLS)
+@pytest.mark.timeout(300 + 10 * KILLS)
 def test_a_turn_that_was_acknowledged_was_said_once_and_stays(
     server: Callable[..., ServerProcess], tmp_path: Path
 ) -> None:

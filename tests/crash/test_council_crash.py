@@ -66,7 +66,7 @@ def answering(call: Call) -> Reply:
     return sensible(call)
 
 
-@pytest.mark.timeout(240 + 12 * KILLS)
+@pytest.mark.timeout(300 + 12 * KILLS)
 def test_a_killed_council_goes_on_and_no_recorded_answer_is_asked_for_again(
     server: Callable[..., ServerProcess], tmp_path: Path
 ) -> None:

@@ -23,7 +23,7 @@ CLIENTS = 4
 NODES = Path(__file__).parent / "crash_nodes.py"
 
 
-@pytest.mark.timeout(120 + 10 * KILLS)
+@pytest.mark.timeout(300 + 10 * KILLS)
 def test_nothing_acknowledged_is_lost_and_nothing_is_doubled(
     server: Callable[..., ServerProcess], tmp_path: Path
 ) -> None:

@@ -54,7 +54,7 @@ class Pusher(Caller):
         return answer["itemId"], answer.get("runId")
 
 
-@pytest.mark.timeout(120 + 10 * KILLS)
+@pytest.mark.timeout(300 + 10 * KILLS)
 def test_every_item_is_one_run_or_a_dead_letter(
     server: Callable[..., ServerProcess], tmp_path: Path
 ) -> None:

@@ -65,7 +65,7 @@ class Asker(Caller):
             self.cancelled.add(run_id)
 
 
-@pytest.mark.timeout(180 + 10 * MINE)
+@pytest.mark.timeout(300 + 10 * MINE)
 def test_work_for_another_host_is_done_once_whoever_dies(
     server: Callable[..., ServerProcess],
 ) -> None:

@@ -34,7 +34,7 @@ def flow(name: str, type_id: str, **config: Any) -> dict[str, Any]:
     return {"id": name, "name": name, "version": "1.0", "nodes": [node], "settings": {}, **rest}
 
 
-@pytest.mark.timeout(120 + 10 * KILLS)
+@pytest.mark.timeout(300 + 10 * KILLS)
 def test_no_slot_is_lost_or_doubled_however_often_the_host_dies(
     server: Callable[..., ServerProcess],
 ) -> None:

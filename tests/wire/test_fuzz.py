@@ -203,7 +203,7 @@ def prepared(api: Api) -> tuple[dict[str, str], dict[str, list[str]], dict[str, 
     return keys, ids, samples
 
 
-@pytest.mark.timeout(1800 if NUMBER > 20_000 else 240)
+@pytest.mark.timeout(1800 if NUMBER > 20_000 else 900)
 def test_damaged_requests_never_break_the_server(
     host: Callable[..., Any], published: Published
 ) -> None:

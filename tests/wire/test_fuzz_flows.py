@@ -261,7 +261,7 @@ class Runner:
         return "slept, cancelled" if said["status"] == "cancelled" else str(said["status"])
 
 
-@pytest.mark.timeout(1800 if NUMBER > 2000 else 240)
+@pytest.mark.timeout(1800 if NUMBER > 2000 else 900)
 def test_damaged_workflows_are_refused_or_come_to_an_end(
     host: Callable[..., Any], published: Published
 ) -> None:

@@ -22,7 +22,7 @@ class Slow(Runs):
         return Head(Run(run_id, tenant=tenant), cast(Any, None))
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 async def test_who_asks_in_the_moment_a_run_has_been_read_gets_it_too() -> None:
     """It once spun for ever, and with it the whole server."""
     gate = asyncio.get_running_loop().create_future()
