@@ -14,6 +14,7 @@ from moot.api import (
     live_seams,
     model_seams,
     roster_seams,
+    switched_off,
 )
 from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core.commands import SetVariables
@@ -118,14 +119,8 @@ async def variables(request: Request) -> Reply:
 async def workflows(request: Request) -> Reply:
     """Nodes without edges: one after another, as they come."""
     asked = await request.read(LooseWorkflow)
-    overlay = request.services.overlay
-    for node in asked.nodes:
-        if node.config.get("inputMapping") and overlay.get("subWorkflow.inputMapping") is False:
-            raise BadRequest(
-                f"Node '{node.node_id}' uses inputMapping, which is switched off.",
-                requiredCapability="subWorkflow.inputMapping",
-                nodeId=node.node_id,
-            )
+    nodes = ((node.node_id, node.type_id, node.config) for node in asked.nodes)
+    switched_off.refuse(request.services.overlay, nodes)
     flow = await request.services.host.flows.register(request.caller.tenant, encode(_whole(asked)))
     return Reply({"workflowId": flow.definition.id}, 201)
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from moot.api import switched_off
 from moot.api.services import Services
 from moot.api.wire import Request
 from moot.core import rosters, schemas
@@ -14,7 +15,6 @@ from moot.core.agent_events import VERBOSITIES
 from moot.core.definition import nearest
 from moot.core.errors import (
     BadRequest,
-    CapabilityRequired,
     ForceEngineForbidden,
     MockProviderForbidden,
     NotProvided,
@@ -85,8 +85,7 @@ def check(
 ) -> None:
     """Everything that can be refused before a run exists. ``before`` is what a fork already has."""
     _check_shape(asked)
-    if services.overlay:
-        refuse_switched_off(services, flow)
+    switched_off.refuse_flow(services.overlay, flow)
     if asked.tags:
         _check_tags(asked.tags)
     if asked.metadata:
@@ -98,20 +97,6 @@ def check(
         _check_schema(schema, {**(before or {}), **asked.configurable})
     if asked.configurable:
         _check_configurable(services, asked.configurable, free=schema is not UNSET)
-
-
-def refuse_switched_off(services: Services, flow: Flow) -> None:
-    """What a test has switched off is refused as if it were not here."""
-    if services.overlay.get("conversationPrimitive") is not False:
-        return
-    for node in flow.nodes.values():
-        if node.type.type_id == "core.conversationGate":
-            raise CapabilityRequired(
-                f"Node '{node.id}' needs conversationPrimitive, which is switched off.",
-                requiredCapability="conversationPrimitive",
-                offendingTypeId=node.type.type_id,
-                nodeId=node.id,
-            )
 
 
 def check_rosters(flow: Flow, inputs: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from moot.api import options
+from moot.api import switched_off
 from moot.api.auth import require
 from moot.api.wire import Endpoint, Reply, Request, refuse_deep
 from moot.core.definition import WorkflowDef
@@ -38,8 +38,7 @@ async def register(request: Request) -> Reply:
     refuse_deep(body)
     services = request.services
     asked = services.host.flows.compile(body)
-    if services.overlay:
-        options.refuse_switched_off(services, asked)
+    switched_off.refuse_flow(services.overlay, asked)
     if any(each.type == "schedule" and each.enabled for each in asked.definition.triggers):
         require(request.caller, "runs:create")  # it starts runs by itself
     flow = await services.triggers.declared.register(request.caller.tenant, body, request.caller.id)

@@ -6,6 +6,7 @@ said (people, time, other systems) is a fact: it is said again as it was recorde
 
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -35,6 +36,8 @@ LIMITS = frozenset({"run_timeout", "recursion_limit_exceeded", "loop_limit_excee
 
 #: kinds of node whose work a replay must not do
 WORLDLY = frozenset({Kind.ACTIVITY, Kind.CHILD})
+
+_bytes = msgspec.json.Encoder().encode
 
 NO_RECORD = NodeError(
     code="replay_source_missing",
@@ -123,7 +126,7 @@ def same(event: Event, new: NewEvent) -> bool:
 
 def gives_the_same(event: Event, new: NewEvent, run_id: str) -> bool:
     """Whether nodes and the run come to the same, each with names and a clock of its own."""
-    if event.type not in RESULTS:
+    if event.type not in RESULTS or _bytes(event.payload) == _bytes(new.payload):
         return True
     was = comparison.said(event.type, event.payload, event.hints)
     now = comparison.said(new.type, new.payload, new.hints)
