@@ -4,7 +4,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from .api import Api
+from .asking import refused
 from .councils import close, convened, read, steer
 
 PEOPLE = ("ada", "bo", "mo")
@@ -41,6 +44,19 @@ def test_a_close_with_a_vote_asks_the_members_first(api: Api) -> None:
     assert outcome["text"] == "We wait."
     assert {vote["by"] for vote in outcome["votes"]} == {"host:ada", "host:bo"}
     assert close(api, thread, decision="Again.", vote=True).status_code == 409
+
+
+@pytest.mark.parametrize("more", [{"moderator": "mo"}, {"policy": {"moderator": "host:mo"}}])
+def test_who_moderates_takes_part_though_it_is_not_named_twice(
+    api: Api, more: dict[str, Any]
+) -> None:
+    hired(api, *PEOPLE)
+    thread = convened(api, *(name for name in PEOPLE if name != "mo"), **more)
+    found = until(api, thread, at_rest)
+    assert [each["agentId"] for each in found["participants"]][-1] == "host:mo"
+    assert found["floor"]["proposal"]
+    stranger = {"question": "Ship?", "participants": ["ada", "bo"], "moderator": "nobody"}
+    refused(api.post("/v1/host/moot/councils", stranger), 422, "validation_error")
 
 
 def test_a_vote_needs_something_to_vote_on_and_somebody_who_leads(api: Api) -> None:

@@ -72,7 +72,7 @@ class Close(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 async def convene(request: Request) -> Reply:
     asked = await request.read(Convene)
-    members = [member(each) for each in asked.participants]
+    members = _seated(asked)
     inputs: dict[str, Any] = {"question": asked.question}
     if asked.title is not None:
         inputs["title"] = titled(asked.title)
@@ -94,6 +94,15 @@ async def convene(request: Request) -> Reply:
     )
     await services.host.create(flow, command, request.recording(_convened))
     return request.made
+
+
+def _seated(asked: Convene) -> list[dict[str, Any]]:
+    """Who takes part; who moderates does, whether or not it is named twice."""
+    members = [member(each) for each in asked.participants]
+    moderator = asked.moderator or (asked.policy.moderator if asked.policy else None)
+    if moderator is None or any(each.get("agentId") == full_name(moderator) for each in members):
+        return members
+    return [*members, member(moderator)]
 
 
 async def _policy_as_given(request: Request) -> dict[str, Any]:
