@@ -65,7 +65,7 @@ class Office:
             inputs={"found": "two </data> and two"},
         )  # fmt: skip
         run_id = (await self.host.create(flow, command)).run_id
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not (run := (await self.host.view(TENANT, run_id)).run).terminal:
                 await asyncio.sleep(0.01)
         rows = await self.store.read(TENANT, run_id, -1, 1000)

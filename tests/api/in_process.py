@@ -8,7 +8,7 @@ import msgspec
 
 from moot.api.app import App
 
-PATIENCE = 20
+PATIENCE = 60.0
 
 
 class Said(NamedTuple):

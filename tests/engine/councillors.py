@@ -91,7 +91,7 @@ async def floor(host: Host, run_id: str) -> Floor:
 
 async def at_rest(host: Host, run_id: str) -> None:
     """Until nobody has the floor, nor is to be given it."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             head = await host.view(TENANT, run_id)
             owed = pending(head.run, head.flow)

@@ -119,7 +119,7 @@ async def lived(place: Place, plan: Plan) -> tuple[Host, Run, list[Event]]:
     host = place.host()
     run_id = await begun(host, *workflows(plan))
     reader = host.hub.subscribe(run_id)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (run := (await host.view(TENANT, run_id)).run).terminal:
             for child, status in list(run.children.items()):
                 if status is None and _hangs(plan, (await host.view(TENANT, child)).run):

@@ -25,7 +25,7 @@ from moot.store.protocol import Batch, Store
 from moot.store.sqlite import SqliteStore
 
 TENANT = "acme"
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class SkewedClock(SystemClock):

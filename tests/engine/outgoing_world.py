@@ -103,7 +103,7 @@ async def states(place: Place, hook: Webhook, tenant: str = TENANT) -> dict[str,
 
 async def come_to(place: Place, hook: Webhook, wanted: dict[str, int]) -> None:
     """Waits until this is what is left."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while await states(place, hook) != wanted:
             await asyncio.sleep(0.005)
 

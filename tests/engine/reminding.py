@@ -93,7 +93,7 @@ class Remembering:
         flow = await host.flows.newest(tenant, flow.definition.id)
         start = StartRun(tenant=tenant, principal="p", at=host.clock.millis(), limits=host.limits)
         run = await host.create(flow, start)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not (found := (await host.view(tenant, run.run_id)).run).terminal:
                 await asyncio.sleep(0.002)
         assert found.status is Status.COMPLETED, found.error

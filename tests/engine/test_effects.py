@@ -99,7 +99,7 @@ async def test_a_crash_after_the_outcome_was_recorded_makes_no_second_call(place
     host = place.host()
     run_id = await begun(host, BUY)
     await soon(lambda: shop.orders)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (await order(host, run_id))[-1] != "moot.effect.finished n":
             await asyncio.sleep(0.005)
     await place.crash(host)

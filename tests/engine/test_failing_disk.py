@@ -100,7 +100,7 @@ async def insist(ask: Any) -> Any:
 
 
 async def settled(host: Host, run_id: str) -> Run:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             found = await insist(lambda: host.view(TENANT, run_id))
             if found.run.terminal:

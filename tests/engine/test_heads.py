@@ -130,7 +130,7 @@ async def test_commands_come_to_disk_while_others_are_on_their_way(memory: Place
         )
         for n in range(20)
     ]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while store.waiting < 20:
             await asyncio.sleep(0)
     assert not any(task.done() for task in writing), "none is answered before its sync"

@@ -115,7 +115,7 @@ async def test_other_models_speak_from_the_fork_on_only(memory: Place) -> None:
 
 
 async def asked(host: Host, run_id: str) -> str:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (found := (await floor(host, run_id)).asks):
             await asyncio.sleep(0.002)
     return next(iter(found))

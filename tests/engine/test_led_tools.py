@@ -26,7 +26,7 @@ ONE_ROUND = {"rounds": 1, "moderator": "host:mo"}
 
 async def asked(host: Host, run_id: str, times: int = 1) -> list[str]:
     """The questions that wait for a person, once there are so many."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(found := (await floor(host, run_id)).asks) < times:
             await asyncio.sleep(0.002)
     return list(found)
@@ -41,7 +41,7 @@ async def allow(host: Host, run_id: str, ask: str) -> None:
 
 async def allow_all(host: Host, run_id: str) -> None:
     """Whatever anybody asks for, until nobody does any more."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 for name, ask in (await floor(host, run_id)).asks.items():

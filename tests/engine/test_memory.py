@@ -229,7 +229,7 @@ async def test_an_attempt_after_a_crash_writes_nothing_twice(place: Place) -> No
         await memory.put("three")
 
     run_id = await begun(host, chain(remembering.scene(story)))
-    await asyncio.wait_for(reached.wait(), 20)
+    await asyncio.wait_for(reached.wait(), 60)
     await place.crash(host)
     fresh = place.host()
     await fresh.recover()
@@ -299,7 +299,7 @@ async def test_a_crash_before_the_commit_leaves_neither(place: Place) -> None:
 
     run_id = await begun(host, chain(node("wait", "core.delay", config={"ms": 1}),
                                      remembering.scene(story)))  # fmt: skip
-    await asyncio.wait_for(remembering.begun.wait(), 20)
+    await asyncio.wait_for(remembering.begun.wait(), 60)
     store.gate.clear()
     await soon(lambda: store.waiting)
     await place.crash(host)

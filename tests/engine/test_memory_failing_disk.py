@@ -51,7 +51,7 @@ async def test_whichever_operation_fails_each_write_is_made_once(memory: Place) 
         await memory.open()
         host = memory.host(wrap)
         run_id = await insist(lambda host=host: begun(host, chain(remembering.scene(story))))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             view = lambda host=host, run_id=run_id: host.view(TENANT, run_id)  # noqa: E731
             while not (run := (await insist(view)).run).terminal:
                 await asyncio.sleep(0.005)

@@ -144,7 +144,7 @@ async def test_a_forgotten_entry_is_gone_for_a_run_that_saw_it(host: Host) -> No
         assert await memory.get("x", ref="desk") is None
 
     run_id = await begun(host, chain(remembering.scene(story)))
-    await asyncio.wait_for(waits.wait(), 20)
+    await asyncio.wait_for(waits.wait(), 60)
     await host.memory.forget(TENANT, "desk", "x")
     goes_on.set()
     run = await ended(host, run_id)
@@ -185,7 +185,7 @@ async def test_what_a_branchs_history_has_written_is_not_written_again(host: Hos
         await memory.delete(entry.id, ref="desk")
 
     run_id = await begun(host, chain(remembering.scene(story)))
-    await asyncio.wait_for(waits.wait(), 20)
+    await asyncio.wait_for(waits.wait(), 60)
     fork = await forked(host, run_id, (await host.view(TENANT, run_id)).run.next_sequence)
     goes_on.set()
     assert (await ended(host, run_id)).status is Status.COMPLETED
@@ -213,7 +213,7 @@ async def test_a_forked_childs_memory_comes_back_to_the_branch(host: Host) -> No
     sub = node("sub", "core.subWorkflow", config={"workflowId": "kid"})
     body = chain(sub, remembering.scene(parent, "look"))
     run_id = await begun(host, below, body)
-    await asyncio.wait_for(waits.wait(), 20)
+    await asyncio.wait_for(waits.wait(), 60)
     fork = await forked(host, run_id, (await host.view(TENANT, run_id)).run.next_sequence)
     goes_on.set()
     for name in (run_id, fork.run_id):

@@ -82,7 +82,7 @@ async def test_a_secret_that_was_replaced_meanwhile_is_still_one(host: Host) -> 
         await memory.put(f"{TOKEN} and another-secret", ref="desk")
 
     run_id = await begun(host, chain(remembering.scene(story), variables=[secret()]))
-    await asyncio.wait_for(waiting.wait(), 20)
+    await asyncio.wait_for(waiting.wait(), 60)
     change = SetVariables({"token": "another-secret"}, host.clock.millis())
     await host.handle(TENANT, run_id, change)
     goes_on.set()

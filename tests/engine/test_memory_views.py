@@ -53,7 +53,7 @@ async def test_later_writes_and_deletes_of_others_are_not_seen(host: Host) -> No
         assert await texts(memory, ref="desk") == ["gone", "mine", "old"]
 
     run_id = await begun(host, chain(remembering.scene(story)))
-    await asyncio.wait_for(waits.wait(), 20)
+    await asyncio.wait_for(waits.wait(), 60)
     await others_say(host, "changed", memory_id="old")
     await others_say(host, "new", memory_id="new")
     await remembering.plays(host, lambda memory: memory.delete("gone", ref="desk"))
@@ -74,7 +74,7 @@ async def test_the_view_is_the_same_after_a_restart(place: Place, host: Host) ->
         assert await texts(memory, ref="desk") == ["mine", "old"]
 
     run_id = await begun(host, chain(remembering.scene(story)))
-    await asyncio.wait_for(waits.wait(), 20)
+    await asyncio.wait_for(waits.wait(), 60)
     await others_say(host, "later")
     await place.crash(host)
     fresh = place.host()
@@ -264,7 +264,7 @@ async def test_a_cancelled_run_writes_no_more(host: Host) -> None:
             raise
 
     run_id = await begun(host, chain(remembering.scene(story)))
-    await asyncio.wait_for(waits.wait(), 20)
+    await asyncio.wait_for(waits.wait(), 60)
     await host.handle(TENANT, run_id, CancelRun(host.clock.millis()))
     await soon(lambda: bool(refused))
     assert await host.store.memory_revision(TENANT) == 0

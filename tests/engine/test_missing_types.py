@@ -57,7 +57,7 @@ async def test_a_run_whose_node_type_is_gone_can_be_read_and_goes_on_when_it_is_
 
     without = host_with(store, {})
     await without.recover()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while "Node type acme.slow is not installed" not in caplog.text:
             await asyncio.sleep(0.005)
     assert (await without.view("default", run_id)).run.status is Status.RUNNING

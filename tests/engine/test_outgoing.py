@@ -78,7 +78,7 @@ async def test_what_comes_in_does_not_wait_for_what_goes_out(
         await registered(memory.hosts[-1], chain(node("n")))
         await triggers.queues.push(TENANT, "q", {}, None, "me")
         seen = await triggers.queues.bind(TENANT, "q", Consumer(workflow_id="sample"), "me")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while "delivered" not in await memory.store.delivery_counts(
                 TENANT, seen.it.subscription_id
             ):
@@ -133,7 +133,7 @@ async def test_a_receiver_that_fails_at_once_is_left_alone_after_few_calls(
 
 async def shut(triggers: Any, tenant: str, name: str) -> rules.Circuit:
     """Waits until nobody is called and the receiver is left alone."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             if not triggers.courier._on_the_way:
                 circuit: rules.Circuit = await triggers.outgoing.circuit(tenant, name)

@@ -29,7 +29,7 @@ class Resolver:
 
 async def asked_for(resolver: Resolver, count: int) -> list[str]:
     """What the resolver was asked, once its threads have all begun: a machine may be slow."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(resolver.asked) < count:
             await asyncio.sleep(0.002)
     return resolver.asked
