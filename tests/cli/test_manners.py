@@ -26,6 +26,14 @@ def test_help_is_quick_because_nothing_heavy_is_imported(alone: Cli) -> None:
     assert "doctor" in alone("--help").out
 
 
+def test_the_package_can_be_run_as_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "moot", "--version"], capture_output=True, text=True,
+        env=server_environment(), check=True,
+    )  # fmt: skip
+    assert done.stdout.startswith("moot ")
+
+
 def test_every_command_has_help(alone: Cli) -> None:
     import click
 

@@ -223,6 +223,16 @@ def test_only_the_thread_api_is_open_to_who_has_no_key(client: BridgeClient) -> 
         assert refusal.value.status == 401
 
 
+def test_what_the_thread_api_has_not_is_not_there_for_who_has_no_key_either(
+    host: ServerProcess,
+) -> None:
+    for method, path, status in (
+        ("PUT", "/threads", 405), ("DELETE", "/threads/th_x/events", 405),
+        ("GET", "/threads/th_x/nothing", 404), ("GET", "/threads-x", 400), ("PUT", "/v1/runs", 401),
+    ):  # fmt: skip
+        assert httpx.request(method, host.url + path).status_code == status, path
+
+
 def test_a_host_that_trusts_nobody_asks_for_a_key(api: Api) -> None:
     wary = BridgeClient(api.url)
     for call in (wary.threads, lambda: wary.create("x")):

@@ -1,0 +1,5 @@
+"""``python -m moot`` is ``moot``."""
+
+from moot.start import main
+
+main()
