@@ -83,10 +83,10 @@ def test_a_form_that_is_filled_in_wrong_is_not_sent_back_when_the_tokens_are_use
 
 
 def test_who_speaks_slowly_is_not_silent(hall: Hall) -> None:
-    """Twelve words, a while between them; a second of silence would be too long."""
-    slow = Reply(words=[f"{number} " for number in range(12)], between=0.15)
+    """Twelve words, a while between them; two seconds of silence would be too long."""
+    slow = Reply(words=[f"{number} " for number in range(12)], between=0.2)
     hall.models.answering = lambda call: slow if call.agent == "Ada" else sensible(call)
-    run_id = hall.convene("ada", "cy", policy={"rounds": 1, "limits": {"silence": 1}})
+    run_id = hall.convene("ada", "cy", policy={"rounds": 1, "limits": {"silence": 2}})
     hall.at_rest(run_id)
     assert hall.outcomes(run_id)[0] == ("host:ada", "speak", "spoke")
     assert hall.told(run_id, "moot.participation.heard")

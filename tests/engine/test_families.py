@@ -102,9 +102,13 @@ async def test_a_child_that_may_live_on_does(place: Place) -> None:
 
 async def test_the_child_of_an_attempt_that_took_too_long_is_cancelled(place: Place) -> None:
     host = place.host()
-    given_up = sub("leaf") | {"settings": {"timeoutMs": 30}}
+    given_up = sub("leaf") | {"settings": {"timeoutMs": 30_000}}
     body = definition([given_up, node("rescue")], [edge("sub", "rescue", "any_failed")])
-    run = await ended(host, await begun(host, LEAF, body))
+    run_id = await begun(host, LEAF, body)
+    await until(host, run_id, lambda run: run.children)
+    place.clock.ahead_ms += 30_000
+    host.timers.look()
+    run = await ended(host, run_id)
     assert run.status is Status.COMPLETED
     child = await ended(host, next(iter(run.children)))
     assert child.status is Status.CANCELLED
