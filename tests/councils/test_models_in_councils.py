@@ -199,17 +199,15 @@ def test_a_model_that_does_not_begin_is_passed_over_when_its_silence_is_over(
     late = threading.Event()
 
     def answer(call: Call) -> Reply:
-        if call.agent != "Cy":
-            return Reply(pause=lambda: late.wait(30))
-        return sensible(call)
+        return Reply(pause=lambda: late.wait(30))
 
     hall.models.answering = answer
-    run_id = hall.convene(name, "cy", policy={**ONE_ROUND, "limits": {"silence": 3}})
+    run_id = hall.convene(name, "ed", policy={**ONE_ROUND, "limits": {"silence": 3}})
     hall.until(run_id, lambda floor: floor["phase"] == "over")
     late.set()
     assert hall.outcomes(run_id)[0] == (f"host:{name}", "speak", "silent")
     assert hall.system(run_id) == [f"{name.title()} was silent for 3 s and is passed over."]
-    assert [speaker for speaker, _ in hall.said(run_id)] == ["system", "host:cy"]
+    assert [speaker for speaker, _ in hall.said(run_id)] == ["system", "host:ed"]
 
 
 @pytest.mark.parametrize("name", KINDS)

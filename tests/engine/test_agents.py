@@ -106,7 +106,7 @@ async def test_a_rejected_decision_fails_its_node_for_good(place: Place) -> None
 async def test_the_time_a_person_takes_is_not_the_nodes(memory: Place) -> None:
     memory.knows(thinker)
     host = memory.host()
-    run_id = await begun(host, body([0.5], settings={"timeoutMs": 5000}))
+    run_id = await begun(host, body([0.5], settings={"timeoutMs": 50_000}))
     await waits(host, run_id)
     memory.clock.ahead_ms += 60_000
     await answer(host, run_id, {"action": "accept"})

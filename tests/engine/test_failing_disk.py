@@ -245,10 +245,12 @@ async def test_what_was_owed_is_done_though_a_later_command_failed(
     gated: tuple[Place, Host, Gated],
 ) -> None:
     """A cancel follows a node's start so closely that the start is only seen after it."""
-    _, host, store = gated
-    flow = await registered(host, chain(delay(1), node("act", "acme.effect")))
+    place, host, store = gated
+    flow = await registered(host, chain(delay(60_000), node("act", "acme.effect")))
     run_id = await another(host, flow)
     store.gate.clear()
+    place.clock.ahead_ms += 60_000
+    host.timers.look()
     await soon(lambda: store.waiting == 1)  # the delay is over, the activity begins
     cancelling = asyncio.ensure_future(host.handle(TENANT, run_id, CancelRun(host.clock.millis())))
     await soon(lambda: store.waiting == 2)

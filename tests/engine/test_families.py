@@ -90,11 +90,13 @@ async def test_a_failing_parent_takes_its_children_with_it(place: Place) -> None
 
 
 async def test_a_child_that_may_live_on_does(place: Place) -> None:
-    kid = chain(delay(50), id="kid")
+    kid = chain(delay(60_000), id="kid")
     host = place.host()
     run_id = await begun(host, kid, chain(sub("kid", propagateCancellation=False)))
     _, child_run = await family(host, run_id)
     await host.handle(TENANT, run_id, CancelRun(host.clock.millis()))
+    place.clock.ahead_ms += 60_000
+    host.timers.look()
     assert (await ended(host, child_run)).status is Status.COMPLETED
     assert (await host.view(TENANT, run_id)).run.status is Status.CANCELLED
     await sound(host)
@@ -102,9 +104,13 @@ async def test_a_child_that_may_live_on_does(place: Place) -> None:
 
 async def test_the_child_of_an_attempt_that_took_too_long_is_cancelled(place: Place) -> None:
     host = place.host()
-    given_up = sub("leaf") | {"settings": {"timeoutMs": 30}}
+    given_up = sub("leaf") | {"settings": {"timeoutMs": 30_000}}
     body = definition([given_up, node("rescue")], [edge("sub", "rescue", "any_failed")])
-    run = await ended(host, await begun(host, LEAF, body))
+    run_id = await begun(host, LEAF, body)
+    await until(host, run_id, lambda run: run.children)
+    place.clock.ahead_ms += 30_000
+    host.timers.look()
+    run = await ended(host, run_id)
     assert run.status is Status.COMPLETED
     child = await ended(host, next(iter(run.children)))
     assert child.status is Status.CANCELLED

@@ -94,8 +94,11 @@ async def test_what_was_owed_is_done_though_a_later_command_could_not_be_answere
     memory.knows(act)
     host = memory.host(Gated)
     store: Any = host.store
-    run_id = await another(host, await registered(host, chain(delay(1), node("n0", "acme.act"))))
+    body = chain(delay(60_000), node("n0", "acme.act"))
+    run_id = await another(host, await registered(host, body))
     store.gate.clear()
+    memory.clock.ahead_ms += 60_000
+    host.timers.look()
     await soon(lambda: store.waiting == 1)  # the delay is over, the activity begins
 
     def unanswerable(_: Run, events: object) -> None:

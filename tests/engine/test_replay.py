@@ -239,10 +239,12 @@ async def test_a_run_that_hit_a_limit_is_the_same_again(place: Place) -> None:
 async def test_what_operators_did_is_not_said_again_and_makes_no_difference(place: Place) -> None:
     place.knows(hang)
     host = place.host()
-    source = await begun(host, chain(delay(80), put("x", 1)))
+    source = await begun(host, chain(delay(60_000), put("x", 1)))
     await host.handle(TENANT, source, PauseRun(host.clock.millis(), "immediate"))
     await host.handle(TENANT, source, ResumeRun(host.clock.millis()))
     await host.handle(TENANT, source, SetVariables({"v": 1}, host.clock.millis()))
+    place.clock.ahead_ms += 60_000
+    host.timers.look()
     await ended(host, source)
     whole = await order(host, source)
     for from_seq in range(len(whole) + 1):

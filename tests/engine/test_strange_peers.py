@@ -118,7 +118,7 @@ async def test_a_host_that_is_away_is_waited_for_and_no_longer_than_that(
 async def test_what_is_broken_for_a_moment_is_asked_again_under_the_same_name(
     memory: Place, lab: StrangePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peer_http, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(peer_http, "ANSWER_SECONDS", 0.5)
     busy = said(409, {"error": "idempotency_in_flight", "message": "Wait."})
     lab.says(*CREATE, said(503, {}), None, lab.HANG, "create, then cut", busy, said(500, b"x"),
              "proper")  # fmt: skip
@@ -127,7 +127,8 @@ async def test_what_is_broken_for_a_moment_is_asked_again_under_the_same_name(
     run = await ended(host, await begun(host, led(hand("lab/w"), DONE)))
     assert run.variables == {"result": "far"}
     tries = [each for each in lab.asked if each.method == "POST"]
-    assert len({each.headers["idempotency-key"] for each in tries}) == 1 and len(tries) == 7
+    assert len({each.headers["idempotency-key"] for each in tries}) == 1
+    assert len(tries) >= 7, "and once more for each answer that a busy machine gives too late"
     assert all(each.body == {"workflowId": "w", "inputs": {}} for each in tries)
     assert len(lab.runs) == 1
 
@@ -365,7 +366,10 @@ async def test_a_retry_asks_for_a_run_of_its_own(memory: Place, lab: StrangePeer
 
 async def test_a_child_that_takes_too_long_is_stopped(memory: Place, lab: StrangePeer) -> None:
     host = knowing(memory, lab)
-    run_id = await begun(host, above(timeoutMs=200))
+    run_id = await begun(host, above(timeoutMs=60_000))
+    await there(host, run_id)
+    memory.clock.ahead_ms += 60_000
+    host.timers.look()
     assert code(await ended(host, run_id)) == "node_timeout"
     await soon(lambda: lab.runs["far_0"]["status"] == "cancelled")
     await soon(lambda: not len(host.peers))
