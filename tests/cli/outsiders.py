@@ -13,7 +13,7 @@ from cli_helpers import Cli
 import forked_moot
 from real_server import ServerProcess, server_environment
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 THREADS = "/v1/host/moot/threads"
 
 PROGRAMS = {

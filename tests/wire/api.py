@@ -13,7 +13,7 @@ from .published import Published, check_answer
 
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
 #: the longest a run of these tests may take; only a guard against hanging
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ import httpx2 as httpx
 
 from .api import Api
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 def new(api: Api, name: str = "Ours", **body: Any) -> str:
