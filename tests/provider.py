@@ -119,7 +119,7 @@ def provider(answering: Answering | None = None) -> Iterator[Provider]:
         yield found
     finally:
         loop.call_soon_threadsafe(stopping.set)
-        thread.join(10)
+        thread.join(60)
         for task in asyncio.all_tasks(loop):
             task.cancel()
         loop.run_until_complete(asyncio.sleep(0))

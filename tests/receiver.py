@@ -38,7 +38,7 @@ class Receiver:
         self._server.shutdown()
         self._server.server_close()
 
-    def until(self, seen: Callable[[list[Told]], Any], patience: float = 20.0) -> list[Told]:
+    def until(self, seen: Callable[[list[Told]], Any], patience: float = 60.0) -> list[Told]:
         """Waits until what was told satisfies the test."""
         with self._news:
             if not self._news.wait_for(lambda: seen(self.told), patience):

@@ -15,7 +15,7 @@ from typing import Any
 import forked_moot
 from real_server import server_environment
 
-PATIENCE = 60.0
+PATIENCE = 80
 #: what the line that is being typed begins with
 MARK = "\u203a"
 

@@ -59,7 +59,7 @@ def opened(folder: Path, published: Published) -> Room:
     return room
 
 
-def until(what: Callable[[], Any], seconds: float = 20.0) -> Any:
+def until(what: Callable[[], Any], seconds: float = 60.0) -> Any:
     """What it gives, once it gives anything."""
     late = time.monotonic() + seconds
     while not (found := what()):

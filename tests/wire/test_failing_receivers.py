@@ -41,7 +41,7 @@ def api(server: ServerProcess, published: Published) -> Iterator[Api]:
 
 def eventually(api: Api, path: str, so: Callable[[Any], bool]) -> dict[str, Any]:
     """The webhook once it is so."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while not so(view := api.get(path).json()):
         assert time.monotonic() < until, view
         time.sleep(0.02)

@@ -51,7 +51,7 @@ def test_a_webhook_that_begins_what_it_tells_of_comes_to_an_end(api: Api) -> Non
     hook = api.post("/v1/webhooks", {"url": listening(api, "ring"), "events": ["run.completed"]})
     path = f"/v1/host/moot/webhooks/{hook.json()['webhookId']}"
     api.run("ring")
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while "lastError" not in (shown := api.get(path).json()):
         assert time.monotonic() < until, shown
         time.sleep(0.05)
