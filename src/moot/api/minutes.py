@@ -1,13 +1,13 @@
 """The minutes of a conversation: question, roster, decision, votes, dissent, what is to be done,
-and every turn with its number. Made from the log; ``printing`` makes pages of them."""
+and every turn with its number. Made from the log, which is read twice: for what stands above the
+transcript, and line by line. ``printing`` makes pages of them."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from moot.core.bridge import COORDINATOR, Teller, handle, identified
 from moot.core.decisions import Decision, read
@@ -24,6 +24,12 @@ NOTED = frozenset(
     {"moot.vote.called", "moot.participation.continued", "moot.participant.joined"}
     | {"moot.participant.left", "moot.thread.control", "moot.thread.renamed", "moot.thread.linked"}
 )
+#: events that hold a turn, and where
+TURNS = {
+    "conversation.opened": "initialTurn",
+    "conversation.exchanged": "turn",
+    "conversation.closed": "finalTurn",
+}
 #: characters of what a tool was given
 LONGEST_INPUTS = 200
 
@@ -57,6 +63,8 @@ class Line(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"
 
 
 class Minutes(Struct, kw_only=True, rename="camel", omit_defaults=True):
+    """What stands above the transcript."""
+
     thread_id: str
     run_id: str
     title: str = ""
@@ -67,37 +75,54 @@ class Minutes(Struct, kw_only=True, rename="camel", omit_defaults=True):
     decision: Decision | None = None
     #: an outcome that is no decision
     outcome: Any = None
-    transcript: list[Line] = []
 
 
-async def gather(
-    run_id: str, thread_id: str, talk: Conversation, log: AsyncIterator[Event]
-) -> Minutes:
-    """From the events of the run, those of this conversation."""
-    found = Minutes(thread_id=thread_id, run_id=run_id)
-    people: People = {}
-    notes: dict[int, Sentence] = {}
-    changed: tuple[int, Any] | None = None
-    teller = Teller(talk, thread_id, "", "")
-    async for event in log:
+class Facts:
+    """Who took part, and what came of it, from all events of the run."""
+
+    def __init__(self, run_id: str, thread_id: str, talk: Conversation) -> None:
+        self._found, self._talk = Minutes(thread_id=thread_id, run_id=run_id), talk
+        self._people: People = {}
+
+    def hear(self, event: Event) -> None:
         said = event.payload
-        if said.get("conversationId") == talk.conversation_id:
-            _take(found, event, said, people)
-        if event.node_id == talk.node_id and (sentence := _sentence(teller, event)) is not None:
+        if said.get("conversationId") == self._talk.conversation_id:
+            _take(self._found, event, said, self._people)
+
+    def found(self) -> Minutes:
+        found, people = self._found, self._people
+        named = [member["agentId"] for member in found.participants]
+        found.participants += [{"agentId": name} for name in people if name not in named]
+        for member in found.participants:
+            member |= people.get(member["agentId"], {})
+        return found
+
+
+class Transcript:
+    """Line by line from the same events, when it is known who everybody is."""
+
+    def __init__(self, found: Minutes, talk: Conversation) -> None:
+        self._known, self._talk = names(found), talk
+        self._teller = Teller(talk, found.thread_id, "", "")
+        self._count = 0
+        self._changed: tuple[int, Any] | None = None
+
+    def lines(self, event: Event) -> list[Line]:
+        said, lines = event.payload, list[Line]()
+        if said.get("conversationId") == self._talk.conversation_id and event.type in TURNS:
+            lines.append(_line(event, said.get(TURNS[event.type])))
+        self._count += len(lines)
+        if event.node_id != self._talk.node_id:
+            return lines
+        sentence = _sentence(self._teller, event)
+        if sentence is not None:
             change = _change(said)
-            if change is None or (len(found.transcript), change) != changed:
-                notes[len(found.transcript)] = sentence
-                found.transcript.append(Line(at=event.timestamp, by=_doer(said)))
-            changed = (len(found.transcript), change)
-    named = [member["agentId"] for member in found.participants]
-    found.participants += [{"agentId": name} for name in people if name not in named]
-    for member in found.participants:
-        member |= people.get(member["agentId"], {})
-    known = names(found)
-    for place, sentence in notes.items():  # when it is known who everybody is
-        note = sentence(lambda name: known.get(identified(name), name))
-        found.transcript[place] = replace(found.transcript[place], note=note)
-    return found
+            if change is None or (self._count, change) != self._changed:
+                note = sentence(lambda name: self._known.get(identified(name), name))
+                lines.append(Line(at=event.timestamp, by=_doer(said), note=note))
+                self._count += 1
+            self._changed = (self._count, change)
+        return lines
 
 
 def _change(said: dict[str, Any]) -> tuple[Any, Any] | None:
@@ -142,14 +167,14 @@ def _take(found: Minutes, event: Event, said: dict[str, Any], people: People) ->
                 {**member, "agentId": str(member.get("agentId"))}
                 for member in said.get("participants", [])
             ]
-            _turn(found, event, said.get("initialTurn"), people)
+            _heard(people, said.get("initialTurn"))
         case "conversation.exchanged":
-            _turn(found, event, said.get("turn"), people)
+            _heard(people, said.get("turn"))
         case "conversation.closed":
             found.closed_at = event.timestamp
             found.decision = read(said.get("outcome"))
             found.outcome = None if found.decision else said.get("outcome")
-            _turn(found, event, said.get("finalTurn"), people)
+            _heard(people, said.get("finalTurn"))
         case "moot.participation.set":
             _introduce_all(people, said.get("members"))
         case "moot.participant.joined":
@@ -170,27 +195,32 @@ def _introduce(people: People, name: Any, profile: Any) -> None:
     people.setdefault(str(name), {}).update(known)
 
 
-def _turn(found: Minutes, event: Event, said: Any, people: People) -> None:
+def _heard(people: People, said: Any) -> None:
+    turn = _object(said)
+    if turn.get("role") != "system":
+        people.setdefault(_speaker(turn), {})
+
+
+def _speaker(turn: dict[str, Any]) -> str:
+    return str(turn.get("speakerId") or turn.get("from"))
+
+
+def _line(event: Event, said: Any) -> Line:
     """A log that was brought along may say it in odd ways; it is told all the same."""
     turn = _object(said)
     model = _object(_object(turn.get("agent")).get("model"))
-    by = str(turn.get("speakerId") or turn.get("from"))
-    if turn.get("role") != "system":
-        people.setdefault(by, {})
-    found.transcript.append(
-        Line(
-            at=event.timestamp,
-            by=by,
-            index=turn.get("turnIndex"),
-            role=turn.get("role"),
-            to=_text(turn.get("to")),
-            content=turn.get("content"),
-            model=_text(model.get("model")),
-            kind=kind if (kind := kind_of(turn)) in ("task", "result") else None,
-            via=_text(turn.get("via")),
-            spoken_by=_text(turn.get("spokenBy")),
-            edited_by=_text(turn.get("editedBy")),
-        )
+    return Line(
+        at=event.timestamp,
+        by=_speaker(turn),
+        index=turn.get("turnIndex"),
+        role=turn.get("role"),
+        to=_text(turn.get("to")),
+        content=turn.get("content"),
+        model=_text(model.get("model")),
+        kind=kind if (kind := kind_of(turn)) in ("task", "result") else None,
+        via=_text(turn.get("via")),
+        spoken_by=_text(turn.get("spokenBy")),
+        edited_by=_text(turn.get("editedBy")),
     )
 
 

@@ -1,8 +1,11 @@
-"""Minutes as Markdown and as a page of HTML. What somebody said stays text in both."""
+"""Minutes as Markdown, as a page of HTML and as JSON, each in pieces: a head, a piece for each line
+of the transcript, an end. What somebody said stays text in all of them."""
 
 import re
 from html import escape as escaped
 from typing import Any
+
+import msgspec
 
 from moot.api.minutes import PROFILE, Line, Minutes, names, text_of
 from moot.core.bridge import handle
@@ -29,17 +32,31 @@ def escape(text: str) -> str:
 # -- Markdown ----------------------------------------------------------------------------------
 
 
-def markdown(minutes: Minutes) -> str:
-    known = names(minutes)
-    lines = [f"# {_plain(_title(minutes))}", "", *_md_facts(minutes, known), ""]
-    if minutes.decision is not None:
-        lines += _md_decision(minutes.decision, known)
-    elif minutes.outcome is not None:
-        lines += ["## Outcome", "", *_quoted(text_of(minutes.outcome)), ""]
-    lines += ["## Transcript", ""]
-    for line in minutes.transcript:
-        lines += _md_line(line, known)
-    return "\n".join(lines).rstrip() + "\n"
+class Markdown:
+    """Piece by piece: what ends a piece and cannot be seen is kept until something follows."""
+
+    media, end = "text/markdown; charset=utf-8", "\n"
+
+    def __init__(self, minutes: Minutes) -> None:
+        self._minutes, self._known, self._held = minutes, names(minutes), ""
+
+    def head(self) -> str:
+        minutes, known = self._minutes, self._known
+        lines = [f"# {_plain(_title(minutes))}", "", *_md_facts(minutes, known), ""]
+        if minutes.decision is not None:
+            lines += _md_decision(minutes.decision, known)
+        elif minutes.outcome is not None:
+            lines += ["## Outcome", "", *_quoted(text_of(minutes.outcome)), ""]
+        return self._seen("\n".join([*lines, "## Transcript", ""]))
+
+    def line(self, line: Line) -> str:
+        return self._seen("".join(f"\n{row}" for row in _md_line(line, self._known)))
+
+    def _seen(self, text: str) -> str:
+        text = self._held + text
+        seen = text.rstrip()
+        self._held = text[len(seen) :]
+        return seen
 
 
 def _title(minutes: Minutes) -> str:
@@ -139,26 +156,35 @@ STYLE = (
 )
 
 
-def html(minutes: Minutes) -> str:
-    title = escape(_title(minutes))
-    known = names(minutes)
-    people = ", ".join(escape(_participant(member, known)) for member in minutes.participants)
-    parts = [
-        "<!doctype html>",
-        f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
-        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>',
-        f"<h1>{title}</h1><p>Thread <code>{escape(minutes.thread_id)}</code><br>",
-        f"Opened {escape(_time(minutes.opened_at))}<br>",
-        f"Closed {escape(_time(minutes.closed_at or 'still open'))}<br>",
-        f"Participants: {people}</p>",
-    ]
-    if minutes.decision is not None:
-        parts += _html_decision(minutes.decision, known)
-    elif minutes.outcome is not None:
-        parts.append(f"<h2>Outcome</h2><blockquote>{escape(text_of(minutes.outcome))}</blockquote>")
-    parts.append("<h2>Transcript</h2>")
-    parts += [_html_line(line, known) for line in minutes.transcript]
-    return "\n".join([*parts, "</body></html>"]) + "\n"
+class Html:
+    media, end = "text/html; charset=utf-8", "\n</body></html>\n"
+
+    def __init__(self, minutes: Minutes) -> None:
+        self._minutes, self._known = minutes, names(minutes)
+
+    def head(self) -> str:
+        minutes, known = self._minutes, self._known
+        title = escape(_title(minutes))
+        people = ", ".join(escape(_participant(member, known)) for member in minutes.participants)
+        parts = [
+            "<!doctype html>",
+            f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
+            '<meta name="viewport" content="width=device-width">'
+            f"<style>{STYLE}</style></head><body>",
+            f"<h1>{title}</h1><p>Thread <code>{escape(minutes.thread_id)}</code><br>",
+            f"Opened {escape(_time(minutes.opened_at))}<br>",
+            f"Closed {escape(_time(minutes.closed_at or 'still open'))}<br>",
+            f"Participants: {people}</p>",
+        ]
+        if minutes.decision is not None:
+            parts += _html_decision(minutes.decision, known)
+        elif minutes.outcome is not None:
+            said = escape(text_of(minutes.outcome))
+            parts.append(f"<h2>Outcome</h2><blockquote>{said}</blockquote>")
+        return "\n".join([*parts, "<h2>Transcript</h2>"])
+
+    def line(self, line: Line) -> str:
+        return f"\n{_html_line(line, self._known)}"
 
 
 def _html_decision(decision: Decision, known: Known) -> list[str]:
@@ -196,3 +222,28 @@ def _html_line(line: Line, known: Known) -> str:
     who = f"<b>[{line.index}] {escape(_named(line.by, known))}</b>{escape(_about(line, known))}"
     head = f'<p id="t{line.index}">{who}</p>'
     return f"{head}<blockquote>{escape(text_of(line.content))}</blockquote>"
+
+
+# -- JSON --------------------------------------------------------------------------------------
+
+
+class Json:
+    media = "application/json"
+
+    def __init__(self, minutes: Minutes) -> None:
+        self._minutes, self._lines = minutes, 0
+
+    def head(self) -> str:
+        return msgspec.json.encode(self._minutes).decode()[:-1]
+
+    def line(self, line: Line) -> str:
+        self._lines += 1
+        before = "," if self._lines > 1 else ',"transcript":['
+        return before + msgspec.json.encode(line).decode()
+
+    @property
+    def end(self) -> str:
+        return "]}" if self._lines else "}"
+
+
+PRINTED: dict[str, type[Markdown | Html | Json]] = {"md": Markdown, "html": Html, "json": Json}

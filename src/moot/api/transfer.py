@@ -7,7 +7,7 @@ a last line with their number and digest. Coming back, each line is checked befo
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -16,20 +16,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from moot import __version__
-from moot.api import minutes, printing, threads
+from moot.api import threads
+from moot.api.minutes import Facts, Line, Transcript
+from moot.api.printing import PRINTED, Html, Json, Markdown
 from moot.api.wire import Endpoint, Receive, Reply, Request, Send, Stream, encode
 from moot.core import events
 from moot.core.errors import BadRequest, Forbidden
-from moot.core.events import Event, iso
+from moot.core.events import iso
 from moot.core.nesting import too_deep
 from moot.core.run import Run
 from moot.core.waiting import Conversation, only_titled, thread_id
 from moot.engine.adoption import Brought, adopt
 
-PAGE = 1000
-FORMATS = ("md", "html", "json", "bundle")
-PRINTED = {"md": printing.markdown, "html": printing.html}
+#: events that are held at a time, and characters of minutes that are sent at once
+PAGE = 200
+PIECE = 65_536
+FORMATS = (*PRINTED, "bundle")
 KIND = "moot.conversation"
+Printed = Markdown | Html | Json
+Write = Callable[[Receive, Send], Awaitable[None]]
 LARGEST_BUNDLE = 256 * 1024 * 1024
 
 
@@ -58,17 +63,11 @@ async def export(request: Request) -> Reply | Stream:
         raise Forbidden("The bundle is the whole run; this key is good for one thread only.")
     name = run.run_id
     if format_ == "bundle":
-        return Stream(await _bundle(request, run, talk))
-    told = await minutes.gather(run.run_id, thread_id(run, talk), talk, _log(request, run))
-    told.title = talk.title or str(run.inputs.get("title") or "")
-    if only_titled(run):
-        told.question, told.transcript = None, told.transcript[1:]
-    if format_ == "json":
-        return Reply(told, 200, _headers("application/json", f"{name}.json"))
-    # in a thread: long minutes keep nobody else waiting
-    page = await asyncio.to_thread(PRINTED[format_], told)
-    media = f"text/{'html' if format_ == 'html' else 'markdown'}; charset=utf-8"
-    return Reply(page.encode(), 200, _headers(media, f"{name}.{format_}"))
+        headers = _headers("application/x-ndjson", f"{name}.moot.jsonl")
+        return Stream(await _bundle(request, run, talk, headers), headers)
+    form = PRINTED[format_]
+    headers = _headers(form.media, f"{name}.{format_}")
+    return Stream(await _minutes(request, run, talk, form, headers), headers)
 
 
 def _headers(media: str, name: str) -> dict[str, str]:
@@ -93,13 +92,59 @@ async def _rows(request: Request, run: Run, until: int) -> AsyncIterator[list[by
         after += len(rows)
 
 
-async def _log(request: Request, run: Run) -> AsyncIterator[Event]:
-    async for rows in _rows(request, run, run.next_sequence):
-        for row in rows:
-            yield events.decode(row)
+async def _minutes(
+    request: Request, run: Run, talk: Conversation, form: type[Printed], headers: dict[str, str]
+) -> Write:
+    """The log is read twice, and never held whole: names stand in the first line of the minutes
+    that the last event may have told."""
+    until, bare = run.next_sequence, only_titled(run)
+    title = talk.title or str(run.inputs.get("title") or "")
+    facts = Facts(run.run_id, thread_id(run, talk), talk)
+    async for rows in _rows(request, run, until):
+        # in a thread: long minutes keep nobody else waiting
+        await asyncio.to_thread(_hear, facts, rows)
+    found = facts.found()
+    found.title = title
+    if bare:
+        found.question = None
+    page, transcript = form(found), Transcript(found, talk)
+
+    async def write(receive: Receive, send: Send) -> None:
+        await _begin(send, headers)
+        await _send(send, page.head().encode())
+        skipped = 1 if bare else 0
+        async for rows in _rows(request, run, until):
+            lines = await asyncio.to_thread(_lines, transcript, rows)
+            told, skipped = lines[skipped:], max(0, skipped - len(lines))
+            for piece in await asyncio.to_thread(_pieces, page, told):
+                await _send(send, piece)
+        await send({"type": "http.response.body", "body": page.end.encode()})
+
+    return write
 
 
-async def _bundle(request: Request, run: Run, talk: Conversation) -> Any:
+def _hear(facts: Facts, rows: list[bytes]) -> None:
+    for row in rows:
+        facts.hear(events.decode(row))
+
+
+def _lines(transcript: Transcript, rows: list[bytes]) -> list[Line]:
+    return [line for row in rows for line in transcript.lines(events.decode(row))]
+
+
+def _pieces(page: Printed, lines: list[Line]) -> list[bytes]:
+    """As few as there can be of a size that is no burden."""
+    found, parts, size = list[bytes](), list[str](), 0
+    for line in lines:
+        parts.append(page.line(line))
+        size += len(parts[-1])
+        if size >= PIECE:
+            found.append("".join(parts).encode())
+            parts, size = [], 0
+    return [*found, "".join(parts).encode()] if parts else found
+
+
+async def _bundle(request: Request, run: Run, talk: Conversation, headers: dict[str, str]) -> Write:
     services, until = request.services, run.next_sequence
     kept = await services.store.definition_by_digest(run.tenant, run.definition)
     assert kept is not None
@@ -112,11 +157,9 @@ async def _bundle(request: Request, run: Run, talk: Conversation) -> Any:
         exported_at=iso(services.clock.micros()),
         host={"name": "moot", "version": __version__},
     )
-    headers = _headers("application/x-ndjson", f"{run.run_id}.moot.jsonl")
 
     async def write(receive: Receive, send: Send) -> None:
-        pairs = [(key.lower().encode(), value.encode()) for key, value in headers.items()]
-        await send({"type": "http.response.start", "status": 200, "headers": pairs})
+        await _begin(send, headers)
         await _send(send, encode(head) + b"\n")
         digest = hashlib.sha256()
         async for rows in _rows(request, run, until):
@@ -127,6 +170,11 @@ async def _bundle(request: Request, run: Run, talk: Conversation) -> Any:
         await send({"type": "http.response.body", "body": encode(end) + b"\n"})
 
     return write
+
+
+async def _begin(send: Send, headers: dict[str, str]) -> None:
+    pairs = [(key.lower().encode(), value.encode()) for key, value in headers.items()]
+    await send({"type": "http.response.start", "status": 200, "headers": pairs})
 
 
 async def _send(send: Send, piece: bytes) -> None:
