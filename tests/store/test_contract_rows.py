@@ -117,6 +117,28 @@ async def test_a_page_stays_where_it_was_while_runs_arrive_and_change(store: Sto
     assert [found.run_id for found in rows] == ["r1", "r0"]
 
 
+async def test_threads_are_listed_as_they_were_used_last(store: Store) -> None:
+    """What changes moves to the front; what does not comes once, on whatever page."""
+    used, rex = RunFilter(used=True), {"workflow_id": "moot.thread"}
+    for number in range(7):
+        await store.commit(listed(f"th{number}", created_at=number, updated_at=number // 2, **rex))
+    await store.commit(listed("other", created_at=9, updated_at=9))
+    await store.commit(batch(append("th0", 1, row=row("th0", created_at=0, updated_at=50, **rex))))
+    assert await ids(store, used) == ["th0", "th6", "th5", "th4", "th3", "th2", "th1"]
+    assert await ids(store, RunFilter(used=True, prefix="th1")) == ["th1"]
+    record = Record(tenant="acme", kind="away", name="th5", version="1", body=b"{}", created_at=1,
+                    by="key")  # fmt: skip
+    await store.put_record(record)
+    away = RunFilter(used=True, mark="away", marked=False, workflow_id="moot.thread")
+    first, cursor = await store.list_runs("acme", away, None, 2)
+    await store.commit(batch(append("th3", 1, row=row("th3", created_at=3, updated_at=60, **rex))))
+    rest, end = await store.list_runs("acme", away, cursor, 9)
+    assert [found.run_id for found in first] == ["th0", "th6"]
+    assert ([found.run_id for found in rest], end) == (["th4", "th2", "th1"], None)
+    assert await ids(store, RunFilter(used=True, mark="away")) == ["th5"]
+    assert (await ids(store, away))[0] == "th3"
+
+
 @pytest.mark.parametrize("cursor", ["", "nonsense", "!!!!", "é", "AAAA", "A" * 23])
 async def test_a_bad_cursor_is_a_bad_request(store: Store, cursor: str) -> None:
     with pytest.raises(BadRequest):

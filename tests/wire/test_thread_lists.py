@@ -39,6 +39,23 @@ def test_what_was_put_away_and_the_rest_are_whole_lists_page_by_page(api: Api) -
     assert pages(api, **one) == [away[0]] and pages(api, prefix=away[0][:12]) == []
 
 
+def test_threads_in_the_order_of_their_use_are_a_whole_list_page_by_page(api: Api) -> None:
+    desk = api.with_key(api.new_key("used", tenant="used-threads", admin=True))
+    made = [new(desk, f"Used {number}") for number in range(5)]
+    posted(desk, made[1], "once more")
+    assert pages(desk, order="active") == [made[1], made[4], made[3], made[2], made[0]]
+    assert pages(desk) == made[::-1]
+    query: dict[str, Any] = {"order": "active", "limit": 2}
+    first = desk.get(THREADS, params=query).json()
+    posted(desk, made[0], "meanwhile")
+    query["cursor"] = first["nextCursor"]
+    rest = desk.get(THREADS, params={**query, "limit": 9}).json()
+    assert [each["threadId"] for each in rest["threads"]] == [made[3], made[2]]
+    other = desk.get(THREADS, params={"limit": 2}).json()["nextCursor"]
+    for wrong in ({**query, "cursor": other}, {**query, "order": "newest"}, {"order": "oldest"}):
+        refused(desk.get(THREADS, params=wrong), 400, "validation_error")
+
+
 def test_a_conversation_of_another_run_is_in_no_list_and_is_not_put_away(api: Api) -> None:
     run = asked(api, council(ADA, BO, prompt="A newt?"))
     refused(api.post(f"{THREADS}/{run}~convo~1:archive"), 400, "validation_error")

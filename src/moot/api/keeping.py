@@ -21,13 +21,12 @@ from moot.core.starting import Beginning, StartRun
 from moot.core.taking_back import undo
 from moot.core.waiting import THREAD, Conversation, thread_id, title_of
 from moot.engine.branching import Wanted, branch
+from moot.store import cursor as cursors
 from moot.store.protocol import Record, RunFilter
 
 #: under which the store keeps what was put away
 ARCHIVED = "archived-thread"
 MOST_LISTED = 500
-#: the newest ones, of which those that were used last are found
-MOST_ACTIVE = 10_000
 ORDERS = ("newest", "active")
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -118,31 +117,35 @@ def begun(run: Run) -> Reply:
 
 
 async def listed(request: Request) -> Reply:
-    """Newest first; those that were put away only when they are asked for."""
+    """Newest first, or as they were used last; those that were put away only when they are asked
+    for."""
     tenant, store = request.caller.tenant, request.services.store
-    limit, active = request.integer("limit", 50, 1, MOST_LISTED), _by_activity(request)
+    limit, order = request.integer("limit", 50, 1, MOST_LISTED), _order(request)
     away = request.query.get("archived") == "true"
     where = RunFilter(
-        workflow_id=THREAD, prefix=request.query.get("prefix") or None, mark=ARCHIVED, marked=away
-    )
-    cursor: str | None = request.query.get("cursor")
-    size = MOST_ACTIVE if active else limit
-    found, cursor = await store.list_runs(tenant, where, cursor, size)
-    if active:
-        found, cursor = sorted(found, key=lambda row: -row.updated_at)[:limit], None
+        workflow_id=THREAD, prefix=request.query.get("prefix") or None, mark=ARCHIVED, marked=away,
+        used=order is not None,
+    )  # fmt: skip
+    cursor = _unbound(request.query.get("cursor"), order)
+    found, cursor = await store.list_runs(tenant, where, cursor, limit)
     told = await listing.rows(request, found, away)
     body: dict[str, Any] = {"threads": told, "you": reading.reader(request)}
     if cursor is not None:
-        body["nextCursor"] = cursor
+        body["nextCursor"] = cursor if order is None else cursors.bound(cursor, order)
     return Reply(body, 200, {"Cache-Control": "no-store"})
 
 
-def _by_activity(request: Request) -> bool:
-    """A page that goes on has the order of what was begun: what changes has no place to go on."""
-    order = request.query.get("order", "newest")
-    if order not in ORDERS or (order == "active" and "cursor" in request.query):
-        raise BadRequest("order is newest, or active and without a cursor.", field="order")
-    return order == "active"
+def _order(request: Request) -> str | None:
+    """None: as they were begun."""
+    order = request.query.get("order", ORDERS[0])
+    if order not in ORDERS:
+        raise BadRequest(f"order is {' or '.join(ORDERS)}.", field="order")
+    return None if order == ORDERS[0] else order
+
+
+def _unbound(cursor: str | None, order: str | None) -> str | None:
+    """A page goes on in its own order only."""
+    return cursor if order is None else cursors.unbound(cursor, order)
 
 
 async def put_away(request: Request) -> Reply:

@@ -6,7 +6,7 @@ import struct
 
 from moot.core.errors import BadRequest
 
-#: (created_at, number of the log): the order of ``list_runs``
+#: (created_at, or updated_at of threads, and the number of the log): the order of ``list_runs``
 Position = tuple[int, int]
 #: before the first page
 FIRST = 2**63 - 1

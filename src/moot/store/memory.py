@@ -198,14 +198,18 @@ class MemoryStore(Journal, Shelf, Library):
         self, tenant: str, where: RunFilter, before: str | None, limit: int
     ) -> tuple[list[RunRow], str | None]:
         position = cursor.decode(before)
-        found = [row for row in self._newest_first(tenant) if self._position(row) < position]
-        found = [row for row in found if _matches(row, where)]
+        place = self._use if where.used else self._position
+        rows = [row for row in self._rows.values() if row.tenant == tenant and where.admits(row)]
+        found = sorted((row for row in rows if place(row) < position), key=place, reverse=True)
         if where.mark is not None:
             names = {record.name for record in await self.records(tenant, where.mark)}
             found = [row for row in found if (row.run_id in names) == where.marked]
         page = found[:limit]
         more = len(found) > limit > 0
-        return page, cursor.encode(self._position(page[-1])) if more else None
+        return page, cursor.encode(place(page[-1])) if more else None
+
+    def _use(self, row: RunRow) -> cursor.Position:
+        return row.updated_at, self._logs[row.run_id].number
 
     def _position(self, row: RunRow) -> cursor.Position:
         return row.created_at, self._logs[row.run_id].number
@@ -373,20 +377,6 @@ class MemoryStore(Journal, Shelf, Library):
 
 def _identity(definition: Definition) -> tuple[str, str, str]:
     return definition.tenant, definition.workflow_id, definition.digest
-
-
-def _matches(row: RunRow, where: RunFilter) -> bool:
-    return (
-        (not where.statuses or row.status in where.statuses)
-        and where.workflow_id in (None, row.workflow_id)
-        and where.agent_id in (None, row.agent_id)
-        and where.parent_run in (None, row.parent_run)
-        and where.fork_of in (None, row.fork_of)
-        and where.member in (None, row.member)
-        and where.scope_id in (None, row.scope_id)
-        and (not where.dead or row.dead_after is not None)
-        and (where.prefix is None or row.run_id.startswith(where.prefix))
-    )
 
 
 if TYPE_CHECKING:

@@ -279,7 +279,8 @@ class IndexStore(Protocol):
     async def list_runs(
         self, tenant: str, where: RunFilter, before: str | None, limit: int
     ) -> tuple[list[RunRow], str | None]:
-        """Newest first, and the cursor of the next page. Raises BadRequest on a bad cursor."""
+        """Newest first, or as they were used last, and the cursor of the next page: what does not
+        change meanwhile comes once. Raises BadRequest on a bad cursor."""
 
     async def active_run(self, tenant: str, scope_id: str) -> str | None:
         """The newest run of this scope that has not ended."""

@@ -1,4 +1,5 @@
-"""The list of runs, newest first: one index walk for each kind of filter."""
+"""The list of runs, newest first: one index walk for each kind of filter. Threads also come in the
+order of their use."""
 
 import heapq
 from collections.abc import Iterable
@@ -7,6 +8,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from moot.core.waiting import THREAD
 from moot.store import cursor
 from moot.store.protocol import RunFilter, RunRow
 from moot.store.sqlite.queries import run_row
@@ -18,7 +20,7 @@ SELECT r.n, r.tenant, r.run_id, r.workflow_id, r.status, r.created_at, r.updated
        r.dead_after
 """
 _REST = """
-  AND r.tenant = :tenant AND (r.created_at, r.n) < (:created_at, :n)
+  AND r.tenant = :tenant AND (r.created_at, r.n) < (:at, :n)
   AND (:workflow IS NULL OR r.workflow_id = :workflow)
   AND (:agent IS NULL OR r.agent_id = :agent)
   AND (:parent IS NULL OR r.parent_run = :parent)
@@ -57,6 +59,12 @@ LISTS = {
                     WHERE r.workflow_id = :workflow {_REST}""",
     "newest": f"{_COLUMNS} FROM runs AS r INDEXED BY runs_newest WHERE true {_REST}",
 }
+#: the same of threads, in the order of their use; what is chosen by name is little, and sorted
+_USED = f"AND r.workflow_id = '{THREAD}' {_REST.replace('r.created_at', 'r.updated_at')}"
+USED = {
+    **{name: LISTS[name].replace(_REST, _USED) for name in ("prefix", "mark")},
+    "used": f"{_COLUMNS} FROM runs AS r INDEXED BY runs_used WHERE true {_USED}",
+}
 
 
 def list_runs(
@@ -66,13 +74,17 @@ def list_runs(
     found = [row for row, _ in zip(_rows(db, where, values), range(limit + 1), strict=False)]
     page = found[:limit]
     more = len(found) > limit > 0
-    return [run_row(row[1:]) for row in page], _cursor(page[-1]) if more else None
+    last = cursor.encode(_position(page[-1], where.used)) if more else None
+    return [run_row(row[1:]) for row in page], last
 
 
 def _rows(
     db: apsw.Connection, where: RunFilter, values: dict[str, Any]
 ) -> Iterable[tuple[Any, ...]]:
     index = _index(where)
+    if where.used:
+        query = USED[index if index in USED else "used"]
+        return db.execute(query, values).fetchall()
     if index != "status":
         return db.execute(LISTS[index], values).fetchall()
     # one ordered walk for each status, merged: no walk has to sort
@@ -106,7 +118,7 @@ def _index(where: RunFilter) -> str:
 def _values(tenant: str, where: RunFilter, before: cursor.Position, limit: int) -> dict[str, Any]:
     return {
         "tenant": tenant,
-        "created_at": before[0],
+        "at": before[0],
         "n": before[1],
         "workflow": where.workflow_id,
         "agent": where.agent_id,
@@ -125,9 +137,5 @@ def _values(tenant: str, where: RunFilter, before: cursor.Position, limit: int) 
     }
 
 
-def _position(row: tuple[Any, ...]) -> cursor.Position:
-    return row[5], row[0]
-
-
-def _cursor(row: tuple[Any, ...]) -> str:
-    return cursor.encode(_position(row))
+def _position(row: tuple[Any, ...], used: bool = False) -> cursor.Position:
+    return row[6 if used else 5], row[0]
