@@ -9,7 +9,16 @@ from simulator import ADA, BOT, CHAIR, Life, World, compiled, definition, node
 
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake
 from moot.core.conversation import Speaker
+from moot.core.policy import ENDLESS, FOR_ROUNDS
 from moot.core.starting import Limits
+
+
+def meaningful(policy: dict[str, Any]) -> dict[str, Any]:
+    """Without what its mode has no use for, which no workflow may ask for."""
+    if policy.get("mode") not in ENDLESS:
+        return policy
+    return {name: said for name, said in policy.items() if name not in FOR_ROUNDS}
+
 
 #: keys by principal: two agents in one key, a person, an administrator, nobody in particular
 KEYS = {

@@ -6,6 +6,7 @@ from typing import Any
 import hypothesis.strategies as st
 import msgspec
 import pytest
+from council_story import meaningful
 from hypothesis import given
 from random_flows import examples
 from simulator import ADA, Life, World, compiled, definition, node
@@ -101,7 +102,7 @@ def test_every_decision_makes_progress_whoever_joins_and_leaves(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_conversation_of_nobody_rests_and_goes_on_with_the_first_who_comes(mode: str) -> None:
-    world, life = gathering({"mode": mode, "rounds": 1}, members=0)
+    world, life = gathering(meaningful({"mode": mode, "rounds": 1}), members=0)
     assert len(life.log) < 20 and woken(life) == []
     world.control(life, {"invite": "host:ada"})
     if mode not in ("addressed", "large", "small", "auto"):  # there he must be meant

@@ -4,6 +4,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
+from council_story import meaningful
 from hypothesis import given, settings
 from simulator import ADA, CHAIR, TENANT, Life, World, compiled, definition, node
 
@@ -311,7 +312,7 @@ policies = st.fixed_dictionaries(
             },
         ),
     },
-)
+).map(meaningful)
 TEXTS = ("hm", "@bo?", "@ada @cy both", "@mo", "@everyone", "@nobody", "")
 answers = st.sampled_from(
     [None, {}, {"raised": True, "urgency": 2}, {"raised": True, "urgency": "x"}, {"next": 5},

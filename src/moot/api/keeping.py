@@ -14,7 +14,7 @@ from moot.api.wire import Endpoint, Reply, Request, encode
 from moot.core import rosters
 from moot.core.errors import BadRequest, Conflict
 from moot.core.events import Event, decode
-from moot.core.policy import OF_THREADS, Policy
+from moot.core.policy import OF_THREADS, Policy, meaningless
 from moot.core.run import Run
 from moot.core.sentences import says
 from moot.core.starting import Beginning, StartRun
@@ -66,7 +66,9 @@ async def begin(request: Request) -> Reply:
     asked = await request.read(Begin)
     inputs = await inputs_of(request, asked.title, asked.opening, asked.participants)
     if asked.policy is not UNSET:
-        inputs["participation"] = msgspec.to_builtins(asked.policy)
+        inputs["participation"] = said = msgspec.to_builtins(asked.policy)
+        if problem := meaningless(said):
+            raise BadRequest(problem, field="policy")
     await _create(request, inputs, begun)
     return request.made
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.core import schemas
-from moot.core.policy import Policy
+from moot.core.policy import Policy, meaningless
 from moot.core.thread import is_person
 
 #: a hundred years
@@ -148,7 +148,7 @@ def conversation(config: dict[str, Any]) -> str | None:
         return "agentId is an agent's; a person speaks with a key"
     if found.mock_auto_resume and found.turn_count > MOST_MOCK_TURNS:
         return f"turnCount is at most {MOST_MOCK_TURNS} with mockAutoResume"
-    return None
+    return meaningless(config.get("participation", {}))
 
 
 #: kinds of core.interrupt -> what their data must be
@@ -173,4 +173,6 @@ def interrupt(config: dict[str, Any]) -> str | None:
     if kind == "clarification":
         return clarification(data)
     found = read(data, DATA[kind])
-    return f"data: {found}" if isinstance(found, str) else None
+    if isinstance(found, str):
+        return f"data: {found}"
+    return approval(data) if kind == "approval" else None
