@@ -21,6 +21,7 @@ from moot.store.protocol import Key
 
 log = logging.getLogger("moot.api")
 
+EVENTS = {"Content-Type": SSE}
 ROOTS = ("/v1/", "/.well-known/")
 OWN_ROOTS = ("/threads/", "/metrics/")
 #: a path keeps it as it is, for read it would part what it stands in; no route has one
@@ -47,7 +48,7 @@ class App:
             self._metrics.requests[route, 200] += 1
             await reply.write(receive, send)
             return
-        whole = reply if isinstance(reply, Reply) else Reply(b"", 200, {"Content-Type": SSE})
+        whole = reply if isinstance(reply, Reply) else Reply(b"", 200, reply.headers or EVENTS)
         self._metrics.requests[route, whole.status] += 1
         await whole.send(send, head_only)
 
@@ -91,7 +92,7 @@ class App:
         """What was read, perhaps after a long wait, is told to who may still have it."""
         reply = await endpoint.call(request)
         asked = endpoint.public or endpoint.mutating or is_local(request.caller)
-        if isinstance(reply, Reply) and not asked:
+        if (isinstance(reply, Reply) or reply.headers is not None) and not asked:
             await self.services.keyring.caller(request.header("authorization"))
         return reply
 

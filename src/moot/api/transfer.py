@@ -63,8 +63,11 @@ async def export(request: Request) -> Reply | Stream:
         raise Forbidden("The bundle is the whole run; this key is good for one thread only.")
     name = run.run_id
     if format_ == "bundle":
-        return Stream(await _bundle(request, run, talk))
-    return Stream(await _minutes(request, run, talk, PRINTED[format_], f"{name}.{format_}"))
+        headers = _headers("application/x-ndjson", f"{name}.moot.jsonl")
+        return Stream(await _bundle(request, run, talk, headers), headers)
+    form = PRINTED[format_]
+    headers = _headers(form.media, f"{name}.{format_}")
+    return Stream(await _minutes(request, run, talk, form, headers), headers)
 
 
 def _headers(media: str, name: str) -> dict[str, str]:
@@ -90,7 +93,7 @@ async def _rows(request: Request, run: Run, until: int) -> AsyncIterator[list[by
 
 
 async def _minutes(
-    request: Request, run: Run, talk: Conversation, form: type[Printed], name: str
+    request: Request, run: Run, talk: Conversation, form: type[Printed], headers: dict[str, str]
 ) -> Write:
     """The log is read twice, and never held whole: names stand in the first line of the minutes
     that the last event may have told."""
@@ -107,7 +110,7 @@ async def _minutes(
     page, transcript = form(found), Transcript(found, talk)
 
     async def write(receive: Receive, send: Send) -> None:
-        await _begin(send, _headers(page.media, name))
+        await _begin(send, headers)
         await _send(send, page.head().encode())
         skipped = 1 if bare else 0
         async for rows in _rows(request, run, until):
@@ -141,7 +144,7 @@ def _pieces(page: Printed, lines: list[Line]) -> list[bytes]:
     return [*found, "".join(parts).encode()] if parts else found
 
 
-async def _bundle(request: Request, run: Run, talk: Conversation) -> Write:
+async def _bundle(request: Request, run: Run, talk: Conversation, headers: dict[str, str]) -> Write:
     services, until = request.services, run.next_sequence
     kept = await services.store.definition_by_digest(run.tenant, run.definition)
     assert kept is not None
@@ -154,7 +157,6 @@ async def _bundle(request: Request, run: Run, talk: Conversation) -> Write:
         exported_at=iso(services.clock.micros()),
         host={"name": "moot", "version": __version__},
     )
-    headers = _headers("application/x-ndjson", f"{run.run_id}.moot.jsonl")
 
     async def write(receive: Receive, send: Send) -> None:
         await _begin(send, headers)

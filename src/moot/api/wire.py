@@ -61,10 +61,15 @@ class Reply:
 
 
 class Stream:
-    """An answer that goes on: ``write`` sends it piece by piece."""
+    """An answer that goes on: ``write`` sends it piece by piece. ``headers`` are those of one that
+    comes to its end; without, it is of events, for as long as somebody listens."""
 
-    def __init__(self, write: Callable[[Receive, Send], Awaitable[None]]) -> None:
-        self.write = write
+    def __init__(
+        self,
+        write: Callable[[Receive, Send], Awaitable[None]],
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        self.write, self.headers = write, headers
 
 
 class Request:
