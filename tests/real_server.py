@@ -21,8 +21,8 @@ import forked_moot
 from forked_moot import ROOT as ROOT
 from forked_moot import server_environment as server_environment
 
-START_SECONDS = 30
-STOP_SECONDS = 15
+START_SECONDS = 60
+STOP_SECONDS = 40
 
 
 def component_missing(reason: str) -> NoReturn:
