@@ -250,6 +250,15 @@ async def until(host: Host, run_id: str, reached: Callable[[Run], bool]) -> Run:
     return run
 
 
+async def all_over(host: Host) -> None:
+    """Waits until every run there is has ended, those that are begun meanwhile, too."""
+    known: set[str] = set()
+    while new := {run_id for _, run_id in await host.store.runs()} - known:
+        for run_id in new:
+            await ended(host, run_id)
+        known |= new
+
+
 async def soon(reached: Callable[[], Any]) -> None:
     """Waits until it is so."""
     async with asyncio.timeout(PATIENCE):

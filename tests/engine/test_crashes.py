@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from hosting import (
+    PATIENCE,
     TENANT,
     Place,
+    all_over,
     begun,
     chain,
     definition,
@@ -27,7 +29,7 @@ from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.events import TERMINAL_TYPES
 from moot.core.run import Run
 from moot.core.starting import StartRun
-from moot.core.status import Status
+from moot.core.status import TERMINAL, Status
 from moot.engine.faults import FaultPoint
 from moot.engine.host import Host
 from moot.engine.hub import Published
@@ -99,12 +101,14 @@ class Counted:
         self.nodes = (count, flaky)
 
 
-async def quiet(host: Host) -> None:
-    """Until nothing moves any more."""
-    before = -1
-    while before != (now := sum([len(await log(host, run)) for _, run in await host.store.runs()])):
-        before = now
-        await asyncio.sleep(0.03)
+async def dead_or_done(host: Host, seen: Counter[str]) -> None:
+    """Until it is gone, or has nothing left to do."""
+    async with asyncio.timeout(PATIENCE):
+        while not seen["died"]:
+            rows = [await host.store.find_run(*name) for name in await host.store.runs()]
+            if rows and all(row.status in TERMINAL for row in rows):
+                return
+            await asyncio.sleep(0.002)
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -120,7 +124,7 @@ async def test_a_crash_at_any_commit_is_finished_by_the_next_host(
         run_id = await begun(host, KID, story())
     except Crash:
         assert nth == 1
-    await quiet(host)
+    await dead_or_done(host, seen)
     died = seen["died"]
     await place.crash(host)
 
@@ -137,7 +141,7 @@ async def test_a_crash_at_any_commit_is_finished_by_the_next_host(
     assert run.outputs == {"got": 42}
     assert len(run.children) == 1 and len(await again.store.runs()) == 2
     _whole([event.type for event in await log(again, runs[0])])
-    await quiet(again)
+    await all_over(again)
     await sound(again)
 
 
@@ -221,16 +225,16 @@ async def test_a_host_that_dies_again_and_again_still_gets_there(place: Place) -
         await asyncio.sleep(0.002 * (nth % 4))
         await place.crash(host)
         host = place.host()
-        dies(host, POINTS[nth % 2], 1 + nth // 2)
+        seen = dies(host, POINTS[nth % 2], 1 + nth // 2)
         await host.recover()
-    await quiet(host)
+    await dead_or_done(host, seen)
     await place.crash(host)
     last = place.host()
     await last.recover()
     run = await ended(last, run_id)
     assert run.status is Status.COMPLETED
     _whole([event.type for event in await log(last, run_id)])
-    await quiet(last)
+    await all_over(last)
     await sound(last)
 
 
@@ -239,9 +243,9 @@ async def test_a_step_that_was_cut_in_two_is_finished_after_a_crash_in_between(
 ) -> None:
     """More than one batch is needed, and the host dies after the first."""
     host = place.host()
-    dies(host, FaultPoint.BEFORE_APPEND, 2)
+    seen = dies(host, FaultPoint.BEFORE_APPEND, 2)
     run_id = await begun(host, chain(*(node(f"n{n}") for n in range(800))))
-    await quiet(host)
+    await dead_or_done(host, seen)
     assert (await host.store.find_run(TENANT, run_id)).status != "completed"  # type: ignore[union-attr]
     await place.crash(host)
     again = place.host()

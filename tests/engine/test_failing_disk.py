@@ -11,6 +11,7 @@ from hosting import (
     Failing,
     Gated,
     Place,
+    all_over,
     another,
     begun,
     chain,
@@ -19,7 +20,6 @@ from hosting import (
     edge,
     ended,
     node,
-    order,
     registered,
     soon,
     sound,
@@ -108,15 +108,6 @@ async def settled(host: Host, run_id: str) -> Run:
             await asyncio.sleep(0.005)
 
 
-async def quiet(host: Host) -> None:
-    before = -1
-    while before != (
-        now := sum([len(await order(host, run)) for _, run in await host.store.runs()])
-    ):
-        before = now
-        await asyncio.sleep(0.05)
-
-
 @pytest.mark.parametrize("what", ["commit", "everything"])
 @pytest.mark.parametrize("block", range(4))
 async def test_whichever_operation_fails_the_host_goes_on_and_memory_is_the_log(
@@ -139,7 +130,7 @@ async def test_whichever_operation_fails_the_host_goes_on_and_memory_is_the_log(
         await asyncio.gather(*(_story(host) for _ in range(1 if what == "commit" else 3)))
         told = failing[0].failed is not None
         failing[0].nth = 0
-        await quiet(host)
+        await all_over(host)
         await sound(host)
         assert not _unexpected(caplog), f"operation {nth} ({failing[0].failed})"
         await memory.crash(host)
@@ -168,7 +159,7 @@ async def test_a_failing_file_leaves_the_host_working(sqlite: Place) -> None:
     for nth in (1, 2, 3, 5, 8, 13):
         host = sqlite.host(lambda store, nth=nth: Failing(store, nth))
         await _story(host)
-        await quiet(host)
+        await all_over(host)
         await sound(host)
         await sqlite.crash(host)
 

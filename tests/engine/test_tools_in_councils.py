@@ -99,7 +99,7 @@ class Dying:
         self.left -= 1
         await self.inner.commit(batch)
         written = [event for append in batch.appends for event in append.events]
-        self.quiet = any(b"participation.stopped" in event for event in written)
+        self.quiet = self.quiet or any(b"participation.stopped" in event for event in written)
 
 
 async def test_a_crash_in_the_middle_of_a_call_leaves_it_unknown_and_unrepeated(
