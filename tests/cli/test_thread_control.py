@@ -36,7 +36,9 @@ def shown(moot: Cli, thread: str) -> dict[str, Any]:
 
 
 def test_a_thread_is_begun_with_a_title_with_others_and_with_words(moot: Cli) -> None:
-    assert "thread new TITLE" in moot.on_terminal("thread", "list").out
+    new = moot("key", "create", "--name", "new", "--tenant", "new", "--json")
+    nothing = moot.on_terminal("thread", "list", MOOT_KEY=json.loads(new.out)["key"])
+    assert "thread new TITLE" in nothing.out
     made = moot("thread", "new", "Tea", "--with", "ada, rex", "--say", "Green or black?")
     assert "no agent 'rex'" in made.err and "ada" not in made.err
     [thread] = made.lines()

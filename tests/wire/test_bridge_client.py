@@ -38,6 +38,12 @@ def said_by(events: list[Event], name: str) -> list[Event]:
     return [event for event in events if event["type"] == "message" and event["from"] == name]
 
 
+def at_work(client: BridgeClient, thread: str) -> list[str]:
+    """Who is about to say something."""
+    here = client.presence(thread)["presence"]
+    return [name for name, shown in here.items() if shown["state"] in ("thinking", "typing")]
+
+
 def test_a_whole_discussion_of_an_old_client_a_bot_and_two_agents(client: BridgeClient) -> None:
     assert client.ping()["status"] == "ok"
     thread = client.create("Prices in Q1")
@@ -59,6 +65,7 @@ def test_a_whole_discussion_of_an_old_client_a_bot_and_two_agents(client: Bridge
     assert answer["content"] == "Four percent."
     assert answer["meta"]["reply_to"] == asked["id"] and answer["meta"]["tags"] == ["bot"]
 
+    until(lambda: not at_work(client, thread))  # the agents have their say on that, too
     everybody = client.post(thread, "user", "And what do you all think?")
     for name in ("ada", "bo"):
         [reply] = until(lambda name=name: said_by(client.events(thread, everybody["ts"]), name))
@@ -78,6 +85,7 @@ def test_a_whole_discussion_of_an_old_client_a_bot_and_two_agents(client: Bridge
     assert [each["id"] for each in state["participants"]["invited"]] == ["ada", "bo", "codex"]
     assert state["muted"] == [] and state["paused"] is False
 
+    until(lambda: not at_work(client, thread))
     whole = client.events(thread)
     polled: list[Event] = []
     while page := client.events(thread, polled[-1]["ts"] if polled else whole[0]["ts"]):
