@@ -246,7 +246,7 @@ def _steer(found: Thread, content: dict[str, Any], sender: str, at: int) -> None
 def _names(value: Any) -> list[str]:
     if isinstance(value, dict):
         value = value.get("targets")
-    many = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    many = value if isinstance(value, list) else []
     return [full(name) for name in many if isinstance(name, str) and name]
 
 
