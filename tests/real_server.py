@@ -123,7 +123,7 @@ class ServerProcess:
             headers={"Authorization": f"Bearer {key or self.key}", **(headers or {})},
         )
         try:
-            with urllib.request.urlopen(call, timeout=30) as answer:
+            with urllib.request.urlopen(call, timeout=60) as answer:
                 return answer.status, _parsed(answer.read()), dict(answer.headers)
         except urllib.error.HTTPError as refusal:
             with refusal:
