@@ -1,5 +1,6 @@
 """The one table, and the same as JSON."""
 
+import math
 import statistics
 from typing import Literal
 
@@ -45,7 +46,8 @@ def row(
     if bare:
         made.bare_best, made.bare_median = best(bare), statistics.median(bare)
         made.ratio = statistics.median(
-            ours / theirs for ours, theirs in zip(values, bare, strict=False)
+            ours / theirs if theirs else math.inf  # less than one tick of the processor's clock
+            for ours, theirs in zip(values, bare, strict=False)
         )
     if goal is not None:
         made.met = "NO" if best(goal, made.best) != made.best else "best"

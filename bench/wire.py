@@ -29,7 +29,11 @@ class Player(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.write(next(self._script))
+        if (first := next(self._script, None)) is not None:
+            self._transport.write(first)
+        else:  # its time was over before it was here
+            self._transport.close()
+            self._done.set_result(None)
 
     def data_received(self, data: bytes) -> None:
         self._buffer = buffer = self._buffer + data if self._buffer else data
