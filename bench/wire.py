@@ -29,11 +29,7 @@ class Player(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if (first := next(self._script, None)) is not None:
-            self._transport.write(first)
-        else:  # its time was over before it was here
-            self._transport.close()
-            self._done.set_result(None)
+        self._go_on(lambda: next(self._script))
 
     def data_received(self, data: bytes) -> None:
         self._buffer = buffer = self._buffer + data if self._buffer else data
@@ -49,16 +45,20 @@ class Player(asyncio.Protocol):
             self._answered(buffer, end)
 
     def _answered(self, answer: bytes, end: int) -> None:
+        if answer[9:10] != b"2":
+            self._transport.close()
+            said = answer[9:500].decode(errors="replace")
+            self._done.set_exception(RuntimeError(f"The server answered {said}"))
+        else:
+            self._go_on(lambda: self._script.send(answer[end + 4 :]))
+
+    def _go_on(self, step: Callable[[], bytes]) -> None:
+        """A script may be over before its connection is made."""
         try:
-            if answer[9:10] != b"2":
-                raise RuntimeError(f"The server answered {answer[9:500].decode(errors='replace')}")
-            self._transport.write(self._script.send(answer[end + 4 :]))
+            self._transport.write(step())
         except StopIteration:
             self._transport.close()
             self._done.set_result(None)
-        except RuntimeError as failure:
-            self._transport.close()
-            self._done.set_exception(failure)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._done.done():

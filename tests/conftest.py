@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,6 +16,11 @@ from real_server import ServerProcess, component_missing, openwop_folder, server
 
 #: what an installed Moot gives pytest by itself; a tree that is not installed names it
 pytest_plugins = ["moot.testing.plugin", "pytester"]
+
+# A shell that starts this in the background makes it deaf to Ctrl-C, and so all it starts; programs
+# that are to hear of Ctrl-C need a parent that does.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A property holds or it does not; how long a machine takes to show it says nothing. The examples
 # are the same on every machine, so that one tree gives one answer; `make explore` seeks new ones.

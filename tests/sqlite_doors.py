@@ -31,11 +31,16 @@ async def writer_stopped(store: SqliteStore) -> AsyncIterator[None]:
         await stopped
 
 
+async def handed_over(store: SqliteStore, count: int) -> None:
+    """So many batches are with the writer, and none is on its way there."""
+    while store._writer._waiting < count or store._writer._gathered:
+        await asyncio.sleep(0)
+
+
 async def in_one_group(store: SqliteStore, calls: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     async with writer_stopped(store):
         tasks = [asyncio.ensure_future(call) for call in calls]
-        while store._writer._queue.qsize() < len(tasks):
-            await asyncio.sleep(0)
+        await handed_over(store, len(tasks))
     return await asyncio.gather(*tasks, return_exceptions=True)
 
 

@@ -19,7 +19,7 @@ from moot.store.sqlite import (
 )
 from moot.store.sqlite.files import check_driver
 from moot.store.sqlite.migrations import Migration, migrate, require_current, shipped
-from sqlite_doors import in_one_group, meddling, writer_stopped
+from sqlite_doors import handed_over, in_one_group, meddling, writer_stopped
 
 
 async def on_writer(store: SqliteStore, sql: str) -> Any:
@@ -222,6 +222,16 @@ async def test_too_many_waiting_batches_are_refused_with_a_time_to_return(tmp_pa
     await store.commit(batch(append("r9")))
     assert len(await store.runs()) == 3
     await store.aclose()
+
+
+async def test_what_comes_in_one_turn_of_the_loop_is_one_group_however_the_threads_run(
+    sqlite: SqliteStore,
+) -> None:
+    async with writer_stopped(sqlite):
+        waiting = [asyncio.ensure_future(sqlite.commit(batch(append(f"r{n}")))) for n in range(9)]
+        await handed_over(sqlite, 9)
+        assert sqlite._writer._queue.qsize() == 1
+    await asyncio.gather(*waiting)
 
 
 async def test_a_batch_that_cannot_be_stored_does_not_harm_its_neighbours(

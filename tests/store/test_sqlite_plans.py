@@ -10,9 +10,9 @@ from moot.store.sqlite import (
     SqliteStore,
     deliveries,
     heads,
+    known,
     notes,
     queries,
-    receipts,
     statements,
     tallies,
 )  # fmt: skip
@@ -29,7 +29,7 @@ READS = {
 }  # fmt: skip
 BULKS = {
     f"{name} of {rows} rows": bulk.sql[rows]
-    for name, bulk in {**vars(statements), "FIND receipts": receipts.FIND}.items()
+    for name, bulk in {**vars(statements), **vars(known)}.items()
     if isinstance(bulk, Bulk)
     for rows in (1, 4)
 }

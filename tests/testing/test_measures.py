@@ -1,6 +1,9 @@
 """What the bench measures of threads: each part once, for a moment. How fast it was is no test."""
 
+import asyncio
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,3 +31,20 @@ def test_messages_into_threads_and_their_deliveries_are_measured(
     } <= named
     assert all(row.median >= 0 and row.ratio is not None for row in rows)
     assert "deliver" in table.text(rows)
+
+
+async def test_a_script_that_is_over_before_its_connection_is_made_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from bench import wire
+
+    def over() -> Generator[bytes, bytes, None]:
+        yield from ()
+
+    def nobody(reader: Any, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    server = await asyncio.start_server(nobody, "127.0.0.1", 0)
+    async with server, asyncio.timeout(20):
+        await wire.play(server.sockets[0].getsockname()[1], [over(), over()])

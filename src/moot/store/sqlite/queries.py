@@ -66,10 +66,6 @@ SELECT tenant, item_id, run_id, node_id, kind, question, actions, asked_by, sinc
 FROM inbox WHERE tenant = ? ORDER BY since, n, item_id LIMIT ?
 """
 INBOX_REVISION = "SELECT revision FROM inbox_revisions WHERE tenant = ?"
-MESSAGE = """
-SELECT m.sequence FROM heads AS h CROSS JOIN messages AS m ON m.n = h.n AND m.message_id = ?
-WHERE h.run_id = ? AND h.tenant = ?
-"""
 NEXT_WORK = "SELECT min(due_at) FROM work"
 RUNS = "SELECT tenant, run_id FROM heads ORDER BY n"
 DEFINITION = """
@@ -195,11 +191,6 @@ def inbox(db: apsw.Connection, tenant: str, limit: int) -> tuple[list[InboxRow],
         found = [inbox_row(row) for row in db.execute(INBOX, (tenant, limit))]
         revision = db.execute(INBOX_REVISION, (tenant,)).get
     return found, revision or 0
-
-
-def message(db: apsw.Connection, tenant: str, run_id: str, message_id: str) -> int | None:
-    row = _first(db, MESSAGE, message_id, run_id, tenant)
-    return row[0] if row else None
 
 
 def next_work(db: apsw.Connection) -> int | None:

@@ -34,6 +34,7 @@ from moot.store.protocol import (
 from moot.store.reading import Page, ReadMark
 from moot.store.sqlite import (
     deliveries,
+    known,
     notes,
     queries,
     records,
@@ -46,9 +47,9 @@ from moot.store.sqlite.files import check_driver, open_to_read, open_to_write
 from moot.store.sqlite.heads import Heads
 from moot.store.sqlite.listing import list_runs
 from moot.store.sqlite.readers import Readers
-from moot.store.sqlite.receipts import Receipts
 from moot.store.sqlite.refusals import StoreReadOnly
 from moot.store.sqlite.standing import put_record
+from moot.store.sqlite.together import Together
 from moot.store.sqlite.transaction import transaction
 from moot.store.sqlite.verify import verify, verify_log
 from moot.store.sqlite.writer import Writer
@@ -70,7 +71,8 @@ class SqliteStore:
         self._readers = readers
         #: a long search makes nobody wait who reads a log
         self._searchers = Readers(path, 1)
-        self._receipts = Receipts(readers)
+        self._receipts = Together(readers, known.receipts)
+        self._messages = Together(readers, known.messages)
         self._write_side = writer
         self._release = release
 
@@ -162,7 +164,7 @@ class SqliteStore:
         return await self._readers.run(queries.active_run, tenant, scope_id)
 
     async def message(self, tenant: str, run_id: str, message_id: str) -> int | None:
-        return await self._readers.run(queries.message, tenant, run_id, message_id)
+        return await self._messages.find((tenant, run_id, message_id))
 
     async def inbox(self, tenant: str, limit: int) -> tuple[list[InboxRow], int]:
         return await self._readers.run(queries.inbox, tenant, limit)

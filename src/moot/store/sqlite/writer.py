@@ -72,22 +72,25 @@ class Writer:
         self._heads = Heads(db, cached_heads)
         self._indexer = Indexer(db)
         self._loop = asyncio.get_running_loop()
-        self._queue: queue.SimpleQueue[Write | Call | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[list[Write] | Call | None] = queue.SimpleQueue()
         self._queue_limit = queue_limit
         self._gathered: list[Write] = []
-        self._held: list[Call | None] = []
+        #: writes whose callers have not been told yet; the loop counts them
+        self._waiting = 0
+        self._held: list[list[Write] | Call | None] = []
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="moot-writer", daemon=True)
         self._thread.start()
 
     async def commit(self, batch: Batch) -> None:
-        if len(self._gathered) + self._queue.qsize() >= self._queue_limit:
+        if self._waiting >= self._queue_limit:
             raise Unavailable("The disk cannot keep up; try again shortly.", retry_after=1)
         self._refuse_closed()
         done = self._loop.create_future()
         if not self._gathered:
             self._loop.call_soon(self._go_round)
         self._gathered.append(Write(batch, done))
+        self._waiting += 1
         await done
 
     def _go_round(self, left: int = MOST_ROUNDS, before: int | None = None) -> None:
@@ -101,10 +104,10 @@ class Writer:
             self._hand_over()
 
     def _hand_over(self) -> None:
-        """All that was gathered: a thread that is woken for each batch in turn fights the loop for
-        the interpreter, and commits them in smaller groups."""
-        for write in self._gathered:
-            self._queue.put(write)
+        """All that was gathered, in one piece: a thread that is woken for each batch in turn
+        fights the loop for the interpreter, and commits them in smaller groups."""
+        for start in range(0, len(self._gathered), GROUP_LIMIT):
+            self._queue.put(self._gathered[start : start + GROUP_LIMIT])
         self._gathered.clear()
 
     async def catch_up(self) -> None:
@@ -138,6 +141,17 @@ class Writer:
             self._queue.put(None)
         await self._loop.run_in_executor(None, self._thread.join)
 
+    def _settle(self, jobs: list[Write] | list[Call]) -> None:
+        """On the loop again."""
+        for job in jobs:
+            self._waiting -= isinstance(job, Write)
+            if job.done.done():  # the caller gave up waiting
+                continue
+            if job.failure is not None:
+                job.done.set_exception(job.failure)
+            else:
+                job.done.set_result(job.result if isinstance(job, Call) else None)
+
     # the writer thread
 
     def _run(self) -> None:
@@ -149,7 +163,7 @@ class Writer:
                 self._commit(job)
                 done = job
             with suppress(RuntimeError):  # the loop was closed under us: nobody waits any more
-                self._loop.call_soon_threadsafe(_settle, done)
+                self._loop.call_soon_threadsafe(self._settle, done)
             if self._indexer.waiting >= CHUNK:
                 self._index()
         for _ in range(MOST_AT_CLOSE):
@@ -157,22 +171,19 @@ class Writer:
                 break
 
     def _next(self) -> list[Write] | Call | None:
-        item = self._held.pop() if self._held else self._take()
-        if not isinstance(item, Write):
-            return item
-        group = [item]
-        while len(group) < GROUP_LIMIT:
+        group = self._held.pop() if self._held else self._take()
+        while isinstance(group, list):
             try:
-                item = self._queue.get_nowait()
+                more = self._queue.get_nowait()
             except queue.Empty:
                 break
-            if not isinstance(item, Write):
-                self._held.append(item)
+            if not isinstance(more, list) or len(group) + len(more) > GROUP_LIMIT:
+                self._held.append(more)
                 break
-            group.append(item)
+            group += more
         return group
 
-    def _take(self) -> Write | Call | None:
+    def _take(self) -> list[Write] | Call | None:
         """The next job; while there is none, the index catches up."""
         while waiting := self._indexer.waiting:
             with suppress(queue.Empty):
@@ -245,13 +256,3 @@ def _refusal(failure: Exception) -> StorageFailed:
     refusal = StorageFailed(f"The disk refused the write ({failure}); nothing of it was kept.")
     refusal.__cause__ = failure
     return refusal
-
-
-def _settle(jobs: list[Write] | list[Call]) -> None:
-    for job in jobs:
-        if job.done.done():  # the caller gave up waiting
-            continue
-        if job.failure is not None:
-            job.done.set_exception(job.failure)
-        else:
-            job.done.set_result(job.result if isinstance(job, Call) else None)
