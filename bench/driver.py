@@ -90,7 +90,8 @@ NUMBER = b"#" * 20
 
 
 def _turns_script(asks: list[bytes], until: float, most: int, took: list[float]) -> Script:
-    """A body may have a place for a number, of which each turn of all drivers gets another one."""
+    """A body may have a place for a number, of which each turn of all drivers gets another one.
+    However short the time is, something is measured."""
     for ask in cycle(asks):
         started = perf_counter()
         if took and (started >= until or len(took) >= most):
