@@ -52,6 +52,27 @@ def test_in_a_small_thread_everybody_answers_what_a_person_says_to_all_once() ->
     check(life)
 
 
+@pytest.mark.parametrize("mode", ["small", "declared"])
+def test_who_is_at_an_answer_when_a_person_speaks_to_all_answers_that_as_well(mode: str) -> None:
+    world, life = thread("ada", "bo", policy={**OF_THREADS, "mode": mode})
+    say(world, life, "Ideas?")
+    assert woken(life) == ["ada"]
+    later = say(world, life, "And why?")[0].sequence
+    speak(world, life, "To the first.")
+    assert woken(life) == ["ada"], "what it said was no answer to the second"
+    assert {wake.reply for wake in floor_of(life).wakes.values()} <= {later, None}
+    assert speak_all(world, life) == ["ada", "bo"]
+    check(life)
+
+
+def test_who_is_interrupted_answers_all_that_was_said_at_once() -> None:
+    world, life = thread("ada", "bo", policy={**OF_THREADS, "interject": "interrupt"})
+    say(world, life, "Ideas?")
+    say(world, life, "And why?")
+    assert speak_all(world, life) == ["ada", "bo"]
+    check(life)
+
+
 def test_who_has_nothing_to_add_passes() -> None:
     world, life = thread("ada", "bo")
     say(world, life, "Ideas?")

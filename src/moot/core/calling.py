@@ -5,7 +5,7 @@ all who are invited shall answer. Programs outside are called and not waited for
 """
 
 from moot.core import thread
-from moot.core.participation import RUNWAY, Ask, Floor, pair
+from moot.core.participation import RUNWAY, TO_ALL, Ask, Floor, pair
 from moot.core.steps import Give, Step
 from moot.core.waiting import Conversation
 
@@ -74,7 +74,7 @@ def _waiting(talk: Conversation, floor: Floor) -> dict[str, Ask]:
     found = {name: Ask("prodded", direct=True) for name in prodded}
     found |= {name: ask for name, ask in floor.asked.items() if name not in found}
     if floor.called:
-        ask = Ask("a person spoke to all", seq=floor.called_seq)
+        ask = Ask(TO_ALL, seq=floor.called_seq)
         rest = [name for name in floor.speakers if name not in floor.had and name not in found]
         found |= dict.fromkeys(rest, ask)
     return found

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from moot.core import calling, chains, thread
-from moot.core.participation import FAILED, NOBODY, QUIET, RUNWAY, SYNTHESIS, Floor, Spent
+from moot.core.participation import FAILED, NOBODY, QUIET, RUNWAY, SYNTHESIS, TO_ALL, Floor, Spent
 from moot.core.steps import Give, Step
 from moot.core.waiting import Conversation
 
@@ -225,7 +225,7 @@ def _declared(talk: Conversation, floor: Floor, at: int) -> Step | None:
     waiting = [name for name in floor.speakers if name not in floor.had]
     if not floor.called or not waiting:
         return None
-    return _give(talk, floor, waiting, at, "a person spoke to all")
+    return _give(talk, floor, waiting, at, TO_ALL)
 
 
 def _addressed(talk: Conversation, floor: Floor, at: int) -> Step | None:

@@ -9,7 +9,18 @@ from msgspec.structs import replace
 
 from moot.core import mentions, thread
 from moot.core.going_on import once_more
-from moot.core.participation import DAY, FAILED, LIFTED, NOBODY, Ask, Floor, Spent, hush, pair
+from moot.core.participation import (
+    DAY,
+    FAILED,
+    LIFTED,
+    NOBODY,
+    TO_ALL,
+    Ask,
+    Floor,
+    Spent,
+    hush,
+    pair,
+)
 from moot.core.thread import ThreadState
 
 Turn = dict[str, Any]
@@ -98,8 +109,18 @@ def _asks(floor: Floor, turn: Turn, state: ThreadState, seq: int) -> None:
         floor.unclear_to = str(who)
     elif to is None and not names and _to_all(floor, state):
         floor.called, floor.had, floor.called_seq, floor.hushed = True, {}, seq, False
+        _ask_who_speaks(floor, state, seq)
     elif to is None and not names and "@" not in str(turn.get("content")):
         hush(floor, str(who))
+
+
+def _ask_who_speaks(floor: Floor, state: ThreadState, seq: int) -> None:
+    """Whoever is at an answer does not hear this: it is asked once more when it is done."""
+    if floor.policy.interject == "interrupt":
+        return  # it begins anew, and hears it then
+    for wake in floor.wakes.values():
+        if wake.task == "speak" and wake.agent not in state.done:
+            floor.asked.setdefault(wake.agent, Ask(TO_ALL, seq=seq))
 
 
 def _to_all(floor: Floor, state: ThreadState) -> bool:

@@ -198,6 +198,8 @@ class Floor(Struct, omit_defaults=True):
 
 #: no word of a person, but what he said to all where too many are there
 TO_MANY = ""
+#: why somebody is asked whom nobody named
+TO_ALL = "a person spoke to all"
 
 
 def pair(one: str, other: str) -> str:

@@ -65,7 +65,7 @@ class Loop:
         if self._loop.is_closed():
             return
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+        self._thread.join(60)
         if not self._thread.is_alive():
             self._loop.close()
 
