@@ -79,6 +79,7 @@ async def _somebody(request: Request, name: str | None) -> Seat:
     known = await services.roster.history(tenant, NAME)
     guard = nobody(tenant, NAME)
     guard = replace(guard, revision=known[0].revision) if known else guard
-    with suppress(Overtaken):  # another call has hired it meanwhile
-        await services.roster.put(tenant, hired, "conformance", guard)
+    with suppress(Overtaken):  # another call hires it meanwhile; or has done so, a moment ago
+        if not known or known[0].gone:
+            await services.roster.put(tenant, hired, "conformance", guard)
     return await services.roster.must_find(tenant, NAME)
