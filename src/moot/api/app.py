@@ -14,7 +14,7 @@ from moot.api.idempotency import HEADER, Idempotency, refused
 from moot.api.routes import Router
 from moot.api.services import Services
 from moot.api.trust import LOCAL, is_local, trusted
-from moot.api.wire import SSE, Endpoint, Receive, Reply, Request, Scope, Send, Stream
+from moot.api.wire import Endpoint, Receive, Reply, Request, Scope, Send, Stream
 from moot.core.definition import nearest
 from moot.core.errors import BadRoot, MethodNotAllowed, MootError, NotFound
 from moot.store.protocol import Key
@@ -47,7 +47,9 @@ class App:
             self._metrics.requests[route, 200] += 1
             await reply.write(receive, send)
             return
-        whole = reply if isinstance(reply, Reply) else Reply(b"", 200, {"Content-Type": SSE})
+        whole = (
+            reply if isinstance(reply, Reply) else Reply(b"", 200, {"Content-Type": reply.media})
+        )
         self._metrics.requests[route, whole.status] += 1
         await whole.send(send, head_only)
 

@@ -63,8 +63,8 @@ class Reply:
 class Stream:
     """An answer that goes on: ``write`` sends it piece by piece."""
 
-    def __init__(self, write: Callable[[Receive, Send], Awaitable[None]]) -> None:
-        self.write = write
+    def __init__(self, write: Callable[[Receive, Send], Awaitable[None]], media: str = SSE) -> None:
+        self.write, self.media = write, media
 
 
 class Request:
