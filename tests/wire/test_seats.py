@@ -7,7 +7,7 @@ import pytest
 
 from .api import Api
 from .asking import refused, unchanged
-from .councils import BO, THREADS, close, join, joined, key_as
+from .councils import BO, THREADS, close, join, joined, key_as, person
 
 REX, FIRST, SECOND = "host:rex", "seat-first", "seat-second"
 
@@ -69,3 +69,10 @@ def test_who_has_lost_the_seat_gets_no_key_for_it_and_invites_nobody(api: Api, r
         refused(join(api, room, "rex", seat=FIRST), 409, "seat_taken")
     rex = joined(api, room, "rex", seat=SECOND)
     assert leave(rex, room, SECOND).status_code == 204
+
+
+def test_who_is_asked_while_nobody_is_there_can_be_taken_on(api: Api, room: str) -> None:
+    """The host waits for an answer; that is no sign of a program."""
+    assert join(api, room, "rex").status_code == 201
+    assert person(api, room, "@rex, are you there?").status_code == 200
+    assert take(api, room).status_code == 200
