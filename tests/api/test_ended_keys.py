@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from moot.api import transfer
 from moot.api.app import App
 from moot.api.services import Services
 from moot.config import Settings
@@ -192,3 +193,25 @@ async def test_a_key_revoked_just_before_its_stream_is_counted_ends_it_all_the_s
     pieces: list[bytes] = []
     await asyncio.wait_for(guest.listen(places["events"], pieces), PATIENCE)
     assert b"data:" not in b"".join(pieces)
+
+
+@pytest.mark.parametrize("form", ["md", "json", "bundle"])
+async def test_an_export_is_cut_off_where_its_key_is_revoked(
+    admin: Key, key: Callable[..., Awaitable[Key]], places: dict[str, str], form: str,
+    services: Services, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """It has no end, by which who reads it knows."""
+    monkeypatch.setattr(transfer, "PAGE", 1)
+    path = places["thread"].replace("/stream", f"/export?format={form}")
+    guest, read = await key(), services.store.read
+    whole, pieces = list[bytes](), list[bytes]()
+    await admin.listen(path, whole)
+
+    async def slow_read(*place: Any) -> Any:
+        if len(pieces) == 2:  # the head has left
+            await admin("DELETE", f"/v1/host/moot/keys/{guest.key_id}")
+        return await read(*place)
+
+    monkeypatch.setattr(services.store, "read", slow_read)
+    await guest.listen(path, pieces)
+    assert b"".join(pieces[:2]) and len(pieces) < len(whole)

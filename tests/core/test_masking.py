@@ -4,13 +4,15 @@ import hashlib
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import UNSET
 from simulator import Life, World, chain, compiled, definition, node, state
 
 from moot.core.commands import SetVariables
 from moot.core.events import encode
 from moot.core.graph import call_of
-from moot.core.masking import MASK, masked
+from moot.core.masking import MASK, SHORTEST_SECRET, masked, redacted
 from moot.core.outcomes import ChannelWrite, Completed
 from moot.core.status import Status
 
@@ -218,3 +220,31 @@ def test_a_secret_that_looks_like_part_of_the_record_breaks_no_record(secret: An
     for event in life.log:
         assert MASK not in str(event.payload.get("nodeId", "")), event.type
         assert event.payload.get("name", "v") == "v"
+
+
+WORDS = st.text("abc", max_size=12)
+
+
+@given(st.lists(WORDS, max_size=8), st.lists(WORDS, max_size=8))
+def test_of_many_secrets_nothing_is_left_in_any_text(secrets: list[str], said: list[str]) -> None:
+    """However they overlap; and what holds none is as it was."""
+    sealed = {f"var:{number}": each for number, each in enumerate(secrets)}
+    shown = redacted({"said": said, "all": "".join(said)}, sealed, "mask")
+    long = [each for each in secrets if len(each) >= SHORTEST_SECRET]
+    for text, seen in zip([*said, "".join(said)], [*shown["said"], shown["all"]], strict=True):
+        assert not any(secret in seen for secret in long)
+        assert seen == text or any(secret in text for secret in long)
+
+
+def test_a_long_list_of_secrets_is_looked_for_at_once() -> None:
+    """Pieces of the one times pieces of the other would be twenty minutes."""
+    secrets = [f"s{number:06d}" for number in range(60_000)]
+    said = [f"t{number:06d}" for number in range(60_000)]
+    shown = redacted([*said, f"and {secrets[7]}{secrets[8]}."], {"var:x": secrets}, "mask")
+    assert shown == [*said, f"and {MASK}{MASK}."]
+    assert redacted({"copy": secrets, "of": [{"b": 1, "a": "x"}]}, {"y": secrets}, "mask") == {
+        "copy": MASK, "of": [{"b": 1, "a": "x"}],
+    }  # fmt: skip
+    assert redacted([{"b": 1, "a": "x"}, (1, [])], {"y": {"a": "x", "b": 1}}, "hash") == [
+        masked("hash", {"a": "x", "b": 1}), (1, []),
+    ]  # fmt: skip

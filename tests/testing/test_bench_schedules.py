@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+from moot.core.events import iso
 from moot.testing import Bench
 
 BRIEF = "workflow: brief\nsteps: [{set: {done: true}}]\n"
+DAY_MS = 86_400_000
 DAILY = {"workflowId": "brief", "kind": "words", "words": "daily 08:30 Europe/Berlin"}
 
 
@@ -37,3 +39,17 @@ def test_a_host_that_was_away_catches_up_once(tmp_path: Path) -> None:
         schedules.run(left, fire=missed.fire_id)
         assert bench.client.inbox.list().notices == []
         assert [fire.state for fire in schedules.fires(left).fires] == ["delivered", "skipped"]
+
+
+def test_a_schedule_that_is_paused_anew_by_its_subscription_is_paused_until_then() -> None:
+    with Bench().flow(BRIEF) as bench:
+        made = bench.client.schedules.make(DAILY).schedule_id
+        [listed] = bench.client.subscriptions.list(source="schedule").subscriptions
+        name = listed.subscription_id
+        ends = [iso(1000 * (bench.clock.millis() + days * DAY_MS)) for days in (9, 2)]
+        for until in ends:
+            found = bench.client.subscriptions.change(name, state="paused", note="x", until=until)
+            assert (found.bound["note"], found.bound["until"]) == ("x", until)
+        bench.advance(days=3)
+        assert len(bench.client.schedules.fires(made, state="delivered").fires) == 1
+        assert "until" not in bench.client.subscriptions.get(name).bound

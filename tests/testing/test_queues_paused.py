@@ -75,3 +75,16 @@ def test_a_queue_that_nobody_takes_from_does_not_resume(tmp_path: Path) -> None:
         bench.advance(hours=2)
         found = bench.client.queues.get("leads")
         assert (found.state, found.until, states(bench)) == ("paused", None, ["waiting"])
+
+
+def test_a_time_that_has_passed_makes_nobody_look_for_ever() -> None:
+    """Of a queue that nobody takes from a pause has no end; it is looked at now and then."""
+    with Bench() as bench:
+        bench.client.queues.push("leads", {"subject": "x"})
+        until = iso(1000 * (bench.clock.millis() + 1000))
+        name = bench.client.queues.get("leads").subscription_id
+        bench.client.subscriptions.change(name, state="paused", until=until)
+        bench.advance(hours=1)
+        courier = bench.hosting.services.triggers.courier
+        due = bench.hosting.loop.call(courier.next_due())
+        assert due is None and states(bench) == ["waiting"]

@@ -243,3 +243,11 @@ def test_a_huge_thread_comes_in_and_keeps_nobody_waiting(api: Api, elsewhere: Ap
         other.join()
     whole = time.monotonic() - first
     assert max(waits) < max(1.0, whole / 8), (max(waits), whole)
+
+
+@pytest.mark.parametrize("form", ["md", "html", "json", "bundle"])
+def test_who_asks_only_for_the_head_is_told_of_what_kind_it_is(api: Api, form: str) -> None:
+    path = f"{THREADS}/{convened(api)}/export?format={form}"
+    head, whole = api.call("HEAD", path), api.get(path)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"] == whole.headers["content-type"]

@@ -48,6 +48,8 @@ async def join(request: Request) -> Reply:
     guests.check(name, "as")
     if not caller.admin and name not in caller.speaks_as:
         raise Forbidden("Only an administrator's key hands out names it is not bound to.")
+    if asked.seat is not UNSET:
+        seats.must_hold(request, talk, name, str(asked.seat))
     if not is_person(name) and guests.needs_seat(talk, name):
         about = {"profile": asked.profile} if asked.profile else {}
         content = {"invite": {"participant_id": name, **about}}

@@ -13,6 +13,7 @@ from moot.core.events import iso
 from moot.core.run import Run
 from moot.core.seating import holds
 from moot.core.thread import full_name, is_person
+from moot.core.thread_errors import SeatTaken
 from moot.core.waiting import Conversation, thread_id
 from moot.store.protocol import Key
 
@@ -70,14 +71,19 @@ async def leave(request: Request) -> Reply:
 
 async def keep(request: Request, run: Run, talk: Conversation, key: Key, seat: str) -> None:
     """Raises, and the key is no good, when somebody else has the seat."""
-    services, name = request.services, key.speaks_as[0]
+    services = request.services
     now = (await services.host.view(run.tenant, run.run_id)).run.conversations[talk.node_id]
-    if holds(now.state, name, seat):
-        return
-    at = services.clock.millis()
-    await services.store.revoke_key(run.tenant, key.id, at)
-    held = now.state.seats.get(name)
-    raise core.taken(name, at if held is None else held.at, at)
+    try:
+        must_hold(request, now, key.speaks_as[0], seat)
+    except SeatTaken:
+        await services.store.revoke_key(run.tenant, key.id, services.clock.millis())
+        raise
+
+
+def must_hold(request: Request, talk: Conversation, name: str, seat: str) -> None:
+    if not holds(talk.state, name, seat):
+        held, at = talk.state.seats.get(name), request.services.clock.millis()
+        raise core.taken(name, at if held is None else held.at, at)
 
 
 def _check_may(request: Request, name: str) -> None:

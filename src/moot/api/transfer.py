@@ -8,6 +8,7 @@ a last line with their number and digest. Coming back, each line is checked befo
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -19,9 +20,10 @@ from moot import __version__
 from moot.api import threads
 from moot.api.minutes import Facts, Line, Transcript
 from moot.api.printing import PRINTED, Html, Json, Markdown
+from moot.api.trust import is_local
 from moot.api.wire import Endpoint, Receive, Reply, Request, Send, Stream, encode
 from moot.core import events
-from moot.core.errors import BadRequest, Forbidden
+from moot.core.errors import BadRequest, Forbidden, Unauthenticated
 from moot.core.events import iso
 from moot.core.nesting import too_deep
 from moot.core.run import Run
@@ -32,7 +34,7 @@ from moot.engine.adoption import Brought, adopt
 PAGE = 200
 PIECE = 65_536
 FORMATS = (*PRINTED, "bundle")
-KIND = "moot.conversation"
+KIND, BUNDLE = "moot.conversation", "application/x-ndjson"
 Printed = Markdown | Html | Json
 Write = Callable[[Receive, Send], Awaitable[None]]
 LARGEST_BUNDLE = 256 * 1024 * 1024
@@ -63,11 +65,21 @@ async def export(request: Request) -> Reply | Stream:
         raise Forbidden("The bundle is the whole run; this key is good for one thread only.")
     name = run.run_id
     if format_ == "bundle":
-        headers = _headers("application/x-ndjson", f"{name}.moot.jsonl")
-        return Stream(await _bundle(request, run, talk, headers), headers)
+        headers = _headers(BUNDLE, f"{name}.moot.jsonl")
+        return Stream(_while_good(await _bundle(request, run, talk, headers)), headers)
     form = PRINTED[format_]
     headers = _headers(form.media, f"{name}.{format_}")
-    return Stream(await _minutes(request, run, talk, form, headers), headers)
+    return Stream(_while_good(await _minutes(request, run, talk, form, headers)), headers)
+
+
+def _while_good(write: Write) -> Write:
+    """What is cut off has no end, by which who reads it knows."""
+
+    async def whole(receive: Receive, send: Send) -> None:
+        with suppress(Unauthenticated):
+            await write(receive, send)
+
+    return whole
 
 
 def _headers(media: str, name: str) -> dict[str, str]:
@@ -82,8 +94,11 @@ def _headers(media: str, name: str) -> dict[str, str]:
 
 
 async def _rows(request: Request, run: Run, until: int) -> AsyncIterator[list[bytes]]:
+    """Raises Unauthenticated when the key is over before all is told."""
     after = -1
     while after + 1 < until:
+        if not is_local(request.caller):
+            await request.services.keyring.caller(request.header("authorization"))
         page = min(PAGE, until - after - 1)
         rows = await request.services.store.read(run.tenant, run.run_id, after, page)
         if not rows:

@@ -25,6 +25,8 @@ RECORD = frozenset({
 
 #: shorter texts and plain numbers are too common to be looked for
 SHORTEST_SECRET = 4
+#: beginnings that are looked for in a text one by one, before its every place is looked at
+FEW = 64
 
 
 def masked(mode: str, value: Any) -> Any:
@@ -48,7 +50,7 @@ def sealed_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
     """
     if mode == "passthrough":
         return new
-    secrets = secrets_in(sealed.values())
+    secrets = Secrets(sealed.values())
     payload, artifact, hints = (
         _content(part, secrets, mode) for part in (new.payload, new.artifact, new.hints)
     )
@@ -68,10 +70,10 @@ def sealed_event(new: NewEvent, sealed: dict[str, Any], mode: str) -> NewEvent:
 
 def redacted(value: Any, sealed: dict[str, Any], mode: str) -> Any:
     """The value as an event would show it: without anything that is sealed."""
-    return value if mode == "passthrough" else _without(value, secrets_in(sealed.values()), mode)
+    return value if mode == "passthrough" else _without(value, Secrets(sealed.values()), mode)
 
 
-def _content(part: dict[str, Any] | None, secrets: list[Any], mode: str) -> Any:
+def _content(part: dict[str, Any] | None, secrets: "Secrets", mode: str) -> Any:
     if part is None:
         return None
     return {
@@ -106,7 +108,50 @@ def secrets_in(values: Iterable[Any]) -> list[Any]:
     return sorted(found, key=lambda each: len(each) if isinstance(each, str) else 0, reverse=True)
 
 
-def _without(value: Any, secrets: list[Any], mode: str) -> Any:
+class Secrets:
+    """Looked for all at once: who seals a long list and sends another one keeps nobody waiting."""
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        self._plain: set[Any] = set()
+        #: lists and objects, as they would be written
+        self._whole: set[bytes] = set()
+        #: how texts begin -> their lengths, the longest first
+        self._texts: dict[str, dict[int, set[str]]] = {}
+        for each in secrets_in(values):
+            if isinstance(each, (list, dict)):
+                self._whole.add(_sorted(each))
+                continue
+            self._plain.add(each)
+            if isinstance(each, str):
+                begun = self._texts.setdefault(each[:SHORTEST_SECRET], {})
+                begun.setdefault(len(each), set()).add(each)
+
+    def __contains__(self, value: Any) -> bool:
+        if isinstance(value, (list, dict)):
+            return bool(self._whole) and bool(value) and _sorted(value) in self._whole
+        return isinstance(value, (str, int, float)) and value in self._plain
+
+    def hidden(self, text: str) -> str:
+        """The text with a mask in the place of each, and one in that of those that overlap."""
+        if len(self._texts) <= FEW and not any(begun in text for begun in self._texts):
+            return text
+        parts, kept, ends = list[str](), 0, 0
+        for at in range(len(text) - SHORTEST_SECRET + 1):
+            if (begun := self._texts.get(text[at : at + SHORTEST_SECRET])) is None:
+                continue
+            size = next((size for size in begun if text[at : at + size] in begun[size]), 0)
+            if size and at >= ends:
+                parts += [text[kept:at], MASK]
+            if size:
+                kept = ends = max(ends, at + size)
+        return "".join([*parts, text[kept:]])
+
+
+def _sorted(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="sorted")
+
+
+def _without(value: Any, secrets: Secrets, mode: str) -> Any:
     if value in secrets:
         seen = masked(mode, value)
         return MASK if seen is UNSET else seen
@@ -117,8 +162,4 @@ def _without(value: Any, secrets: list[Any], mode: str) -> Any:
         }
     if isinstance(value, list):
         return [_without(item, secrets, mode) for item in value]
-    if isinstance(value, str):
-        for secret in secrets:
-            if isinstance(secret, str):
-                value = value.replace(secret, MASK)
-    return value
+    return secrets.hidden(value) if isinstance(value, str) else value

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from moot.core import conversation
+from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, iso
 from moot.core.flow import Flow
 from moot.core.presence import TTL_MS, Here
@@ -47,6 +48,8 @@ def take(run: Run, flow: Flow, given: TakeSeat) -> list[NewEvent]:
         return []
     if (held.seat if held is not None else None) != given.seen:
         raise taken(given.name, held.at if held is not None else given.at, given.at)
+    if any(each.seat == given.seat for each in talk.state.seats.values()):
+        raise BadRequest("Somebody else has this seat; take a random word.", field="seat")
     payload: dict[str, Any] = {
         "conversationId": talk.conversation_id,
         "participantId": given.name,

@@ -15,7 +15,9 @@ class Holding:
         seen = await self._subscriptions.find(lane.tenant, lane.subscription)
         if seen is None:
             return Gate()  # what is left is put away
-        if seen.it.state != "active" or seen.it.workflow_id is None:
+        if seen.it.workflow_id is None:
+            return SHUT  # whatever its pause says: it ends when somebody is bound
+        if seen.it.state != "active":
             return Gate(0, seen.it.until)
         if seen.it.roster_id is None:
             return Gate()

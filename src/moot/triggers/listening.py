@@ -144,7 +144,8 @@ class Listening:
     async def pause(self, seen: Seen, by: str, note: str = "", until: int | None = None) -> Seen:
         if seen.it.source != SOURCE:
             return await self._subscriptions.pause(seen, by, note, until)
-        if seen.it.state == "active":
+        again = seen.it.state == "paused" and (note, until) != (seen.it.note, seen.it.until)
+        if seen.it.state == "active" or again:
             await self._schedules.pause(seen.tenant, str(seen.it.schedule_id), by, note, until)
         return await self.must_find(seen.tenant, seen.it.subscription_id)
 

@@ -83,6 +83,8 @@ def as_planned(it: Subscription, plan: Plan, now: int) -> Subscription:
         reason=STOPPED.get(stopped, "operator-paused") if off else None,
         workflow_id=spec.workflow_id,
         roster_id=spec.roster_id,
+        note=pause.reason if pause is not None and paused else "",
+        until=pause.until if pause is not None and paused else None,
     )
 
 
