@@ -91,6 +91,9 @@ def test_a_suites_own_key_is_delivered_once_over_all_calls(api: Api, source: str
 
 
 def test_what_was_given_up_is_read_without_its_subscription_being_known(api: Api) -> None:
+    api.post(DELIVER, {"scenario": "exhaust", "source": "schedule"})
+    by_clock = _told(api, "__exhaust__", "trigger.delivery.attempted")
+    assert [each["outcome"] for each in by_clock] == ["retrying", "retrying", "dead-lettered"]
     ended = api.post(DELIVER, {"scenario": "exhaust", "source": "webhook"}).json()
     attempts = _told(api, "__exhaust__", "trigger.delivery.attempted")
     assert attempts[-1]["outcome"] == "dead-lettered"
