@@ -201,6 +201,16 @@ def test_a_nickname_of_two_is_asked_back_and_wakes_nobody() -> None:
     check(life)
 
 
+def test_an_opening_that_could_mean_two_is_asked_back_as_every_other_turn_is() -> None:
+    profiles = {"ada": {"nickname": "Ace"}, "bo": {"nickname": "Ace"}}
+    world, life = thread("ada", "bo", "cy", profiles=profiles, opening="@ace, do we?")
+    assert woken(life) == []
+    assert decisions(life)[-1]["unclear"] == {"ace": ["host:ada", "host:bo"]}
+    say(world, life, "@ada then.")
+    assert speak_all(world, life) == ["ada"]
+    check(life)
+
+
 @pytest.mark.parametrize("word", ["all", "everyone", "HERE"])
 def test_everybody_is_nobody_in_particular(word: str) -> None:
     world, life = thread("ada", "bo")

@@ -140,18 +140,25 @@ def led(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
     }
     if spec.opening is None and spec.participation.get("mode") in THREADED:
         payload["called"] = False  # nobody has said anything yet
-    if asked := _asked_at_first(run, spec, payload["members"]):
-        payload["asked"] = asked
+    payload |= _asked_at_first(run, spec, payload["members"])
     return [NewEvent("moot.participation.set", payload, node.id)]
 
 
-def _asked_at_first(run: Run, spec: ConversationSpec, members: list[dict[str, Any]]) -> list[str]:
-    """Whom a person means who opens with a name, where it is names that decide who speaks."""
-    if (spec.participation or {}).get("mode") not in BY_NAME or not thread.is_person(run.person):
-        return []
+def _asked_at_first(
+    run: Run, spec: ConversationSpec, members: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Whom a person means who opens with a name, where it is names that decide who speaks; and
+    words of a thread that could mean several, as in every other turn."""
+    mode = (spec.participation or {}).get("mode")
+    if mode not in BY_NAME or not thread.is_person(run.person):
+        return {}
     known: dict[str, dict[str, Any]] = {run.person: {}}
     known |= {member["agentId"]: member["profile"] for member in members}
-    return [name for name in mentions.mentioned(spec.opening, known).names if name != run.person]
+    found = mentions.mentioned(spec.opening, known)
+    names = [name for name in found.names if name != run.person]
+    unclear = {**found.ambiguous, **{word: [] for word in found.everybody}}
+    said = {"asked": names} if names else {}
+    return {**said, "unclear": unclear} if unclear and mode in THREADED else said
 
 
 def _profile(spec: ConversationSpec, member: dict[str, Any]) -> dict[str, Any]:

@@ -40,14 +40,18 @@ def heard(floor: Floor, turn: Turn, state: ThreadState, seq: int, at: int) -> No
         _member(floor, turn, state, seq)
 
 
-def opened(floor: Floor, names: Any, who: str, seq: int) -> None:
-    """The turn it was opened with names somebody: these are asked, and not everybody."""
+def opened(floor: Floor, said: dict[str, Any], who: str, seq: int) -> None:
+    """The turn it was opened with names somebody: these are asked, and not everybody. Where it is
+    not clear who is meant, that is asked first."""
+    names, words = said.get("asked"), said.get("unclear")
     known = names if isinstance(names, list) else []
+    several = words.items() if isinstance(words, dict) else ()
+    unclear = {str(word): list(map(str, of)) for word, of in several if isinstance(of, list)}
     why = f"addressed by {who}"
     asked = {name: Ask(why, seq=seq) for name in floor.members if name in known}
-    if asked:
-        floor.asked, floor.called = asked, False
-        floor.unclear, floor.unclear_to, floor.hushed = {}, "", False
+    if asked or unclear:
+        floor.asked, floor.called, floor.hushed = asked, False, False
+        floor.unclear, floor.unclear_to = unclear, who if unclear else ""
 
 
 def _member(floor: Floor, turn: Turn, state: ThreadState, seq: int) -> None:

@@ -339,7 +339,7 @@ def _led(run: "Run", event: Event, at: int) -> None:
     if event.type == "moot.participation.set":
         found.floor = participation.was_set(floor, said, found.turns, at)
         if floor is None and found.floor is not None:
-            hailing.opened(found.floor, said.get("asked"), run.person, found.opened_seq)
+            hailing.opened(found.floor, said, run.person, found.opened_seq)
     elif floor is not None and event.type == "moot.participation.decided":
         later.put_off(floor, found.state, said)
         participation.decided(floor, said, event.sequence, at)

@@ -1,6 +1,6 @@
 """What a tenant may use up in a day. Counted by the log alone, so that no restart forgets it."""
 
-from contextlib import suppress
+import logging
 
 from moot.clock import Clock
 from moot.core.errors import MootError
@@ -8,6 +8,8 @@ from moot.core.model_errors import DailyBudgetUsedUp
 from moot.core.rooms import around
 from moot.engine.allowances import DAY_MS, PARTS, Allowances
 from moot.store.protocol import LogStore
+
+log = logging.getLogger("moot.engine")
 
 #: tokens that are not used up in a moment: where so many are left, one look a second will do
 PLENTY, GLANCE_MS = 2_000_000, 1000
@@ -38,10 +40,16 @@ class Purse:
         return await self.allowances.check(tenant, member)
 
     async def note(self, tenant: str, member: str | None) -> None:
-        """After a call that a standing agent pays for."""
-        if member is not None and self.allowances is not None:
-            with suppress(MootError):  # what is not said now is said at the next call
-                await self.allowances.note(tenant, member)
+        """After a call that a standing agent pays for. The answer is there: what is not said about
+        its price now is said at the next call."""
+        if member is None or self.allowances is None:
+            return
+        try:
+            await self.allowances.note(tenant, member)
+        except MootError:
+            return
+        except Exception:
+            log.exception("What %s has used up could not be looked at", member)
 
     async def refuse_when_empty(self, tenant: str) -> None:
         now = self._clock.millis()
