@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from cli_helpers import Cli
 
+pytestmark = pytest.mark.usefixtures("within_a_day")
+
 AGENT = "---\nrole: sales ops\n---\nYou keep the pipeline tidy.\n"
 
 

@@ -11,6 +11,8 @@ from provider import KEY, Call, project, provider, words
 from real_server import ServerProcess
 from stand_in import Reply
 
+pytestmark = pytest.mark.usefixtures("within_a_day")
+
 PRICES = '[prices."big"]\ninput = 1000\noutput = 1000'
 POLICY = {"mode": "round-robin", "rounds": 5}
 

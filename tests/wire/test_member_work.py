@@ -10,6 +10,8 @@ from .bundles import bundle_of, take_in
 from .test_handles import asked, change, flow, verified
 from .test_roster import FLOW, ROSTER, hired
 
+pytestmark = pytest.mark.usefixtures("within_a_day")
+
 CANARY = "canary-7f3a9c"
 GATE = {"id": "gate", "typeId": "core.approvalGate", "config": {"title": "Go on?"}}
 

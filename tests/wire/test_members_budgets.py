@@ -2,11 +2,15 @@
 
 from typing import Any
 
+import pytest
+
 from .api import Api
 from .asking import of
 from .test_handles import change, flow, verified
 from .test_member_work import budget_of
 from .test_roster import hired
+
+pytestmark = pytest.mark.usefixtures("within_a_day")
 
 ONE = {"tokensPerDay": 1}
 PLENTY = {"tokensPerDay": 1_000_000}

@@ -9,6 +9,8 @@ from .api import Api, definition
 from .test_handles import asked, change
 from .test_roster import ROSTER, hired
 
+pytestmark = pytest.mark.usefixtures("within_a_day")
+
 INBOX = "/v1/host/moot/inbox"
 QUEUES = "/v1/host/moot/queues"
 LIMIT = "tokensPerDay"
