@@ -114,12 +114,14 @@ def is_person(name: Any) -> bool:
 
 
 def asked(log: list[Event], node_id: str) -> set[str]:
-    """People a turn was addressed to who have not spoken since; 'user' is whoever speaks first."""
+    """People a turn was addressed to who have not answered since, to all or to who asked; 'user' is
+    whoever speaks first."""
     said = turns(log, node_id)
     found = set()
     for number, turn in enumerate(said):
         person = turn.get("to")
-        later = [each["from"] for each in said[number + 1 :]]
+        to = (None, "all", turn["from"])
+        later = [each["from"] for each in said[number + 1 :] if each.get("to") in to]
         answers = is_person if person == "user" else lambda name, who=person: name == who
         if is_person(person) and not any(answers(name) for name in later):
             found.add(person)

@@ -20,6 +20,7 @@ from planning import (
 )  # fmt: skip
 from simulator import ADA, Life, World, chain, compiled, definition, edge, node
 
+from moot.core import inbox
 from moot.core.commands import CancelRun, FinishNode, PauseRun, ResumeRun, Wake
 from moot.core.definition import DISPATCH, SUPERVISOR
 from moot.core.outcomes import Decided
@@ -76,6 +77,17 @@ def test_a_cap_in_the_middle_of_a_wave_takes_the_children_along() -> None:
 
 
 # -- questions -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["auto", "conversation", "clarification"])
+def test_a_question_of_a_supervisor_waits_in_the_inbox_until_a_person_answers(way: str) -> None:
+    place = world()
+    life = place.start(planned(ask("Blue?"), DONE, dispatch={"askUserRouting": way}))
+    assert [item.node_id for item in inbox.items(life.run)] == ["dis"]
+    said = {"answers": {"answer": "no"}} if way == "clarification" else {"content": "no"}
+    place.answer(life, "dis", said, ADA)
+    settle(place)
+    assert life.run.status is Status.COMPLETED and inbox.items(life.run) == []
 
 
 def test_a_question_is_a_conversation_unless_told_otherwise() -> None:

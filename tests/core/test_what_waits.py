@@ -80,14 +80,28 @@ def test_an_agent_whose_name_begins_like_a_persons_answers_for_nobody() -> None:
     assert len(rows(life)) == 1
 
 
-def test_two_people_may_be_asked_and_the_row_stays_until_both_have_spoken() -> None:
+def test_two_people_may_be_asked_and_the_row_stays_until_both_have_answered() -> None:
     world, life = council()
     say(world, life, "host:cfo", to="user:ada")
     say(world, life, "host:cfo", to="user:bob")
     say(world, life, "user:ada")
     assert [row.question for row in rows(life)] == ["user:bob: asked in turn 2"]
     say(world, life, "user:bob", to="user:ada")
+    assert [row.question for row in rows(life)] == ["user:bob, user:ada: asked in turn 2"]
+    say(world, life, "user:bob", to="host:cfo")
     assert [row.question for row in rows(life)] == ["user:ada: asked in turn 4"]
+    say(world, life, "user:ada", to="user:bob")
+    assert [row.question for row in rows(life)] == ["user:bob: asked in turn 6"]
+
+
+def test_who_is_asked_by_two_answers_the_one_he_speaks_to() -> None:
+    world, life = council()
+    say(world, life, "host:cfo", to="user:ada")
+    say(world, life, "host:cto", to="user:ada")
+    say(world, life, "user:ada", to="host:cfo")
+    assert [row.question for row in rows(life)] == ["user:ada: asked in turn 2"]
+    say(world, life, "user:ada")
+    assert rows(life) == []
 
 
 @pytest.mark.parametrize("value", [{"operation": "close"}, {"operation": "close", "outcome": 1}])

@@ -5,6 +5,7 @@ from typing import Any
 
 from moot.agents.fencing import words
 from moot.api.wire import Request
+from moot.core import people
 from moot.core.bridge import handle
 from moot.core.errors import RunNotFound
 from moot.core.waiting import title_of
@@ -30,15 +31,15 @@ async def told(request: Request, row: InboxRow) -> dict[str, Any]:
     talk = run.conversations.get(row.node_id)
     if talk is None or not talk.asked:
         return {}
-    index, _ = next(iter(talk.asked.values()))
+    index, _ = people.first(talk.asked)
     found = await between(Talk(services.store, run, talk), index, index, 1)
     if not found:
         return {}
     [turn], title = found, title_of(run, talk)
-    people = ", ".join(map(handle, talk.asked))
+    asked = ", ".join(map(handle, talk.asked))
     text = " ".join(words(turn.content).split())
     text = text if len(text) <= BRIEF else text[: BRIEF - 1] + "…"
-    question = f"{handle(turn.speaker)} asks {people} in “{title}”: {text}"
+    question = f"{handle(turn.speaker)} asks {asked} in “{title}”: {text}"
     return {"question": question, "askedBy": turn.speaker, "title": title, "turnIndex": index}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from moot.core import people
 from moot.core.ids import derived_id
 from moot.core.run import Run
 from moot.core.waiting import Interrupt
@@ -108,14 +109,13 @@ def _talk(run: Run, node_id: str, asked: Interrupt) -> Item | None:
     talk = run.conversations.get(node_id)
     if talk is None or not talk.open or not talk.asked:
         return None
-    people = ", ".join(talk.asked)
-    turn, since = next(iter(talk.asked.values()))
+    turn, since = people.first(talk.asked)
     return Item(
         id=_id(run, asked),
         run_id=run.run_id,
         node_id=node_id,
         kind="conversation",
-        question=f"{people}: asked in turn {turn}",
+        question=f"{', '.join(talk.asked)}: asked in turn {turn}",
         actions=["answer"],
         asked_by=talk.conversation_id,
         since=since,

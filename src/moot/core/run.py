@@ -30,7 +30,7 @@ from moot.core.status import (
 from moot.core.trace import Trace
 
 #: a cached state of another version is thrown away and folded anew
-FOLD_VERSION = 21
+FOLD_VERSION = 22
 
 #: more events than any log has
 EVERYTHING = sys.maxsize

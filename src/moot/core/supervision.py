@@ -50,6 +50,14 @@ class Orchestrator(Struct, omit_defaults=True):
         return self.decision.get("kind") == "terminate"
 
 
+def asks(run: "Run", owner: Any) -> bool:
+    """Whether a conversation of this owner is its question to a person."""
+    order = run.orchestrator
+    if order is None or owner != order.agent_id:
+        return False
+    return bool(order.decision.get("kind") == "ask-user")
+
+
 def _decided(run: "Run", event: Event, at: int) -> None:
     said = event.payload
     if run.orchestrator is None:

@@ -18,6 +18,7 @@ from moot.core import (
     later,
     lineage,
     participation,
+    people,
     supervision,
     tasks,
     thread,
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
 
 #: the host's own workflow of one conversation
 THREAD = "moot.thread"
-
-
-#: people who are waited for at a time; who is asked besides is asked in vain
-MOST_ASKED = 256
 
 
 class Interrupt(Struct, omit_defaults=True):
@@ -93,8 +90,8 @@ class Conversation(Struct, omit_defaults=True):
     schema: dict[str, Any] | None = None
     owner: str | None = None
     group_id: str | None = None
-    #: people a turn was addressed to who have not spoken since: person -> index and time of it
-    asked: dict[str, tuple[int, int]] = {}
+    #: people who were asked and have not answered
+    asked: people.Asked = {}
     #: as it was renamed; None while it is called as at first
     title: str | None = None
     #: place of a task that is open -> what it is
@@ -228,6 +225,8 @@ def _opened(run: "Run", event: Event, at: int) -> None:
     run.conversations[node_id].state.by_invitation = run.workflow_id == THREAD
     thread.came(run.conversations[node_id].state, run.person)
     _heard(run.conversations[node_id], said.get("initialTurn", {}), event.sequence, at)
+    if supervision.asks(run, said.get("agentId")):
+        people.asked(run.conversations[node_id].asked, "user", said["agentId"], (0, at))
 
 
 def _exchanged(run: "Run", event: Event, at: int) -> None:
@@ -241,11 +240,9 @@ def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int, at: 
     conversation.last_seq = conversation.turn_seq = sequence
     speaker, to = turn.get("from", ""), turn.get("to")
     if conversation.asked:
-        conversation.asked.pop(speaker, None)
-        if thread.is_person(speaker):
-            conversation.asked.pop("user", None)
-    if to is not None and thread.is_person(to) and len(conversation.asked) < MOST_ASKED:
-        conversation.asked.setdefault(to, (conversation.turns, at))
+        people.answered(conversation.asked, speaker, to)
+    if to is not None and thread.is_person(to):
+        people.asked(conversation.asked, to, speaker, (conversation.turns, at))
     thread.heard(conversation.state, speaker)
     tasks.heard(conversation.tasks, turn, sequence, at)
     if conversation.floor is not None:
