@@ -201,7 +201,7 @@ async def test_an_export_is_cut_off_where_its_key_is_revoked(
     services: Services, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """It has no end, by which who reads it knows."""
-    monkeypatch.setattr(transfer, "PAGE", 1)
+    monkeypatch.setattr(transfer, "MOST_HELD", 1)
     path = places["thread"].replace("/stream", f"/export?format={form}")
     guest, read = await key(), services.store.read
     whole, pieces = list[bytes](), list[bytes]()

@@ -6,6 +6,7 @@ import pytest
 from gate_scenes import caused_by, council, said, say, short
 from simulator import ADA, BOT, CHAIR, Life
 
+from moot.core.controls import problems
 from moot.core.errors import (
     BadRequest,
     Forbidden,
@@ -179,9 +180,18 @@ def test_a_mute_for_no_time_that_can_be_counted_is_none() -> None:
         ):
             world.control(life, content)
             assert thread(life).muted == {}
-    for seconds in (1e308, 10**40, -1, 0, "x", True):
+    for seconds in (1e308, 10**40, -1, 0, "x", True, None):
+        world.control(life, {"mute": ["host:cfo"], "seconds": seconds})
         world.control(life, {"mute": {"targets": ["host:cfo"], "seconds": seconds}})
         assert thread(life).muted == {}
+
+
+def test_the_seconds_of_a_mute_may_stand_beside_it() -> None:
+    world, life = council()
+    content = {"mute": ["host:cfo"], "seconds": 600}
+    assert problems(meant(content)) == {}
+    world.control(life, content)
+    assert thread(life).muted == {"host:cfo": world.at + 600_000}
 
 
 def test_names_without_end_are_refused_and_a_state_holds_so_many() -> None:
@@ -189,6 +199,9 @@ def test_names_without_end_are_refused_and_a_state_holds_so_many() -> None:
     many = [f"host:a{number}" for number in range(MOST_TARGETS + 1)]
     assert isinstance(world.refused(life, world.controlling({"prod": many})), BadRequest)
     state = ThreadState()
+    long = ["x" * 257, "y" * 900_000]
+    control(state, {"from": "user", "content": {"prod": long, "mute": long}}, 0)
+    assert state == ThreadState() and problems({"mute": long}), "nobody has such a name"
     for _ in range(10):
         control(state, {"from": "user", "content": {"prod": many[1:], "mute": many[1:]}}, 0)
     assert state.prodded and len(state.prodded) <= MOST_NAMES and len(state.muted) <= MOST_NAMES

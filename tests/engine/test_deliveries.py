@@ -23,6 +23,7 @@ from moot.net.outbound import Outbound
 from moot.store.protocol import Batch, Delivery
 from moot.store.standing import DeliveryFilter
 from moot.triggers import deliveries as module
+from moot.triggers import rounds
 from moot.triggers.queues import Consumer
 from moot.triggers.triggers import Triggers
 
@@ -157,6 +158,39 @@ async def test_a_pause_with_an_end_ends_by_itself(memory: Place) -> None:
     assert handed.delivery.state == "waiting"
     memory.clock.ahead_ms = 61_000
     triggers.look()
+    await all_delivered(memory, triggers, 1)
+    await triggers.aclose()
+
+
+async def at_rest(triggers: Triggers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the courier has looked, found nothing, and sleeps."""
+    nexts, whole = [0], triggers.courier.rounds._wait
+
+    def wait(due: int | None) -> float:
+        nexts[0] += 1
+        return whole(due)
+
+    monkeypatch.setattr(triggers.courier.rounds, "_wait", wait)
+    triggers.courier.look()
+    await soon(lambda: nexts[0])
+
+
+@pytest.mark.parametrize("whose", ["queue", "member"])
+async def test_what_comes_during_a_pause_with_an_end_is_taken_up_then(
+    memory: Place, monkeypatch: pytest.MonkeyPatch, whose: str
+) -> None:
+    """Though nobody says that it has come."""
+    monkeypatch.setattr(rounds, "LONGEST_SLEEP", 3600.0)
+    _, triggers = await opened(memory)
+    until = memory.clock.millis() + 500
+    await hire(triggers, pause=Pause(since=1, by="me", until=until if whose == "member" else 1))
+    consumer = Consumer(workflow_id=FLOW, roster_id=SALLY)
+    seen = await triggers.queues.bind(TENANT, "q", consumer, "me")
+    if whose == "queue":
+        await triggers.subscriptions.pause(seen, "me", until=until)
+    await at_rest(triggers, monkeypatch)
+    handed, _ = await triggers.queues.push(TENANT, "q", {}, None, "me")
+    assert handed.delivery.state == "waiting" or memory.clock.millis() >= until
     await all_delivered(memory, triggers, 1)
     await triggers.aclose()
 

@@ -55,6 +55,7 @@ def test_who_may_not_have_a_seat_is_told_why(api: Api, room: str) -> None:
         refused(leave(bo, room), 403, "forbidden")
         refused(take(api, room, SECOND, "user:eve"), 400, "validation_error")
         refused(take(api, room, "short"), 400, "validation_error")
+        refused(take(api, room, f"{SECOND}\n"), 400, "validation_error")
         refused(take(api, room, FIRST, "max"), 400, "validation_error")
         for far in (take(stranger, room, SECOND), leave(stranger, room)):
             assert far.status_code == 404

@@ -251,3 +251,4 @@ def test_who_asks_only_for_the_head_is_told_of_what_kind_it_is(api: Api, form: s
     head, whole = api.call("HEAD", path), api.get(path)
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-type"] == whole.headers["content-type"]
+    assert "content-length" not in head.headers, "it is long, and nobody knows how long"

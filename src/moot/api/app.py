@@ -48,7 +48,7 @@ class App:
             self._metrics.requests[route, 200] += 1
             await reply.write(receive, send)
             return
-        whole = reply if isinstance(reply, Reply) else Reply(b"", 200, reply.headers or EVENTS)
+        whole = reply if isinstance(reply, Reply) else reply.head(EVENTS)
         self._metrics.requests[route, whole.status] += 1
         await whole.send(send, head_only)
 

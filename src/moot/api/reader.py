@@ -6,7 +6,8 @@ nothing, because both carry the sequence.
 
 import asyncio
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from itertools import accumulate
 from typing import Any
 
@@ -128,6 +129,7 @@ class Reader:
                 last, self._page = False, len(kept)
             elif len(fitting(rows, MOST_HELD // 2)) == asked:
                 self._page = min(PAGE, asked * 2)
+            del rows  # no more than that is held while a slow reader takes its time
             await self._events([_published(row) for row in kept], send)
             if last:
                 return
@@ -269,6 +271,23 @@ def seconds_left(request: Request) -> float:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
+
+
+@asynccontextmanager
+async def left(receive: Receive) -> AsyncIterator[asyncio.Event]:
+    """Set as soon as the reader has gone."""
+    gone = asyncio.Event()
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+
+    watching = asyncio.ensure_future(watch())
+    try:
+        yield gone
+    finally:
+        watching.cancel()
 
 
 async def _watch(receive: Receive, reader: Subscription) -> None:

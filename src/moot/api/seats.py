@@ -19,7 +19,7 @@ from moot.store.protocol import Key
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 #: a word that nobody else takes, such as a random one
-Word = Annotated[str, Meta(min_length=8, max_length=64, pattern=r"^[A-Za-z0-9._~-]+$")]
+Word = Annotated[str, Meta(min_length=8, max_length=64, pattern=r"^[A-Za-z0-9._~-]+$(?!\n)")]
 
 
 class Take(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"as_": "as"}):

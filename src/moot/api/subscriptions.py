@@ -198,6 +198,7 @@ async def change(request: Request) -> Reply:
         seen = await triggers.listening.hand_to(seen, asked.roster_id, by)
     if asked.state == "paused":
         seen = await triggers.listening.pause(seen, by, asked.note, until)
+        triggers.courier.news()  # it may end before the one that was there did
     elif asked.state == "active":
         seen = await triggers.listening.resume(seen, by)
         await notices.changed(request)

@@ -20,6 +20,7 @@ from moot import __version__
 from moot.api import threads
 from moot.api.minutes import Facts, Line, Transcript
 from moot.api.printing import PRINTED, Html, Json, Markdown
+from moot.api.reader import MOST_HELD, fitting, left
 from moot.api.trust import is_local
 from moot.api.wire import Endpoint, Receive, Reply, Request, Send, Stream, encode
 from moot.core import events
@@ -30,9 +31,12 @@ from moot.core.run import Run
 from moot.core.waiting import Conversation, only_titled, thread_id
 from moot.engine.adoption import Brought, adopt
 
-#: events that are held at a time, and characters of minutes that are sent at once
-PAGE = 200
+#: events that are read at once; how many that may be is found out by their size
+FIRST_PAGE, PAGE = 16, 200
+#: characters of minutes that are sent at once
 PIECE = 65_536
+#: how long a piece may wait for who asked for it
+PATIENCE_S = 60.0
 FORMATS = (*PRINTED, "bundle")
 KIND, BUNDLE = "moot.conversation", "application/x-ndjson"
 Printed = Markdown | Html | Json
@@ -73,13 +77,25 @@ async def export(request: Request) -> Reply | Stream:
 
 
 def _while_good(write: Write) -> Write:
-    """What is cut off has no end, by which who reads it knows."""
+    """Until the key is over, or nobody takes what is sent. What is cut off has no end, by which who
+    reads it knows."""
 
     async def whole(receive: Receive, send: Send) -> None:
-        with suppress(Unauthenticated):
-            await write(receive, send)
+        with suppress(Unauthenticated, OSError):
+            async with left(receive) as gone:
+                await write(receive, _patient(send, gone))
 
     return whole
+
+
+def _patient(send: Send, gone: asyncio.Event) -> Send:
+    async def patiently(message: dict[str, Any]) -> None:
+        if gone.is_set():
+            raise ConnectionResetError("The reader has gone.")
+        async with asyncio.timeout(PATIENCE_S):
+            await send(message)
+
+    return patiently
 
 
 def _headers(media: str, name: str) -> dict[str, str]:
@@ -95,16 +111,19 @@ def _headers(media: str, name: str) -> dict[str, str]:
 
 async def _rows(request: Request, run: Run, until: int) -> AsyncIterator[list[bytes]]:
     """Raises Unauthenticated when the key is over before all is told."""
-    after = -1
+    after, page = -1, FIRST_PAGE
     while after + 1 < until:
         if not is_local(request.caller):
             await request.services.keyring.caller(request.header("authorization"))
-        page = min(PAGE, until - after - 1)
-        rows = await request.services.store.read(run.tenant, run.run_id, after, page)
+        asked = min(page, until - after - 1)
+        rows = await request.services.store.read(run.tenant, run.run_id, after, asked)
         if not rows:
             return
-        yield rows
-        after += len(rows)
+        kept = fitting(rows, MOST_HELD)
+        page = len(kept) if len(kept) < len(rows) else min(PAGE, page * 2)
+        del rows  # no more than that is held while a slow reader takes its time
+        yield kept
+        after += len(kept)
 
 
 async def _minutes(

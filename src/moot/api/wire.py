@@ -37,13 +37,15 @@ BODILESS = (204, 304)
 class Reply:
     """A whole answer."""
 
-    __slots__ = ("body", "headers", "remembered", "status")
+    __slots__ = ("body", "headers", "remembered", "sized", "status")
 
     def __init__(
         self, body: Any = None, status: int = 200, headers: dict[str, str] | None = None
     ) -> None:
         #: what an Idempotency-Key may bring back, where that is less than was sent
         self.remembered: bytes | None = None
+        #: whether its length is told: that of a stream is not known
+        self.sized = True
         self.status = status
         self.headers = headers or {}
         self.body = b"" if body is None else body if isinstance(body, bytes) else encode(body)
@@ -53,7 +55,7 @@ class Reply:
         if self.status in BODILESS:
             headers = [pair for pair in headers if not pair[0].startswith(b"content-")]
         else:
-            headers.append((b"content-length", b"%d" % len(self.body)))
+            headers += [(b"content-length", b"%d" % len(self.body))] if self.sized else []
             if "Content-Type" not in self.headers:
                 headers.append(JSON)
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
@@ -70,6 +72,12 @@ class Stream:
         headers: dict[str, str] | None = None,
     ) -> None:
         self.write, self.headers = write, headers
+
+    def head(self, usual: dict[str, str]) -> Reply:
+        """For who asks for nothing else. A length would be wrong: nobody knows it."""
+        reply = Reply(b"", 200, self.headers or usual)
+        reply.sized = False
+        return reply
 
 
 class Request:

@@ -72,8 +72,9 @@ OF_PEOPLE = frozenset(
     {"mute", "unmute", "pause", "prod", "ttl_seconds", "discussion", "invited_auto"}
 )
 
-#: names that one control may be about, and that one state holds of a kind
+#: names that one control may be about, characters of one, and names that one state holds of a kind
 MOST_TARGETS = 256
+LONGEST_TARGET = 256
 MOST_NAMES = 1024
 #: profiles that are kept of those who went
 MOST_GONE = 8
@@ -187,18 +188,20 @@ def meant(content: Any) -> Any:
 
 
 def _timed(content: Any) -> Any:
-    """``{"mute": ["id"], "for": "10m"}`` is ``{"mute": {"targets": ["id"], "seconds": 600}}``.
-    A time that nobody can read stays as it is, so that nobody is muted for good by mistake."""
+    """``{"mute": ["id"], "for": "10m"}`` and ``{"mute": ["id"], "seconds": 600}`` are
+    ``{"mute": {"targets": ["id"], "seconds": 600}}``. A time that nobody can read stays as it is,
+    so that nobody is muted for good by mistake."""
     if not isinstance(content, dict) or "mute" not in content:
         return content
     value = content["mute"]
     mute = value if isinstance(value, dict) else {"targets": value}
     said = mute if "for" in mute else content
-    if "for" not in said or "seconds" in mute:
+    if "seconds" in mute or not {"for", "seconds"} & said.keys():
         return content
+    seconds = _in_seconds(said["for"]) if "for" in said else said["seconds"]
     kept = {key: each for key, each in mute.items() if key != "for"}
-    rest = {key: each for key, each in content.items() if key != "for"}
-    return {**rest, "mute": {**kept, "seconds": _in_seconds(said["for"])}}
+    rest = {key: each for key, each in content.items() if key not in ("for", "seconds")}
+    return {**rest, "mute": {**kept, "seconds": seconds}}
 
 
 def _in_seconds(said: Any) -> Any:
@@ -267,7 +270,8 @@ def targets(value: Any) -> list[str]:
     found = value.get("targets") if isinstance(value, dict) else value
     if not isinstance(found, list) or len(found) > MOST_TARGETS:
         return []
-    return [full_name(name) for name in found if isinstance(name, str) and name]
+    names = [name for name in found if isinstance(name, str)]
+    return [full_name(name) for name in names if 0 < len(name) <= LONGEST_TARGET]
 
 
 def _on(value: Any) -> bool | None:

@@ -162,7 +162,7 @@ class Deliveries:
     async def _once(self, seen: Seen, row: Delivery) -> Delivery:
         """Raises Overtaken when what it relied on has changed."""
         if (why := _inactive(seen)) is not None:
-            return await self._park(row, why, seen.guard)
+            return await self._park(row, why, seen.guard, until=seen.it.until)
         try:
             return await self._start(seen, row)
         except (Overtaken, Unavailable):
@@ -221,12 +221,14 @@ class Deliveries:
             if own and seat.hired.off_duty(now) is None:
                 raise Overtaken(row.delivery_id)
         due = None if name == seen.it.roster_id else min(now + RECHECK, until or FAR)
-        return await self._park(row, refusal, seen.guard, guard, due=due)
+        return await self._park(row, refusal, seen.guard, guard, due=due, until=until)
 
     async def _park(
-        self, row: Delivery, why: MootError, *guards: Guard, due: int | None = None
-    ) -> Delivery:
-        """Without ``due`` its lane is shut for as long as it must wait."""
+        self, row: Delivery, why: MootError, *guards: Guard, due: int | None = None,
+        until: int | None = None,
+    ) -> Delivery:  # fmt: skip
+        """Without ``due`` its lane is shut for as long as it must wait: ``until`` then, where that
+        is known, and nobody will say so."""
         if row.revision == 0 and row.source == "webhook":
             raise why
         if row.revision == 0 and not await self._waiting.free(row.tenant, row.subscription):
@@ -234,6 +236,8 @@ class Deliveries:
         due = self._clock.millis() if due is None else due
         after = self._next(row, state="waiting", due_at=due, reason=why.message[:500])
         await self._store.commit(Batch(guards=list(guards), deliveries=[after]))
+        if until is not None:
+            self.look()
         return after
 
     async def _failed(self, seen: Seen, row: Delivery, refusal: MootError) -> Delivery:
