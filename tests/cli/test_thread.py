@@ -42,7 +42,26 @@ def test_a_decision_closes_the_thread_and_stands_in_its_minutes(moot: Cli, run_i
         assert said in minutes
     assert moot("thread", "export", run_id, "-f", "html").out.startswith("<!doctype html>")
     told = json.loads(moot("thread", "export", run_id[:14], "--json").out)
-    assert told == json.loads(moot("thread", "export", "@last", "-f", "json").out)
+    assert told == json.loads(moot("thread", "export", run_id, "-f", "json").out)
+
+
+def test_the_last_thread_is_the_newest_in_the_list_whatever_has_run_since(moot: Cli) -> None:
+    moot("thread", "new", "An older one")
+    new = moot("thread", "new", "Prices").lines()[0]
+    assert moot("run", "hello", "-d").code == 0 and begun(moot, "talks")
+    assert json.loads(moot("thread", "show", "@last", "--json").out)["threadId"] == new
+    assert moot("say", "@last", "Shall we raise them?").code == 0
+    assert f"thread invite {new} rex" in moot("wait", "@last", "--as", "rex").err
+    assert "Shall we" in moot("thread", "export", "@last").out
+    found = moot("thread", "search", "raise", "--in", "@last", "--json").out
+    assert [row["threadId"] for row in json.loads(found)] == [new]
+    assert json.loads(moot("run", "show", "@last", "--json").out)["workflowId"] == "talks"
+
+
+def test_where_no_thread_is_the_last_one_is_not_there(elsewhere: Cli) -> None:
+    begun(elsewhere, "talks")
+    done = elsewhere("thread", "show", "@last")
+    assert (done.code, "there is no thread yet" in done.err) == (5, True)
 
 
 def test_a_thread_is_closed_without_a_word_and_only_once(moot: Cli, run_id: str) -> None:

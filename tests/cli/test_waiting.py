@@ -113,3 +113,43 @@ def test_what_was_answered_long_ago_does_not_stop_the_tail(moot: Cli) -> None:
     assert (waiting.code, '"Right?"' in waiting.err) == (4, True)
     moot("approve", run_id)
     assert moot("run", "tail", run_id).code == 0
+
+
+@pytest.fixture(scope="module")
+def lead(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The file of a workflow whose supervisor asks a person."""
+    nodes = {
+        "boss": (
+            "core.orchestrator.supervisor",
+            {"plan": [{"kind": "ask-user", "prompt": "Send?"}]},
+        ),
+        "hands": ("core.dispatch", {}),
+    }
+    edges = [("boss", "hands"), ("hands", "boss")]
+    flow = {
+        "id": "lead", "name": "lead", "version": "1.0.0", "triggers": [], "variables": [],
+        "metadata": {}, "settings": {},
+        "nodes": [
+            {"id": name, "name": name, "typeId": kind, "config": config, "inputs": {},
+             "position": {"x": 0, "y": 0}}
+            for name, (kind, config) in nodes.items()
+        ],
+        "edges": [{"id": a, "sourceNodeId": a, "targetNodeId": b} for a, b in edges],
+    }  # fmt: skip
+    file = tmp_path_factory.mktemp("lead") / "lead.json"
+    file.write_text(json.dumps(flow))
+    return str(file)
+
+
+@pytest.mark.parametrize("how", [["--no-prompt"], ["--json"], ["--json", "--from-start"]])
+def test_who_watches_a_conversation_that_nobody_leads_is_told_that_it_waits(
+    moot: Cli, lead: str, how: list[str]
+) -> None:
+    for flow, node in ((lead, "hands"), ("talks", "talk")):
+        run_id = begun(moot, flow)
+        done = moot("watch", run_id, *how)
+        assert done.code == 4
+        assert done.err.splitlines()[-1].endswith(f"Answer with: moot answer {run_id} TEXT")
+        opened = "conversation.opened" in done.out
+        assert opened is ("--from-start" in how), done.out
+        assert "--json" in how or f"{run_id}~{node}~1" in done.out

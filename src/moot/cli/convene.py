@@ -143,6 +143,11 @@ def attend(api: Api, client: Client, thread_id: str, how: Attending) -> Exit:
     if end is Exit.WAITING:
         now = api.get(threads(thread_id))
         name = output.short(thread_id)
+        if "floor" not in now:
+            from moot.cli.questions import waiting_line
+
+            output.complain(waiting_line(api, str(now["runId"])))
+            return end
         output.complain(
             f"The council waits for a person: {waits_for(now)}."
             f" Take part: {way(f'watch {name}')},"

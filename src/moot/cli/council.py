@@ -19,6 +19,7 @@ from moot.cli.screen import Keyboard, Pipe, Screen, Terminal
 from moot.cli.thread_new import unknown
 from moot.cli.told import Teller, Told, note, turn_of
 from moot.cli.trouble import Exit, Trouble
+from moot.cli.watching import FOR_A_PERSON
 from moot.cli.way import way
 
 ENDS = {"conversation.closed": Exit.OK, "run.failed": Exit.FAILED, "run.cancelled": Exit.FAILED}
@@ -172,6 +173,7 @@ class Council:
     def _event(self, event: dict[str, Any]) -> None:
         """Of this conversation only: a run may have several."""
         self._seen = event["sequence"]
+        self._looked = True
         told_of = event["payload"].get("conversationId")
         self._conversation = self._conversation or self._named(event)
         if told_of is not None and self._conversation not in (None, told_of):
@@ -186,7 +188,6 @@ class Council:
             self._reminded = PAUSED  # the control itself has been told
         self.turns += event["type"] == "conversation.exchanged"
         self._ended = ENDS.get(event["type"])
-        self._looked = True
 
     def _named(self, event: dict[str, Any]) -> str | None:
         named = event["payload"].get("conversationId")
@@ -198,17 +199,23 @@ class Council:
         self._was_read()
         try:
             self._thread = self._api.get(threads(self.thread_id))
+            rests = self._at_rest()
         except Trouble:
             return
-        floor = self._thread.get("floor")
-        if floor is None or not floor["atRest"] or not self._thread["open"]:
-            return
-        if self._seen < self._thread["lastSequence"]:
+        if not rests or self._seen < self._thread["lastSequence"]:
             return  # more is on its way
-        if self.interactive:
+        if not self.interactive:
+            self._ended = None if self._stay else Exit.WAITING
+        elif "floor" in self._thread:
             self._remind(waits_for(self._thread))
-        elif not self._stay:
-            self._ended = Exit.WAITING
+
+    def _at_rest(self) -> bool:
+        """Where the host gives nobody the floor only the run knows whether others are at work."""
+        if not self._thread["open"]:
+            return False
+        if "floor" in self._thread:
+            return bool(self._thread["floor"]["atRest"])
+        return self._api.get(path_of("v1", "runs", self._thread["runId"]))["status"] in FOR_A_PERSON
 
     def _remind(self, text: str) -> None:
         """Once, until something else is waited for."""

@@ -41,7 +41,7 @@ ABOUT = (
     " spoke."
 )
 
-ThreadId = Annotated[str, Field(description="The id of a thread, or how it begins; @last")]
+ThreadId = Annotated[str, Field(description="The id of a thread, how it begins, or @last")]
 Seconds = Annotated[int, Field(ge=1, le=600, description="How long to wait")]
 
 

@@ -9,6 +9,7 @@ from moot.cli import output
 from moot.cli.client import Api, to_read
 from moot.cli.options import Options, talks
 from moot.cli.runs import resolve
+from moot.cli.thread import newest_thread
 
 SEARCH = "/v1/host/moot/search"
 KINDS = ("thread", "turn", "decision", "run")
@@ -85,7 +86,9 @@ def _wider(asked: tuple[str, ...]) -> str:
 
 
 def _place(api: Api, given: str) -> str:
-    """A run by its id or a prefix of it, or a conversation of one."""
+    """A run by its id or a prefix of it, or a conversation of one; @last is a thread."""
+    if given == "@last":
+        return newest_thread(api)
     run = re.split("[~:]", given, maxsplit=1)[0]
     return resolve(api, run) + given.removeprefix(run)
 

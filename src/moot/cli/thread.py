@@ -24,8 +24,8 @@ ANYTHING = {"Accept": "*/*"}
 def thread() -> None:
     """Conversations: list, show, follow, steer, close, take along.
 
-    A thread is named by its id (run:node:attempt, the run also by a unique prefix or @last), or
-    by its run when that has only one.
+    A thread is named by its id (run:node:attempt, the run also by a unique prefix), by its run
+    when that has only one, or as @last: the newest of those that `thread list` lists.
     """
 
 
@@ -160,8 +160,19 @@ def _path(thread_id: str) -> str:
     return path_of("v1", "host", "moot", "threads", thread_id)
 
 
+def newest_thread(api: Api) -> str:
+    """Of those that are listed: the one that was begun last."""
+    found = api.get(THREADS, limit=1)["threads"]
+    if not found:
+        begin = way("thread new TITLE --with A,B")
+        raise Trouble(f"there is no thread yet. Begin one: {begin}", Exit.NOT_FOUND)
+    return str(found[0]["threadId"])
+
+
 def find_thread(api: Api, given: str) -> str:
-    """The thread's whole id."""
+    """The thread's whole id. @last is the newest thread here, whatever has run since."""
+    if given == "@last":
+        return newest_thread(api)
     run, mark, rest = re.fullmatch(r"([^~:]*)([~:]?)(.*)", given, re.S).groups()  # type: ignore[union-attr]
     run_id = resolve(api, run, "thread")
     if mark:
