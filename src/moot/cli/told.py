@@ -37,6 +37,14 @@ def note(text: str) -> Told:
     return Told(output.one_line(text), click.style("   —", dim=True), quiet=True)
 
 
+def outcome_of(decision: dict[str, Any]) -> tuple[str, str]:
+    """``Decision:`` or ``Not adopted:``, and the words, which do not say it again."""
+    text = str(decision["text"])
+    if decision.get("adopted") is False:
+        return "Not adopted:", text.removeprefix("Not adopted: ")
+    return "Decision:", text
+
+
 def words_of(content: Any) -> str:
     return output.lines(content) if isinstance(content, str) else output.brief(content, 2000)
 
