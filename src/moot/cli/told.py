@@ -31,6 +31,8 @@ class Told(NamedTuple):
     tail: str = ""
     #: said about the talk, not in it
     quiet: bool = False
+    #: a command to be copied, in a line of its own that is never broken
+    command: str = ""
 
 
 def note(text: str) -> Told:
