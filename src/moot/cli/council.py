@@ -340,7 +340,7 @@ def decided(text: str, votes: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def waits_for(thread: dict[str, Any]) -> str:
-    """What a council at rest waits for, and the words that help it on."""
+    """What a council or a thread at rest waits for, and the words that help it on."""
     floor = thread["floor"]
     if thread["state"]["paused"]:
         return PAUSED
@@ -350,6 +350,12 @@ def waits_for(thread: dict[str, Any]) -> str:
         return "all is said; /close ends it with the decision, /continue goes on"
     if floor["phase"] == "over":
         return "all is said; /close --decision TEXT ends it, /continue goes on"
+    asked = {one["person"]: one["turn"] for one in thread.get("asked", [])}
+    if thread.get("you") in asked:
+        return f"you are asked in turn {asked[thread['you']]}; say something, or /close"
+    if asked:
+        people = ", ".join(output.one_line(name.removeprefix("user:")) for name in asked)
+        return f"an answer of {people} is waited for; say something, or /close"
     return "nobody has anything to answer; say something, or /close"
 
 
