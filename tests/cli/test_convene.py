@@ -104,7 +104,10 @@ def test_what_was_typed_wrong_is_refused_with_the_way_out(moot: Cli) -> None:
     assert "20k-tokens, 30-turns, 5-minutes or 2-usd" in done.err
     assert moot("convene", QUESTION).code == 2
     assert moot("convene", QUESTION, "--with", " , ").code == 2
-    assert moot("convene", QUESTION, "--with", "ada").code == 1
+    few = moot("convene", QUESTION, "--with", "ada")
+    assert few.code == 1 and "at least two participants" in few.err
+    misspelt = moot("convene", QUESTION, "--with", "adaa")
+    assert misspelt.code == 1 and "adaa" in misspelt.err and "'ada'" in misspelt.err
     alone = moot("convene", QUESTION, "--with", "ada,bo", "--server", "127.0.0.1:1")
     assert alone.code == 6
 

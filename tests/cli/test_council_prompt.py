@@ -126,7 +126,10 @@ def test_mistakes_are_sentences_and_help_lists_what_there_is(person: At) -> None
     me.enter("/admit")
     me.until(r"Nothing waits for that\.")
     me.enter("/invite dee --role legal")
-    me.until(r"The roster of this conversation is closed", r"moot fork th_\w+@0")
+    me.until(r"The roster of this conversation is closed", r"^moot fork th_\w+@0")
+    me.enter("/invite adda")
+    me.until(r"!  .*'adda'.*Did you mean 'ada'\?")
+    assert me.glass.text.count("moot fork") == 1
     me.enter("/help")
     me.until(r"/close \[--decision TEXT\] \[--vote\] +end it")
     me.enter("/close")

@@ -17,7 +17,11 @@ def test_items_of_a_queue_become_runs_and_are_shown_with_them(moot: Cli) -> None
     )
     assert pushed["status"] == "accepted"
     again = moot("item", "push", "cli-leads", "--subject", "ACME", "--key", "mail-1")
-    assert again.out.split()[0] == item_id
+    assert again.out.split()[0] == item_id and "already" not in waiting.err
+    assert (
+        f"It was there already under this key; nothing was added. See: moot item show {item_id}"
+        in (again.err)
+    )
     shown = moot("item", "show", pushed["itemId"][:9])
     assert f"{pushed['itemId']} delivered in cli-leads" in shown.out
     assert f"run       {pushed['runId']} hello" in shown.out

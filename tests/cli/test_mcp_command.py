@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import mcp
@@ -12,6 +13,8 @@ import pytest
 from cli_helpers import SERVER_ARGUMENTS, write_flows
 from outsiders import Room, until
 
+from moot.cli.mcp import mcp as command
+from moot.cli.trouble import Trouble
 from real_server import ServerProcess, server_environment
 
 
@@ -163,3 +166,14 @@ def test_it_ends_with_its_input_whatever_it_waits_for(inn: ServerProcess) -> Non
         until(lambda: "clara" in room.presence())
         process.stdin.close()
         assert process.wait(30) == 0
+
+
+def test_without_the_sdk_it_says_how_it_is_installed_from_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "moot.cli.mcp_tools", None)
+    with pytest.raises(Trouble) as refused:
+        command.main([], standalone_mode=False)
+    folder = Path(__file__).parents[2]
+    assert f"{sys.executable} -m pip install -e '{folder}[mcp]'" in str(refused.value)
+    assert "moot[mcp]" not in str(command.help)

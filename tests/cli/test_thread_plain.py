@@ -156,3 +156,22 @@ def test_who_closed_it_is_called_as_everywhere(room: Room, moot: Cli) -> None:
     assert moot("thread", "show", room.id).lines()[-1] == "   1 moot  eve closed the conversation."
     seen = moot("thread", "show", room.id, MOOT_KEY=eve).lines()[-1]
     assert seen == "   1 moot  you closed the conversation."
+
+
+def test_who_looks_is_told_that_a_thread_waits_for_him(room: Room, moot: Cli) -> None:
+    nobody = moot("watch", room.id)
+    assert nobody.code == 4
+    assert "The thread “Prices” waits for a person: nobody has anything to answer" in nobody.err
+    said(room, "rex", "How much?", to="user")
+    asked = moot("watch", room.id)
+    assert "The thread “Prices” waits for you: you are asked in turn 1; say something" in asked.err
+    assert "council" not in asked.err
+    person = Person(moot.folder, "watch", room.id)
+    try:
+        person.until("you are asked in turn 1; say something, or /close")
+        person.enter("Ten.")
+        person.until("2 you  Ten", "nobody has anything to answer")
+        person.enter("/quit")
+        assert person.end() == 0
+    finally:
+        person.leave()

@@ -7,11 +7,16 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from moot.api.minutes import Minutes
+from moot.api.printing import Html, Markdown
 from moot.cli.council import decided, waits_for
 from moot.cli.live import Live
 from moot.cli.room import Room
 from moot.cli.runs import cost_of
-from moot.cli.told import TELLS, Teller
+from moot.cli.screen import laid_out
+from moot.cli.thread_list import _last
+from moot.cli.told import TELLS, Teller, Told, outcome_of
+from moot.core.decisions import read
 
 PROFILES = {"host:ada": {"name": "Ada"}, "host:bo": {"name": "Bob", "role": "legal"}}
 
@@ -191,3 +196,20 @@ def test_nobody_is_shown_under_a_name_that_is_anothers(name: str) -> None:
     assert found.called("host:rex") == "host:rex"
     found.learn("host:rex", {"name": "Rexy"})
     assert (found.called("host:rex"), found.called("user:eve")) == ("Rexy", "you")
+
+
+def test_a_command_to_be_copied_is_never_broken() -> None:
+    command = "moot fork th_1@0 --set " + "x" * 90
+    lines = laid_out(Told("The roster is closed.", "   !", command=command), 40)
+    assert lines == ["   !  The roster is closed.", command]
+
+
+def test_that_a_proposal_was_not_adopted_is_said_once() -> None:
+    rejected = {"text": "Not adopted: We ship.", "adopted": False}
+    assert outcome_of(rejected) == ("Not adopted:", "We ship.")
+    assert outcome_of({"text": "Not adopted: the plan."}) == ("Decision:", "Not adopted: the plan.")
+    row = {"decision": rejected["text"], "adopted": False}
+    assert _last(row, room()) == "Not adopted: We ship."
+    minutes = Minutes(thread_id="th_1", run_id="th_1", decision=read(rejected))
+    assert "## Proposal, not adopted\n\n> We ship.\n" in Markdown(minutes).head()
+    assert "<h2>Proposal, not adopted</h2><blockquote>We ship.<" in Html(minutes).head()

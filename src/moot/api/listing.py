@@ -74,6 +74,8 @@ async def _about(request: Request, where: Extent) -> dict[str, Any]:
         told["imported"] = True
     if (decision := decided(run, talk)) is not None:
         told["decision"] = _brief(decision.text)
+        if not decision.adopted:
+            told["adopted"] = False
     last = await transcript.newest(services.store, where)
     if last is not None and not (last.index == 0 and only_titled(run)):
         told["last"] = {"from": handle(last.speaker), "content": _brief(words(last.content))}

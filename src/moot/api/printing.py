@@ -63,6 +63,13 @@ def _title(minutes: Minutes) -> str:
     return minutes.title or text_of(minutes.question)
 
 
+def _decided(decision: Decision) -> tuple[str, str]:
+    """A heading, and the words below it, which do not say it again."""
+    if decision.adopted:
+        return "Decision", decision.text
+    return "Proposal, not adopted", decision.text.removeprefix("Not adopted: ")
+
+
 def _participant(member: dict[str, Any], known: Known) -> str:
     """``Bob (bo, builder, demo)``; a handle that is the name is said once."""
     name = member["agentId"]
@@ -86,8 +93,8 @@ def _md_facts(minutes: Minutes, known: Known) -> list[str]:
 
 
 def _md_decision(decision: Decision, known: Known) -> list[str]:
-    title = "Decision" if decision.adopted else "Proposal, not adopted"
-    lines = [f"## {title}", "", *_quoted(decision.text)]
+    title, text = _decided(decision)
+    lines = [f"## {title}", "", *_quoted(text)]
     lines[-1] += "".join(f" [{index}]" for index in decision.cited_turns)
     lines.append("")
     if decision.votes:
@@ -189,8 +196,8 @@ class Html:
 
 def _html_decision(decision: Decision, known: Known) -> list[str]:
     links = "".join(f' <a href="#t{n}">[{n}]</a>' for n in decision.cited_turns)
-    title = "Decision" if decision.adopted else "Proposal, not adopted"
-    parts = [f"<h2>{title}</h2><blockquote>{escape(decision.text)}{links}</blockquote>"]
+    title, text = _decided(decision)
+    parts = [f"<h2>{title}</h2><blockquote>{escape(text)}{links}</blockquote>"]
     if decision.votes:
         rows = "".join(
             "<tr>" + "".join(f"<td>{escape(part or '')}</td>" for part in row)

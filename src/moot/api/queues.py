@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from moot.api import item_view
-from moot.api.idempotency import HEADER
+from moot.api.idempotency import HEADER, REPLAYED
 from moot.api.ingest import LARGEST
 from moot.api.subscriptions import Mapping, WorkflowId, with_inert
 from moot.api.webhooks import MANAGE, PAGE
@@ -77,7 +77,8 @@ async def push(request: Request) -> Reply:
     row = handed.delivery
     told = {"itemId": row.delivery_id, "status": item_view.STATUS[row.state]}
     more = {"runId": row.run_id, "rosterId": row.member, "reason": row.reason}
-    return Reply({**told, **{name: value for name, value in more.items() if value}}, 202)
+    headers = {} if handed.fresh else {REPLAYED: "true"}  # also when the first answer is forgotten
+    return Reply({**told, **{name: value for name, value in more.items() if value}}, 202, headers)
 
 
 async def list_items(request: Request) -> Reply:

@@ -39,6 +39,8 @@ def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]
         body |= {"forkedFrom": source.source_run_id, "forkNote": source.note}
     if talk.tasks:
         body["tasks"] = [_task(run, place, task) for place, task in talk.tasks.items()]
+    if talk.open and talk.asked:
+        body["asked"] = [{"person": who, "turn": turn} for who, (turn, _) in talk.asked.items()]
     links = {name: link for name, link in talk.links.items() if not link.back}
     if links:
         body["links"] = [

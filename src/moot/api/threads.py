@@ -73,6 +73,8 @@ class Close(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 async def convene(request: Request) -> Reply:
     asked = await request.read(Convene)
     members = _seated(asked)
+    if len(members) == 1 and _is_led(asked) and isinstance(members[0].get("agentId"), str):
+        await refuse_strangers(request, [members[0]["agentId"]])  # a name that is none is the cause
     inputs: dict[str, Any] = {"question": asked.question}
     if asked.title is not None:
         inputs["title"] = titled(asked.title)
@@ -113,11 +115,15 @@ async def _policy_as_given(request: Request) -> dict[str, Any]:
     return said if moderator is None else {**said, "moderator": moderator}
 
 
+def _is_led(asked: Convene) -> bool:
+    return any(said is not None for said in (asked.policy, asked.moderator, asked.budget))
+
+
 async def _led(
     request: Request, asked: Convene, members: list[dict[str, Any]], said: dict[str, Any]
 ) -> dict[str, Any]:
     """Nothing for a council that nobody leads; else its policy, and who the members are."""
-    if asked.policy is None and asked.moderator is None and asked.budget is None:
+    if not _is_led(asked):
         return {}
     if problem := meaningless(said):
         raise BadRequest(problem, field="policy")

@@ -135,7 +135,8 @@ def attend(api: Api, client: Client, thread_id: str, how: Attending) -> Exit:
     except Left as left:
         name, now = output.short(thread_id), api.get(threads(thread_id))
         rests = not now["open"] or now.get("floor", {}).get("atRest", True)
-        goes_on = "it waits for a person" if rests else "the council goes on"
+        kind = "thread" if is_plain(now) else "council"
+        goes_on = f"it waits for {_whom(now)}" if rests else f"the {kind} goes on"
         output.complain(f"You left; {goes_on}. Come back: {way(f'watch {name}')}")
         if left.by_force:
             raise click.Abort from None
@@ -149,11 +150,24 @@ def attend(api: Api, client: Client, thread_id: str, how: Attending) -> Exit:
             output.complain(waiting_line(api, str(now["runId"])))
             return end
         output.complain(
-            f"The council waits for a person: {waits_for(now)}."
+            f"{_called(now)} waits for {_whom(now)}: {waits_for(now)}."
             f" Take part: {way(f'watch {name}')},"
             f" or end it: {way(f'thread close {name} --decision TEXT')}"
         )
     return end
+
+
+def _called(thread: dict[str, Any]) -> str:
+    """``The thread “Prices”``"""
+    if not is_plain(thread):
+        return "The council"
+    title = output.one_line(thread["title"] or "")
+    return f"The thread “{title}”" if title else "The thread"
+
+
+def _whom(thread: dict[str, Any]) -> str:
+    asked = [one["person"] for one in thread.get("asked", [])]
+    return "you" if thread.get("you") in asked else "a person"
 
 
 def _of_thread(name: str, thread: dict[str, Any], floor: dict[str, Any]) -> str:

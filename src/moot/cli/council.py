@@ -2,6 +2,7 @@
 
 import json
 import select
+import shlex
 import sys
 import time
 from typing import Any
@@ -16,7 +17,7 @@ from moot.cli.live import Live
 from moot.cli.marks import Mark
 from moot.cli.room import Room, identified
 from moot.cli.screen import Keyboard, Pipe, Screen, Terminal
-from moot.cli.thread_new import unknown
+from moot.cli.thread_new import missing, unknown
 from moot.cli.told import Teller, Told, note, turn_of
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.watching import FOR_A_PERSON
@@ -247,20 +248,24 @@ class Council:
         except typed.Mistake as mistake:
             self._complain(str(mistake))
         except Trouble as trouble:
-            self._complain(self._way_out(trouble))
+            self._complain(*self._way_out(trouble))
 
-    def _complain(self, text: str) -> None:
-        self._settle([Told(output.lines(text), click.style("   !", fg="red"))])
+    def _complain(self, text: str, command: str = "") -> None:
+        mark = click.style("   !", fg="red")
+        self._settle([Told(output.lines(text), mark, command=output.line(command))])
 
-    def _way_out(self, trouble: Trouble) -> str:
-        """A closed roster stays closed; another council can begin where this one did."""
+    def _way_out(self, trouble: Trouble) -> tuple[str, str]:
+        """A closed roster stays closed; another council can begin where this one did, with whom
+        there is."""
         said, roster = trouble.details, trouble.details.get("roster")
         if not isinstance(roster, list) or "participant" not in said:
-            return str(trouble)
+            return str(trouble), ""
+        if (nobody := missing(self._api, str(said["participant"]))) is not None:
+            return nobody, ""
         members = [{"agentId": str(name)} for name in [*roster, said["participant"]]]
         given = json.dumps(members, separators=(",", ":"))
-        again = way(f"fork {self.thread_id}@0 --set 'input.participants={given}'")
-        return f"{trouble}\n{again}"
+        setting = shlex.quote(f"input.participants={given}")
+        return str(trouble), way(f"fork {self.thread_id}@0 --set {setting}")
 
     def _do(self, said: typed.Typed) -> None:
         match said:
@@ -342,7 +347,7 @@ def decided(text: str, votes: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def waits_for(thread: dict[str, Any]) -> str:
-    """What a council at rest waits for, and the words that help it on."""
+    """What a council or a thread at rest waits for, and the words that help it on."""
     floor = thread["floor"]
     if thread["state"]["paused"]:
         return PAUSED
@@ -352,6 +357,12 @@ def waits_for(thread: dict[str, Any]) -> str:
         return "all is said; /close ends it with the decision, /continue goes on"
     if floor["phase"] == "over":
         return "all is said; /close --decision TEXT ends it, /continue goes on"
+    asked = {one["person"]: one["turn"] for one in thread.get("asked", [])}
+    if thread.get("you") in asked:
+        return f"you are asked in turn {asked[thread['you']]}; say something, or /close"
+    if asked:
+        people = ", ".join(output.one_line(name.removeprefix("user:")) for name in asked)
+        return f"an answer of {people} is waited for; say something, or /close"
     return "nobody has anything to answer; say something, or /close"
 
 

@@ -15,6 +15,8 @@ from moot.cli.schedule_words import here, with_times
 from moot.cli.trouble import Exit, Trouble
 from moot.cli.way import way
 
+#: says of an answer that the same was asked before, under the same key
+REPLAYED = "openwop-idempotent-replay"
 DELIVERIES = "/v1/host/moot/deliveries"
 
 
@@ -89,7 +91,10 @@ def push(
     else:
         more = " ".join(str(found[name]) for name in ("runId", "rosterId") if name in found)
         click.echo(output.line(f"{found['itemId']} {found['status']} {more}".rstrip()))
-    if "reason" in found:
+    if any(name.lower() == REPLAYED for name in answer.headers):
+        seen = way(f"item show {found['itemId']}")
+        output.complain(f"It was there already under this key; nothing was added. See: {seen}")
+    elif "reason" in found:
         output.complain(_why(api, queue, found))
     return Exit.FAILED if found["status"] == "dead" else Exit.OK
 

@@ -5,6 +5,7 @@ import click
 from moot.cli.client import to_write
 from moot.cli.options import Options, reaches
 from moot.cli.trouble import Trouble
+from moot.extras import install
 
 
 @click.command()
@@ -15,10 +16,10 @@ def mcp(options: Options, name: str | None) -> None:
     """Serve threads to an assistant over MCP: list, read, say, wait, ask a person, start a run.
 
     Give this command to the assistant as that of an MCP server; it ends with its input. It needs
-    the extra: pip install 'moot[mcp]'.
+    the official SDK. In a clone: make setup, or .venv/bin/pip install -e '.[mcp]'.
     """
     try:
         from moot.cli.mcp_tools import server
     except ImportError:
-        raise Trouble("the SDK is missing: pip install 'moot[mcp]'") from None
+        raise Trouble(f"the SDK is missing; install it with: {install('mcp')}") from None
     server(to_write(options), name).run("stdio")

@@ -30,6 +30,8 @@ class Pipe:
             text = f"{one.head}  {one.text}" if one.head else one.text
             text = text.replace("\n", "\n" + " " * INDENT)
             click.echo(f"{text}  {one.tail}" if one.tail else text, color=False)
+            if one.command:
+                click.echo(" " * INDENT + one.command)
 
     def below(self, rows: list[str], typed: str | None = None, at: int = 0) -> None:
         """There is nothing below."""
@@ -137,7 +139,8 @@ def _plain(text: str) -> str:
 
 
 def laid_out(told: Told, columns: int) -> list[str]:
-    """Wrapped beside its head; what it took at the end of the last line, or below it."""
+    """Wrapped beside its head; what it took at the end of the last line, or below it. A command
+    follows whole from the edge on: a terminal that folds it still copies it as one line."""
     from rich.cells import cell_len
 
     indent = cell_len(click.unstyle(told.head)) + 2 if told.head else 0
@@ -152,7 +155,8 @@ def laid_out(told: Told, columns: int) -> list[str]:
     if told.quiet:
         lines = [click.style(line, dim=True) for line in lines]
     head = f"{told.head}  " if told.head else ""
-    return [head + lines[0], *(" " * indent + line for line in lines[1:])]
+    more = [told.command] if told.command else []
+    return [head + lines[0], *(" " * indent + line for line in lines[1:]), *more]
 
 
 def wrapped(text: str, room: int) -> list[str]:

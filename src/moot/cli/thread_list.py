@@ -9,6 +9,7 @@ from moot.cli.client import to_read
 from moot.cli.options import Options, talks
 from moot.cli.room import Room, identified
 from moot.cli.thread import THREADS
+from moot.cli.told import outcome_of
 from moot.cli.way import way
 
 COLUMNS = ("ID", "STATE", "TURNS", "WHO", "LAST", "AGE", "TITLE")
@@ -56,7 +57,7 @@ def _row(row: dict[str, Any], room: Room) -> list[Any]:
 
 def _last(row: dict[str, Any], room: Room) -> str | None:
     if "decision" in row:
-        return f"Decision: {row['decision']}"
+        return " ".join(outcome_of({"text": row["decision"], "adopted": row.get("adopted", True)}))
     if "last" not in row:
         return None
     last = row["last"]

@@ -47,13 +47,18 @@ def remark(api: Api, name: str) -> None:
 
 
 def unknown(api: Api, name: str) -> str | None:
-    """None for an agent of the host, and for a name with a place in it."""
+    """None for whom the host may know; else that it waits for him."""
+    said = missing(api, name)
+    return None if said is None else f"{said} It is waited for, and speaks with a key of its own."
+
+
+def missing(api: Api, name: str) -> str | None:
+    """That there is no such agent, with the nearest name. None for an agent of the host, and for a
+    name with a place in it."""
     if ":" in name.removeprefix("host:"):
         return None
     try:
         api.get(path_of("v1", "host", "moot", "agents", name.removeprefix("host:")))
     except Trouble as trouble:
-        if trouble.exit_code is not Exit.NOT_FOUND:
-            return None
-        return f"{trouble} It is waited for, and speaks with a key of its own."
+        return str(trouble) if trouble.exit_code is Exit.NOT_FOUND else None
     return None

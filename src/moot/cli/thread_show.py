@@ -16,7 +16,7 @@ from moot.cli.room import Room, identified
 from moot.cli.screen import INDENT
 from moot.cli.thread import find_thread
 from moot.cli.thread_list import state_of
-from moot.cli.told import Told, note, words_of
+from moot.cli.told import Told, note, outcome_of, words_of
 from moot.cli.trouble import Exit
 
 #: open tasks that are told in their words
@@ -97,8 +97,8 @@ def _note(text: str | None) -> str:
 def _decision(room: Room, decision: dict[str, Any] | None) -> Iterator[str]:
     if decision is None:
         return
-    head = "Decision" if decision.get("adopted", True) else "Not adopted"
-    yield f"{click.style(f'{head}:', bold=True)} {output.lines(decision['text'])}"
+    head, text = outcome_of(decision)
+    yield f"{click.style(head, bold=True)} {output.lines(text)}"
     for vote in decision.get("votes", []):
         yield f"  {room.called(vote['by'])} {output.line(vote['vote'])}{_note(vote.get('reason'))}"
     for each in decision.get("dissent", []):

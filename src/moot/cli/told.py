@@ -31,10 +31,20 @@ class Told(NamedTuple):
     tail: str = ""
     #: said about the talk, not in it
     quiet: bool = False
+    #: a command to be copied, in a line of its own that is never broken
+    command: str = ""
 
 
 def note(text: str) -> Told:
     return Told(output.one_line(text), click.style("   —", dim=True), quiet=True)
+
+
+def outcome_of(decision: dict[str, Any]) -> tuple[str, str]:
+    """``Decision:`` or ``Not adopted:``, and the words, which do not say it again."""
+    text = str(decision["text"])
+    if decision.get("adopted") is False:
+        return "Not adopted:", text.removeprefix("Not adopted: ")
+    return "Decision:", text
 
 
 def words_of(content: Any) -> str:
