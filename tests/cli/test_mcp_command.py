@@ -144,6 +144,35 @@ async def test_what_says_nothing_or_replies_to_nothing_is_refused_in_the_words_o
     assert room.said("clara") == []
 
 
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {},
+         "clientInfo": {"name": "test", "version": "1"}}  # fmt: skip
+
+
+def test_it_ends_quietly_when_nobody_reads_its_answers(inn: ServerProcess) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-X", "dev", "-m", "moot.cli", "mcp", "--as", "clara"], cwd=inn.folder,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=server_environment(MOOT_DEBUG="1"),
+    ) as process:  # fmt: skip
+        assert process.stdin and process.stdout and process.stderr
+        process.stdin.write(_line("initialize", HELLO, 0))
+        process.stdin.flush()
+        process.stdout.readline()
+        process.stdout.close()
+        process.stdin.write(_line("notifications/initialized") + _line("tools/list", {}, 1))
+        process.stdin.close()
+        complaints = process.stderr.read().decode()
+        assert process.wait(30) == 0, complaints
+    assert "error" not in complaints.lower(), complaints
+
+
+def _line(method: str, given: dict[str, Any] | None = None, number: int | None = None) -> bytes:
+    told = {"jsonrpc": "2.0", "method": method, "params": given, "id": number}
+    return (
+        json.dumps({key: each for key, each in told.items() if each is not None}).encode() + b"\n"
+    )
+
+
 def test_it_ends_with_its_input_whatever_it_waits_for(inn: ServerProcess) -> None:
     room = Room(inn)
     with subprocess.Popen(
@@ -151,15 +180,11 @@ def test_it_ends_with_its_input_whatever_it_waits_for(inn: ServerProcess) -> Non
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=inn.folder, env=server_environment(),
     ) as process:  # fmt: skip
         assert process.stdin is not None and process.stdout is not None
-        hello = {"protocolVersion": "2025-06-18", "capabilities": {},
-                 "clientInfo": {"name": "test", "version": "1"}}  # fmt: skip
         waits = {"name": "wait_for_me", "arguments": {"thread": room.id, "seconds": 500}}
         for number, (method, given) in enumerate(
-            [("initialize", hello), ("notifications/initialized", None), ("tools/call", waits)]
+            [("initialize", HELLO), ("notifications/initialized", None), ("tools/call", waits)]
         ):
-            told = {"jsonrpc": "2.0", "method": method, **({"params": given} if given else {})}
-            told |= {} if given is None else {"id": number}
-            process.stdin.write(json.dumps(told).encode() + b"\n")
+            process.stdin.write(_line(method, given, None if given is None else number))
             process.stdin.flush()
             if number == 0:
                 process.stdout.readline()

@@ -40,7 +40,11 @@ def shown(run: Run, talk: Conversation, at: int | None = None) -> dict[str, Any]
     if talk.tasks:
         body["tasks"] = [_task(run, place, task) for place, task in talk.tasks.items()]
     if talk.open and talk.asked:
-        body["asked"] = [{"person": who, "turn": turn} for who, (turn, _) in talk.asked.items()]
+        body["asked"] = [
+            {"person": who, "turn": turn}
+            for who, by in talk.asked.items()
+            for turn, _ in by.values()
+        ]
     links = {name: link for name, link in talk.links.items() if not link.back}
     if links:
         body["links"] = [
