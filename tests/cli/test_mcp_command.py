@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -142,6 +143,24 @@ async def test_what_says_nothing_or_replies_to_nothing_is_refused_in_the_words_o
             told = await wrong("read_thread", thread=name)
             assert f"there is no thread '{name}'. list_threads" in told and "moot run" not in told
     assert room.said("clara") == []
+
+
+async def test_what_a_tool_does_not_take_is_refused_with_the_names_it_has(
+    inn: ServerProcess,
+) -> None:
+    room = Room(inn)
+    rows = (Path(__file__).parents[2] / "docs" / "joining.md").read_text().splitlines()
+    async with assistant(inn, "--as", "clara") as client:
+        for tool in (await client.list_tools()).tools:
+            assert tool.input_schema["additionalProperties"] is False
+            [row] = [row for row in rows if row.startswith(f"| `{tool.name}` |")]
+            told = re.findall("`(.+?)`", row.split("|")[2])
+            assert told == list(tool.input_schema["properties"])
+            wrong = await client.call_tool(tool.name, {"timeout": 2, "thread": room.id})
+            assert wrong.is_error and f"it takes {', '.join(told)}." in str(wrong.content)
+        await call(client, "start_run", workflow="hello")
+        await call(client, "say", thread="@last", text="Here.")
+    assert [said["content"] for said in room.said("clara")] == ["Here."]
 
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {},

@@ -12,7 +12,9 @@ from concurrent.futures import Future
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
 from moot import __version__
@@ -47,12 +49,33 @@ Seconds = Annotated[int, Field(ge=1, le=600, description="How long to wait")]
 
 def server(api: Api, name: str | None) -> MCPServer:
     """A server whose tools use the key of the api, under one name."""
-    made, desk = MCPServer("moot", instructions=ABOUT, version=__version__), Desk(api, name)
+    desk = Desk(api, name)
     tools = (desk.list_threads, desk.read_thread, desk.say, desk.wait_for_me, desk.ask_human,
              desk.start_run)  # fmt: skip
-    for tool in tools:
-        made.tool(structured_output=True)(_beside(tool, desk))
-    return made
+    made: list[Tool] = [Strict.of(_beside(tool, desk)) for tool in tools]
+    return MCPServer("moot", instructions=ABOUT, version=__version__, tools=made)
+
+
+class Strict(Tool):
+    """A tool that takes what its schema names and nothing else: what is misspelt is not done as if
+    it had not been said."""
+
+    @classmethod
+    def of(cls, tool: Callable[..., Any]) -> "Strict":
+        made = cls.from_function(tool, structured_output=True)
+        assert isinstance(made, cls)
+        made.parameters["additionalProperties"] = False
+        return made
+
+    async def run(
+        self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
+    ) -> Any:
+        known = self.parameters["properties"]
+        if strange := [name for name in arguments if name not in known]:
+            raise ToolError(
+                f"{self.name} has no parameter {', '.join(strange)}; it takes {', '.join(known)}."
+            )
+        return await super().run(arguments, context, convert_result)
 
 
 def _beside(tool: Callable[P, T], desk: "Desk") -> Callable[P, Awaitable[T]]:
