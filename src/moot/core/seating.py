@@ -22,8 +22,10 @@ def _taken(run: "Run", event: Event, at: int) -> None:
     state = _state(run, event)
     if state is not None:
         name, seat = _about(event)
-        seats = {each: held for each, held in state.seats.items() if each != name}
-        state.seats = dict([*seats.items(), (name, Held(seat, at))][-MOST_NAMES:])
+        state.seats.pop(name, None)
+        state.seats[name] = Held(seat, at)
+        if len(state.seats) > MOST_NAMES:  # who came first has it no longer
+            state.seats.pop(next(iter(state.seats)))
 
 
 def _left(run: "Run", event: Event, at: int) -> None:
