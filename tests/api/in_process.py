@@ -25,9 +25,13 @@ async def ask(
     **headers: str,
 ) -> Said:
     """One request; ``idempotency_key="a"`` is the header Idempotency-Key."""
-    status, pieces = 0, []
+    status, pieces, asked = 0, [], False
 
     async def receive() -> dict[str, Any]:
+        nonlocal asked
+        if asked:
+            await asyncio.Event().wait()  # who reads it stays to the end
+        asked = True
         return {"type": "http.request", "body": b"" if body is None else msgspec.json.encode(body)}
 
     async def send(message: dict[str, Any]) -> None:

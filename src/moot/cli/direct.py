@@ -116,9 +116,13 @@ def _app(store: "Store", where: Place) -> "App":
 
 async def _answer(app: "App", method: str, path: str) -> Answer:
     path, _, query = path.partition("?")
-    status, headers, pieces = 0, {}, []
+    status, headers, pieces, asked = 0, {}, [], False
 
     async def receive() -> dict[str, Any]:
+        nonlocal asked
+        if asked:
+            await asyncio.Event().wait()  # who reads it stays to the end
+        asked = True
         return {"type": "http.request", "body": b""}
 
     async def send(message: dict[str, Any]) -> None:
