@@ -4,6 +4,7 @@ import itertools
 import random
 import threading
 import time
+from abc import ABC, abstractmethod
 from http.client import HTTPException
 from typing import Any
 
@@ -63,7 +64,7 @@ MOCK = {"mockProvider": {"id": "stream-text", "config": {
     "tokens": ["a", "b", "c", "d"], "delayMsPerToken": 4}}}  # fmt: skip
 
 
-class Caller(threading.Thread):
+class Caller(ABC, threading.Thread):
     """Does ``_once`` what it does, over and over, until it is told to stop."""
 
     def __init__(self, server: ServerProcess, name: str, seed: int) -> None:
@@ -80,8 +81,9 @@ class Caller(threading.Thread):
         except Exception as error:
             self.trouble.append(f"{type(error).__name__}: {error}")
 
+    @abstractmethod
     def _once(self) -> None:
-        raise NotImplementedError
+        """One thing it does, over and over."""
 
     def _ask(self, method: str, path: str, body: Any = None, key: str = "") -> tuple[int, Any]:
         """Asks until there is an answer: a dead server has given none."""

@@ -1,5 +1,7 @@
 """Replays of sources that do not say everything, and of code that has changed since."""
 
+from typing import Any
+
 import pytest
 from hosting import (
     TENANT,
@@ -20,8 +22,10 @@ from said_again import answer, call, calls, flaky, hang, put, quickly, same
 from moot import node as node_function
 from moot.core.commands import CancelRun
 from moot.core.errors import Conflict
+from moot.core.run import Run
 from moot.core.status import Status
 from moot.core.verification import verify
+from moot.engine.host import Host
 from moot.engine.replaying import replay
 
 
@@ -102,6 +106,19 @@ async def test_a_cancelled_source_is_replayed_from_everywhere(place: Place) -> N
 # -- another way -------------------------------------------------------------------------------
 
 
+async def said_otherwise(
+    place: Place, before: Any, after: Any, from_seq: int
+) -> tuple[Host, Run, Host, Run]:
+    """A run with one node of a type, and its replay with another: each with its host."""
+    place.knows(before, call)
+    host = place.host()
+    flow = chain(node("sum", "acme.sum"), quickly("call", "acme.call"), node("sum2", "acme.sum"))
+    source = await ended(host, await begun(host, flow))
+    place.knows(after)
+    other = place.host()
+    return host, source, other, await replay(other, TENANT, source.run_id, from_seq)
+
+
 @pytest.mark.parametrize("from_seq", [0, 1, 2, 3])
 async def test_a_changed_node_type_is_told_exactly_once(place: Place, from_seq: int) -> None:
     @node_function("acme.sum", pure=True)
@@ -112,13 +129,7 @@ async def test_a_changed_node_type_is_told_exactly_once(place: Place, from_seq: 
     def after() -> dict[str, int]:
         raise ValueError("another time")
 
-    place.knows(before, call)
-    host = place.host()
-    flow = chain(node("sum", "acme.sum"), quickly("call", "acme.call"), node("sum2", "acme.sum"))
-    source = await ended(host, await begun(host, flow))
-    place.knows(after)
-    other = place.host()
-    now = await replay(other, TENANT, source.run_id, from_seq)
+    _, source, other, now = await said_otherwise(place, before, after, from_seq)
     told = await log(other, now.run_id)
     [diverged] = [event for event in told if event.type == "replay.diverged"]
     at = diverged.payload["atSequence"]
@@ -147,13 +158,7 @@ async def test_another_output_in_the_same_order_is_told_exactly_once(
     def after() -> dict[str, int]:
         return {"sum": 4}
 
-    place.knows(before, call)
-    host = place.host()
-    flow = chain(node("sum", "acme.sum"), quickly("call", "acme.call"), node("sum2", "acme.sum"))
-    source = await ended(host, await begun(host, flow))
-    place.knows(after)
-    other = place.host()
-    now = await replay(other, TENANT, source.run_id, from_seq)
+    host, source, other, now = await said_otherwise(place, before, after, from_seq)
     told = await log(other, now.run_id)
     [diverged] = [event for event in told if event.type == "replay.diverged"]
     assert diverged.payload == {
