@@ -156,9 +156,8 @@ def _asked_at_first(
     known |= {member["agentId"]: member["profile"] for member in members}
     found = mentions.mentioned(spec.opening, known)
     names = [name for name in found.names if name != run.person]
-    unclear = {**found.ambiguous, **{word: [] for word in found.everybody}}
     said = {"asked": names} if names else {}
-    return {**said, "unclear": unclear} if unclear and mode in THREADED else said
+    return {**said, "unclear": found.unclear} if found.unclear and mode in THREADED else said
 
 
 def _profile(spec: ConversationSpec, member: dict[str, Any]) -> dict[str, Any]:

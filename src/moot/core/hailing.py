@@ -108,8 +108,8 @@ def _asks(floor: Floor, turn: Turn, state: ThreadState, seq: int) -> None:
     first = {name: Ask(f"addressed by {who}", None, seq, direct, is_task(turn)) for name in names}
     rest = {name: ask for name, ask in floor.asked.items() if name not in first}
     floor.asked = {**first, **rest}
-    if floor.threaded and (found.ambiguous or found.everybody):
-        floor.unclear = {**found.ambiguous, **{word: [] for word in found.everybody}}
+    if floor.threaded and found.unclear:
+        floor.unclear = found.unclear
         floor.unclear_to = str(who)
     elif to is None and not names and _to_all(floor, state):
         floor.called, floor.had, floor.called_seq, floor.hushed = True, {}, seq, False

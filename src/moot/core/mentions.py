@@ -26,6 +26,11 @@ class Mentions(Struct, frozen=True):
     ambiguous: dict[str, list[str]] = {}
     everybody: list[str] = []
 
+    @property
+    def unclear(self) -> dict[str, list[str]]:
+        """Words after which it is asked who is meant."""
+        return {**self.ambiguous, **{word: [] for word in self.everybody}}
+
 
 def mentioned(content: Any, profiles: dict[str, dict[str, Any]]) -> Mentions:
     """``profiles``: member -> what is known of it. A word that fits nobody is just a word."""
