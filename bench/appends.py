@@ -50,12 +50,12 @@ def _grown(lab: Lab, lengths: tuple[int, ...]) -> Figures:
 async def _one_run(file: str, lengths: list[int]) -> Figures:
     from moot.clock import SystemClock
     from moot.core.events import NewEvent
-    from moot.core.nodework import Emit
-    from moot.core.outcomes import Kind, NodeType
-    from moot.core.run import Run
-    from moot.core.starting import Limits, StartRun
-    from moot.engine.flows import Flows
+    from moot.core.runs.nodes import Emit
+    from moot.core.runs.start import Limits, StartRun
+    from moot.core.state.run import Run
+    from moot.core.workflows.node_types import Kind, NodeType
     from moot.engine.host import Host
+    from moot.engine.workflows.registry import Flows
     from moot.store.sqlite import SqliteStore
 
     async def forever(_: Any) -> None:

@@ -185,7 +185,9 @@ async def _answer(send: Send, status: int, body: bytes) -> None:
 
 
 async def _serve(sample: Sample) -> None:
-    from moot.api.http import Http  # here: the lab, which needs only Sample, may measure any tree
+    from moot.api.http.connection import (
+        Http,  # here: the lab, which needs only Sample, may measure any tree
+    )
 
     config = uvicorn.Config(
         Bare(sample), port=0, loop="none", http=Http, ws="none", lifespan="off",

@@ -53,9 +53,9 @@ class Words:
 
 async def build(file: str, turns: int, long: int) -> str:
     from moot.clock import SystemClock
-    from moot.engine.flows import Flows
     from moot.engine.host import Host
     from moot.engine.nodes import registry
+    from moot.engine.workflows.registry import Flows
     from moot.store.sqlite import SqliteStore
 
     clock = SystemClock()
@@ -88,11 +88,11 @@ async def _commit(store: Any, batch: list[Any]) -> None:
 
 async def _pattern(host: Any) -> list[Event]:
     """The log of a real thread with one turn."""
-    from moot.core.conversation import Speaker
-    from moot.core.resolving import Answer
-    from moot.core.starting import StartRun
-    from moot.core.waiting import THREAD
-    from moot.engine.built_in import TALK
+    from moot.core.conversations.turns import Speaker
+    from moot.core.runs.answers import Answer
+    from moot.core.runs.start import StartRun
+    from moot.core.state.conversation import THREAD
+    from moot.engine.workflows.built_in import TALK
 
     flow = await host.flows.newest(TENANT, THREAD)
     at = host.clock.millis()
@@ -114,8 +114,8 @@ def _log(
     """One thread with everything that is derived from it: up to the last cached fold, and the
     rest."""
     from moot.core import events
-    from moot.core.run import FOLD_VERSION, Run, apply
-    from moot.engine.rows import Gathered, inbox_rows, row_of
+    from moot.core.state.run import FOLD_VERSION, Run, apply
+    from moot.engine.derived_rows import Gathered, inbox_rows, row_of
     from moot.store.protocol import Append
 
     told = list(_events(pattern, name, words, first, count, of))

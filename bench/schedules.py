@@ -48,7 +48,7 @@ def _turned(lab: Lab, count: int, seconds: int, how: str) -> Figures:
 async def _one_host(file: str, count: int, seconds: int, how: str) -> Figures:
     from moot.api.server import build
     from moot.clock import SystemClock
-    from moot.config import Settings
+    from moot.config.settings import Settings
     from moot.core.events import iso
     from moot.store.sqlite import SqliteStore
 
@@ -87,7 +87,7 @@ async def _one_host(file: str, count: int, seconds: int, how: str) -> Figures:
 
 def _watched(store: Any, clock: Any) -> list[float]:
     """Milliseconds after its time at which each run was on disk."""
-    from moot.triggers.fires import fire_of
+    from moot.triggers.schedules.fire_rows import fire_of
 
     late: list[float] = []
     commit = store.commit

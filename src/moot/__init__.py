@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from moot.agents.toolkit.functions import tool
+    from moot.agents.tools.functions import tool
     from moot.client import ApiError, AsyncClient, Client
     from moot.engine.nodes import Completed, Failed, NodeContext, node
 
@@ -16,7 +16,7 @@ __all__ = [
 
 _NODES = "moot.engine.nodes"
 _ELSEWHERE = {
-    "tool": "moot.agents.toolkit.functions",
+    "tool": "moot.agents.tools.functions",
     **dict.fromkeys(("ApiError", "AsyncClient", "Client"), "moot.client"),
 }
 

@@ -8,8 +8,8 @@ import pytest
 from agents_helpers import KEY, Waits
 from http_shop import Shop
 
-from moot.agents.models.book import Book, Ways
-from moot.agents.models.entries import ModelEntry
+from moot.agents.models.config import ModelEntry
+from moot.agents.models.registry import Book, Ways
 from moot.clock import SystemClock
 from stand_in import StandIn, stand_in
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from moot.agents.manifest import Agent
-from moot.agents.registry import Agents, in_folder
+from moot.agents.definitions.manifest import Agent
+from moot.agents.definitions.registry import Agents, in_folder
 from moot.cli import moot
-from moot.cli.trouble import Exit
+from moot.cli.shared.errors import Exit
 from moot.clock import SystemClock
 from moot.core.errors import Conflict
-from moot.store.memory import MemoryStore
+from moot.store.memory.store import MemoryStore
 
 
 @pytest.fixture

@@ -9,19 +9,19 @@ import msgspec
 import pytest
 from agents_helpers import REAL
 
-from moot.agents.deployments import Deployments
-from moot.agents.invoke import Invoker
-from moot.agents.manifest import Agent
-from moot.agents.registry import Agents
-from moot.agents.tools import NoTools
+from moot.agents.definitions.deployments import Deployments
+from moot.agents.definitions.manifest import Agent
+from moot.agents.definitions.registry import Agents
+from moot.agents.invocation.invoke import Invoker
+from moot.agents.tools.toolbox import NoTools
 from moot.clock import SystemClock
 from moot.core.events import Event, decode
-from moot.core.run import Run
-from moot.core.starting import StartRun
-from moot.engine.flows import Flows
+from moot.core.runs.start import StartRun
+from moot.core.state.run import Run
 from moot.engine.host import Host
 from moot.engine.nodes.registry import built_in
-from moot.store.memory import MemoryStore
+from moot.engine.workflows.registry import Flows
+from moot.store.memory.store import MemoryStore
 from stand_in import Reply, StandIn
 
 pytestmark = pytest.mark.parametrize("kind", REAL)

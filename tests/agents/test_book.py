@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.agents.models import Usage, ask
-from moot.agents.models.book import Book
-from moot.agents.models.entries import ModelEntry, Price
+from moot.agents.models.config import ModelEntry, Price
 from moot.agents.models.prices import Prices
+from moot.agents.models.registry import Book
 from moot.clock import SystemClock
-from moot.core.model_errors import ModelNotConfigured
+from moot.core.errors.models import ModelNotConfigured
 from stand_in import StandIn
 
 

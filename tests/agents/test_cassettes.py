@@ -21,10 +21,10 @@ from moot.agents.models import (
     ask,
     folded,
 )
-from moot.agents.models.book import Ways
 from moot.agents.models.cassettes import Cassette, differences, key_of
 from moot.agents.models.protocol import pieces_of
-from moot.core.model_errors import ModelNotConfigured, ModelNotRecorded
+from moot.agents.models.registry import Ways
+from moot.core.errors.models import ModelNotConfigured, ModelNotRecorded
 from stand_in import Reply, StandIn
 
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.agents.models import Context, Message, ModelRequest, Said, Text, ToolCall, ask, structured
+from moot.agents.models.config import Fail, Line
 from moot.agents.models.demo import DemoModel
 from moot.agents.models.demo.stances import STANCES, stance_of
 from moot.agents.models.demo.topic import topic_of
-from moot.agents.models.entries import Fail, Line
 from moot.agents.models.protocol import ResponseFormat
-from moot.core.model_errors import (
+from moot.core.errors.models import (
     ModelAnswerInvalid,
     ModelBadRequest,
     ModelDisconnected,

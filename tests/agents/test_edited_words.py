@@ -2,9 +2,9 @@
 
 import pytest
 
-from moot.agents.desk import Assignment, Heard
-from moot.agents.manifest import Agent
-from moot.agents.prompting import prompt_of
+from moot.agents.definitions.manifest import Agent
+from moot.agents.invocation.desk import Assignment, Heard
+from moot.agents.prompts.council import prompt_of
 
 
 @pytest.mark.parametrize("speaker", ["user:eve", "host:bo", "host:ada"])

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from injections import ALL, NAMES, PRETENDING
-from moot.agents.cast import Cast
-from moot.agents.fencing import LONGEST, fenced, label
+from moot.agents.prompts.fencing import LONGEST, fenced, label
+from moot.agents.prompts.names import Cast
 
 CAST = ("Ada", "Bo", "ada", "bo")
 #: written anew and simply, so that it does not share a mistake

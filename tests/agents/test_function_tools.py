@@ -10,10 +10,10 @@ import pytest
 from msgspec import Meta, Struct
 
 from moot import tool
-from moot.agents.toolkit import functions
-from moot.agents.toolkit.errors import ToolError
-from moot.agents.tools import Errand, Usable
-from moot.core import schemas
+from moot.agents.tools import functions
+from moot.agents.tools.errors import ToolError
+from moot.agents.tools.toolbox import Errand, Usable
+from moot.core.json import schema as schemas
 from moot.core.trace import of_run
 
 ERRAND = Errand("call-1", of_run("run_x", None))

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from http_shop import Shop
 
-from moot.agents.toolkit.entries import HttpEntry
-from moot.agents.toolkit.errors import ToolError
-from moot.agents.toolkit.http import http_tool
-from moot.agents.tools import Errand, Usable
-from moot.config import Settings
+from moot.agents.tools.config import HttpEntry
+from moot.agents.tools.errors import ToolError
+from moot.agents.tools.http import http_tool
+from moot.agents.tools.toolbox import Errand, Usable
+from moot.config.project import ProjectError, parse
+from moot.config.settings import Settings
 from moot.core.trace import of_run
 from moot.net.outbound import Outbound
-from moot.project import ProjectError, parse
 
 KEY = "key-very-secret-0123"
 ERRAND = Errand("the-name-of-this-call", of_run("run_x", None))

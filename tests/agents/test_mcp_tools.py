@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from moot.agents.manifest import Agent
-from moot.agents.toolkit import mcp
-from moot.agents.toolkit.entries import McpEntry
-from moot.agents.toolkit.errors import ToolError
-from moot.agents.toolkit.mcp import McpServer
-from moot.agents.toolkit.shelf import Shelf
-from moot.agents.tools import Errand
-from moot.config import Settings
+from moot.agents.definitions.manifest import Agent
+from moot.agents.tools import mcp
+from moot.agents.tools.config import McpEntry
+from moot.agents.tools.errors import ToolError
+from moot.agents.tools.mcp import McpServer
+from moot.agents.tools.registry import Shelf
+from moot.agents.tools.toolbox import Errand
+from moot.config.project import ProjectError, parse
+from moot.config.settings import Settings
 from moot.core.trace import Trace, of_run
-from moot.project import ProjectError, parse
 
 SCRIPT = str(Path(__file__).with_name("mcp_shop.py"))
 COMMAND = [sys.executable, SCRIPT]

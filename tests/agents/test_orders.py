@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from moot.agents.working import decision_schema, order
-from moot.core import schemas
-from moot.core.model_errors import ModelAnswerInvalid
+from moot.agents.prompts.work import decision_schema, order
+from moot.core.errors.models import ModelAnswerInvalid
+from moot.core.json import schema as schemas
 
 WORKERS = ["finder", "checker"]
 NEXT = {"kind": "next-worker", "nextWorkerIds": ["finder"]}

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from moot.config import Settings, load
-from moot.project import ProjectError, parse
+from moot.config.project import ProjectError, parse
+from moot.config.settings import Settings, load
 
 WHOLE = """
 [server]

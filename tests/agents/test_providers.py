@@ -24,8 +24,9 @@ from moot.agents.models import (
     ask,
     structured,
 )
+from moot.config.extras import install
 from moot.core.errors import MootError
-from moot.core.model_errors import (
+from moot.core.errors.models import (
     ModelAnswerInvalid,
     ModelAuth,
     ModelBadRequest,
@@ -35,7 +36,6 @@ from moot.core.model_errors import (
     ModelRateLimited,
     ModelUnavailable,
 )
-from moot.extras import install
 from stand_in import Reply, StandIn
 
 VOTE = ResponseFormat(
@@ -292,8 +292,8 @@ async def test_a_package_that_is_not_installed_is_named(
 
 def test_no_sdk_is_loaded_before_it_is_used(kind: str) -> None:
     code = (
-        "import sys; import moot.agents.models.book, moot.cli, moot.config;"
-        "from moot.agents.models.book import Book, Ways; from moot.clock import SystemClock;"
+        "import sys; import moot.agents.models.registry, moot.cli, moot.config.settings;"
+        "from moot.agents.models.registry import Book, Ways; from moot.clock import SystemClock;"
         "Book({}, lambda name: 'k', SystemClock()).choose('demo');"
         f"Book({{}}, lambda name: 'k', SystemClock()).choose('{kind}/x');"
         "print([name for name in ('openai', 'anthropic', 'pydantic', 'httpx2')"

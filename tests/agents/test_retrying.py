@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.agents.models import ModelRequest, Piece, Restarted, Stop, Text, ask, folded
-from moot.agents.models.entries import Fail
-from moot.agents.models.retrying import Attempt, Limits, Retrying, fraction
+from moot.agents.models.config import Fail
+from moot.agents.models.retry import Attempt, Limits, Retrying, fraction
 from moot.clock import SystemClock
-from moot.core.model_errors import (
+from moot.core.errors.models import (
     ModelAuth,
     ModelBadRequest,
     ModelDisconnected,

@@ -6,9 +6,9 @@ import pytest
 from agents_helpers import KEY, REAL
 from test_agents_at_work import FORM, TENANT, Office
 
-from moot.agents.manifest import Agent
-from moot.agents.models.entries import Price
-from moot.agents.tools import Errand, Toolbox, Usable
+from moot.agents.definitions.manifest import Agent
+from moot.agents.models.config import Price
+from moot.agents.tools.toolbox import Errand, Toolbox, Usable
 from stand_in import Reply, StandIn
 
 pytestmark = pytest.mark.parametrize("kind", REAL)

@@ -10,15 +10,15 @@ import msgspec
 import pytest
 from http_shop import Shop
 
-from moot.agents.manifest import Agent
+from moot.agents.definitions.manifest import Agent
 from moot.api.server import build
 from moot.api.services import Services
 from moot.clock import SystemClock
-from moot.config import Settings
+from moot.config.settings import Settings
 from moot.core.errors import Unprocessable
 from moot.core.events import decode
-from moot.core.run import Run
-from moot.core.starting import StartRun
+from moot.core.runs.start import StartRun
+from moot.core.state.run import Run
 from moot.store.sqlite import SqliteStore
 from stand_in import Reply, StandIn
 
@@ -153,7 +153,7 @@ async def test_a_model_uses_a_function_an_address_and_a_server(
 async def test_a_model_that_calls_too_much_at_once_is_told_so(
     services: Services, provider: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moot.agents.tools.MOST_USES", 1)
+    monkeypatch.setattr("moot.agents.tools.toolbox.MOST_USES", 1)
     calls = {"price_history": '{"sku": "a"}', "http_get_rates": '{"city": "Rome"}'}
     provider.will(Reply(words=[], finish="tool_calls", calls=calls), Reply(words=["Well."]))
     run, events = await asked(services)

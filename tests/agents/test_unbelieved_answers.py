@@ -11,20 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from injections import ALL, NAMES, PRETENDING
-from moot.agents.cast import Cast
-from moot.agents.desk import Assignment, Heard
-from moot.agents.fencing import fenced
-from moot.agents.keys import Keys, Spoken
-from moot.agents.manifest import Agent
+from moot.agents.definitions.manifest import Agent
+from moot.agents.invocation.budget import estimated
+from moot.agents.invocation.desk import Assignment, Heard
 from moot.agents.models import Message, ModelRequest, Text, Tool, ToolCall, ask
-from moot.agents.models.believing import MOST_CALLS, MOST_CHARACTERS, depth
-from moot.agents.models.entries import Price
+from moot.agents.models.config import Price
 from moot.agents.models.protocol import Answer
-from moot.agents.models.retrying import Attempt
-from moot.agents.prompting import prompt_of
-from moot.agents.spending import estimated
-from moot.core.masking import MASK
-from moot.core.model_errors import ModelAnswerInvalid, ModelError
+from moot.agents.models.redact import Keys, Spoken
+from moot.agents.models.retry import Attempt
+from moot.agents.models.validation import MOST_CALLS, MOST_CHARACTERS, depth
+from moot.agents.prompts.council import prompt_of
+from moot.agents.prompts.fencing import fenced
+from moot.agents.prompts.names import Cast
+from moot.core.errors.models import ModelAnswerInvalid, ModelError
+from moot.core.secrets import MASK
 from stand_in import Reply, StandIn
 
 CALL = {"index": 0, "id": "c", "type": "function", "function": {"name": "look", "arguments": ""}}

@@ -8,8 +8,8 @@ import pytest
 from moot.api.server import build, key_file
 from moot.api.services import Services
 from moot.clock import SystemClock
-from moot.config import Settings
-from moot.store.memory import MemoryStore
+from moot.config.settings import Settings
+from moot.store.memory.store import MemoryStore
 
 
 @pytest.fixture

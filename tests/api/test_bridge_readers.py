@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from moot.api import bridge_stream, bridge_view
+from moot.api.agent_bridge import stream as bridge_stream
+from moot.api.agent_bridge import view as bridge_view
 from moot.api.app import App
-from moot.api.http import Http
+from moot.api.http.connection import Http
 from moot.api.server import build
 from moot.api.services import Services
 from moot.clock import SystemClock
-from moot.config import Settings
-from moot.store.memory import MemoryStore
+from moot.config.settings import Settings
+from moot.store.memory.store import MemoryStore
 
 from .connection import Connection, Site, get
 from .in_process import ask

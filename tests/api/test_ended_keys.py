@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from moot.api import transfer
 from moot.api.app import App
 from moot.api.services import Services
-from moot.config import Settings
-from moot.core.friendly import compile_yaml
+from moot.api.threads import export as transfer
+from moot.config.settings import Settings
+from moot.core.workflows.yaml import compile_yaml
 
 from .in_process import PATIENCE, Said, ask, soon
 

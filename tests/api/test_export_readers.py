@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from moot.api import transfer
 from moot.api.app import App
 from moot.api.services import Services
-from moot.config import Settings
+from moot.api.threads import export as transfer
+from moot.config.settings import Settings
 
 from .in_process import PATIENCE, ask
 

@@ -2,13 +2,13 @@
 
 import msgspec
 
+from moot.api.access.auth import hash_of
 from moot.api.app import App
-from moot.api.auth import hash_of
 from moot.api.server import build, key_file, write_private
 from moot.api.services import Services
 from moot.clock import SystemClock
-from moot.config import Settings
-from moot.store.memory import MemoryStore
+from moot.config.settings import Settings
+from moot.store.memory.store import MemoryStore
 
 from .in_process import ask
 

@@ -3,8 +3,8 @@
 import pytest
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from moot.api import http
-from moot.api.http import Http
+from moot.api.http import connection as http
+from moot.api.http.connection import Http
 
 from .connection import BODY, LENGTH, Connection, get, settled
 

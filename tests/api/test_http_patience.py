@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from moot.api.http import BODY_SECONDS, HEAD_SECONDS, Http
+from moot.api.http.connection import BODY_SECONDS, HEAD_SECONDS, Http
 
 from .connection import BODY, LENGTH, Connection, get, settled
 

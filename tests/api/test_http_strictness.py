@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from moot.api import http
 from moot.api.app import App
-from moot.api.http import Http
+from moot.api.http import connection as http
+from moot.api.http.connection import Http
 from moot.api.services import Services
 
 from .connection import BODY, Connection, get, settled

@@ -8,8 +8,8 @@ import pytest
 
 from moot.api.app import App
 from moot.api.services import Services
-from moot.config import Settings
-from moot.core.friendly import compile_yaml
+from moot.config.settings import Settings
+from moot.core.workflows.yaml import compile_yaml
 
 from .in_process import PATIENCE, Said, ask, soon
 

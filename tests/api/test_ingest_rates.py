@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from moot.api.app import App
-from moot.api.limits import RateLimit
+from moot.api.http.rate_limit import RateLimit
 from moot.api.services import Services
 from moot.clock import SystemClock
-from moot.triggers.subscriptions import Wanted
+from moot.triggers.inbound.subscriptions import Wanted
 
 from .in_process import ask
 

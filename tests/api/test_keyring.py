@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from moot.api.auth import Keyring, new_key
+from moot.api.access.auth import Keyring, new_key
 from moot.clock import SystemClock
 from moot.core.errors import KeyRevoked
-from moot.store.memory import MemoryStore
+from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Key
 
 

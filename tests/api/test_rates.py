@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from moot.api import limits
 from moot.api.app import App
-from moot.api.limits import RateLimit
+from moot.api.http import rate_limit as limits
+from moot.api.http.rate_limit import RateLimit
 from moot.api.services import Services
 from moot.clock import SystemClock
 from moot.core.errors import RateLimited

@@ -10,7 +10,7 @@ from moot.api.app import App
 from moot.api.server import build
 from moot.api.services import Services
 from moot.clock import SystemClock
-from moot.config import Settings
+from moot.config.settings import Settings
 from moot.core.events import decode
 from moot.store.sqlite import SqliteStore
 

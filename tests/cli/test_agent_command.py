@@ -6,8 +6,8 @@ import pytest
 from cli_helpers import Cli
 from stories import ask as call
 
-from moot.cli.agent_set import changed
-from moot.cli.trouble import Trouble
+from moot.cli.roster.agent_set import changed
+from moot.cli.shared.errors import Trouble
 
 
 def test_an_agent_is_changed_in_one_command_and_keeps_the_rest(moot: Cli) -> None:

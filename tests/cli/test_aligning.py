@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.aligning import Pair, align, what_it_is
-from moot.cli.lines import Edit, edits
+from moot.cli.replay.align import Pair, align, what_it_is
+from moot.cli.replay.diff_lines import Edit, edits
 
 TYPES = ("node.started", "node.completed", "variable.changed", "conversation.exchanged")
 

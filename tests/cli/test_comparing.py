@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.comparing import MOST_WORDS, changes, differing, same, text_of, word_diff
-from moot.core.comparison import same as as_the_host_has_it
+from moot.cli.replay.compare import MOST_WORDS, changes, differing, same, text_of, word_diff
 from moot.core.events import Event
+from moot.core.replay.compare import same as as_the_host_has_it
 
 RUN, OTHER = "run_" + "a" * 20, "run_" + "b" * 20
 words = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=30).map(" ".join)

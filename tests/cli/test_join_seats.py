@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from outsiders import Room, run, until
 
-from moot.cli.client import Api, Client
-from moot.cli.guest import Guest, Taken
-from moot.cli.presets import PRESETS, words_of
-from moot.cli.seat import Seat
-from moot.place import Place
+from moot.cli.joining.join_key import Guest, Taken
+from moot.cli.joining.presets import PRESETS, words_of
+from moot.cli.joining.program_loop import Seat
+from moot.cli.shared.client import Api, Client
+from moot.config.place import Place
 from real_server import ServerProcess, server_environment
 
 STAND_IN = """#!/bin/sh

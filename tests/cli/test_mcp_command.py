@@ -14,8 +14,8 @@ import pytest
 from cli_helpers import SERVER_ARGUMENTS, write_flows
 from outsiders import Room, until
 
-from moot.cli.mcp import mcp as command
-from moot.cli.trouble import Trouble
+from moot.cli.joining.mcp import mcp as command
+from moot.cli.shared.errors import Trouble
 from real_server import ServerProcess, server_environment
 
 
@@ -215,7 +215,7 @@ def test_it_ends_with_its_input_whatever_it_waits_for(inn: ServerProcess) -> Non
 def test_without_the_sdk_it_says_how_it_is_installed_from_here(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "moot.cli.mcp_tools", None)
+    monkeypatch.setitem(sys.modules, "moot.cli.joining.mcp_tools", None)
     with pytest.raises(Trouble) as refused:
         command.main([], standalone_mode=False)
     folder = Path(__file__).parents[2]

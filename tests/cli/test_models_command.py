@@ -11,9 +11,9 @@ from cli_helpers import Cli
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moot.cli.dev import changes, stamps
-from moot.cli.toml_edit import NotEditable, with_table, without_table
-from moot.config import Settings
+from moot.cli.project.toml_edit import NotEditable, with_table, without_table
+from moot.cli.server.dev import changes, stamps
+from moot.config.settings import Settings
 from real_server import ServerProcess, server_environment
 
 LOCAL = ("models", "add", "local", "--url", "http://localhost:11434/v1", "--model", "llama3.1")

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from moot.cli.moments import LAST, MIDNIGHT, instant
+from moot.cli.shared.times import LAST, MIDNIGHT, instant
 
 #: a Wednesday; 12:30 in Berlin
 NOW = datetime(2030, 5, 15, 10, 30, tzinfo=UTC)

@@ -77,8 +77,9 @@ def test_a_file_that_was_chosen_is_never_replaced_by_another_server(
 ) -> None:
     from click.testing import CliRunner
 
-    from moot.cli import moot, options
-    from moot.cli.client import Client, Unreachable
+    from moot.cli import moot
+    from moot.cli.shared import options
+    from moot.cli.shared.client import Client, Unreachable
 
     def refuse(*_: object) -> None:
         raise AssertionError("another server was asked")
@@ -101,7 +102,7 @@ def test_a_file_that_lies_here_is_never_replaced_by_another_server(
     from click.testing import CliRunner
 
     from moot.cli import moot
-    from moot.cli.client import Client, Unreachable
+    from moot.cli.shared.client import Client, Unreachable
 
     def refuse(*_: object) -> None:
         raise AssertionError("another server was asked")
@@ -129,9 +130,9 @@ def test_without_server_and_file_the_way_out_is_named(
 ) -> None:
     from click.testing import CliRunner
 
-    from moot import place
     from moot.cli import moot
-    from moot.cli.trouble import Exit, Trouble
+    from moot.cli.shared.errors import Exit, Trouble
+    from moot.config import place
 
     monkeypatch.setattr(place, "USUAL_URL", "http://127.0.0.1:1")  # nobody listens there
     monkeypatch.chdir(tmp_path)

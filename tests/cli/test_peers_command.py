@@ -4,7 +4,7 @@ import json
 
 from cli_helpers import Cli
 
-from moot.core.friendly import compile_yaml
+from moot.core.workflows.yaml import compile_yaml
 from real_server import ServerProcess
 
 

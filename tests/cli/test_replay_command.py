@@ -9,8 +9,8 @@ import pytest
 from cli_helpers import SERVER_ARGUMENTS, Cli, write_flows
 from stories import answered, events, finished, newest, supervised, talked, waiting
 
-from moot.store.integrity import link
-from moot.store.integrity import place as where
+from moot.store.hash_chain import link
+from moot.store.hash_chain import place as where
 from real_server import ServerProcess, server_environment
 
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from moot.cli import output
-from moot.cli.schedule_words import (
+from moot.cli.schedules.wording import (
     cost_words,
     done_lines,
     fire_rows,
@@ -14,6 +13,7 @@ from moot.cli.schedule_words import (
     times_of,
     when_rows,
 )
+from moot.cli.shared import output
 
 BERLIN = {
     "scheduleId": "sch_1", "workflowId": "brief", "kind": "words", "words": "weekday 08:30",

@@ -6,10 +6,10 @@ from threading import Barrier
 import pytest
 from outsiders import THREADS, Room
 
-from moot.cli.client import Api, Client
-from moot.cli.guest import Guest
-from moot.cli.trouble import Trouble
-from moot.place import Place
+from moot.cli.joining.join_key import Guest
+from moot.cli.shared.client import Api, Client
+from moot.cli.shared.errors import Trouble
+from moot.config.place import Place
 from real_server import ServerProcess
 
 AT_ONCE = 6

@@ -13,8 +13,8 @@ import pytest
 from cli_helpers import Cli
 from terminal import PATIENCE, Person
 
-from moot.store.sqlite.files import WriteLock
-from moot.store.sqlite.refusals import StoreBusy
+from moot.store.sqlite.errors import StoreBusy
+from moot.store.sqlite.open import WriteLock
 from real_server import ServerProcess, server_environment
 
 

@@ -10,9 +10,9 @@ from cli_helpers import Cli
 from outsiders import Room
 from terminal import Person
 
-from moot.cli.client import Api, Client
-from moot.cli.mcp_tools import Desk
-from moot.place import Place
+from moot.cli.joining.mcp_tools import Desk
+from moot.cli.shared.client import Api, Client
+from moot.config.place import Place
 from real_server import ServerProcess, server_environment
 
 

@@ -7,16 +7,16 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from moot.api.minutes import Minutes
-from moot.api.printing import Html, Markdown
-from moot.cli.council import decided, waits_for
-from moot.cli.live import Live
-from moot.cli.room import Room
-from moot.cli.runs import cost_of
-from moot.cli.screen import laid_out
-from moot.cli.thread_list import _last
-from moot.cli.told import TELLS, Teller, Told, outcome_of
-from moot.core.decisions import read
+from moot.api.threads.minutes import Minutes
+from moot.api.threads.minutes_format import Html, Markdown
+from moot.cli.councils.live_rows import Live
+from moot.cli.councils.members import Room
+from moot.cli.councils.screen import laid_out
+from moot.cli.councils.session import decided, waits_for
+from moot.cli.councils.transcript import TELLS, Teller, Told, outcome_of
+from moot.cli.runs.find import cost_of
+from moot.cli.threads.list import _last
+from moot.core.conversations.decisions import read
 
 PROFILES = {"host:ada": {"name": "Ada"}, "host:bo": {"name": "Bob", "role": "legal"}}
 

@@ -6,7 +6,7 @@ import re
 from cli_helpers import Cli
 from stories import ask, finished, place, replayed, shown, supervised, waiting, worker_of
 
-from moot.cli.tree import DEEP
+from moot.cli.runs.tree import DEEP
 
 COLOURS = re.compile("\x1b\\[[0-9;]*m")
 

@@ -4,11 +4,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from moot.cli import quantities
-from moot.cli.editor import ACTS, Editor, Keys
-from moot.cli.screen import cut, laid_out, window, wrapped
-from moot.cli.told import Told
-from moot.cli.typed import (
+from moot.cli.councils.line_editor import ACTS, Editor, Keys
+from moot.cli.councils.prompt import (
     COMMANDS,
     Ask,
     Choose,
@@ -22,6 +19,9 @@ from moot.cli.typed import (
     help_lines,
     read,
 )
+from moot.cli.councils.screen import cut, laid_out, window, wrapped
+from moot.cli.councils.transcript import Told
+from moot.cli.shared import quantities
 
 SEATS = [Seat("host:ada", "Ada", "skeptic"), Seat("host:bo", "Bob", "legal")]
 TEXT = st.text(max_size=60)

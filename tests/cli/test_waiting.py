@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from cli_helpers import Cli, begun
 
-from moot.config import Settings
+from moot.config.settings import Settings
 from real_server import server_environment
 
 #: seconds until a stream shows that nothing comes

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stories import answered, events, finished, place, replayed, supervised, waiting
 
-from moot.cli.why import ended, walk
+from moot.cli.runs.why import ended, walk
 
 
 def rows(moot: Cli, where: str) -> list[list[str]]:

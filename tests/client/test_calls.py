@@ -21,7 +21,7 @@ from moot.client import (
     Unauthenticated,
     Unreachable,
 )
-from moot.core.friendly import compile_yaml
+from moot.core.workflows.yaml import compile_yaml
 from real_server import ServerProcess
 
 SLOW = "workflow: slow\nsteps: [{id: nap, delay: 1h}]\n"

@@ -13,23 +13,24 @@ import pytest
 import moot.client
 from moot import AsyncClient, Client
 from moot.api.routes import ENDPOINTS
-from moot.client import (
-    calls_host,
-    calls_reading,
-    calls_runs,
-    calls_threads,
-    host,
-    inbound,
-    roster,
-    runs,
-    schedules,
-    threads,
-    webhooks,
+from moot.client import host, roster, runs, schedules, threads, webhooks
+from moot.client import triggers as inbound
+from moot.client.http.methods import async_its, awaits, its, waits
+from moot.client.http.operation import OPERATIONS, Operation
+from moot.client.http.sse import Frame, Spoken
+from moot.client.operations import (
+    host as calls_host,
 )
-from moot.client.bound import async_its, awaits, its, waits
-from moot.client.call import OPERATIONS, Operation
-from moot.client.calls_runs import Edit, Options
-from moot.client.frames import Frame, Spoken
+from moot.client.operations import (
+    runs as calls_runs,
+)
+from moot.client.operations import (
+    search as calls_reading,
+)
+from moot.client.operations import (
+    threads as calls_threads,
+)
+from moot.client.operations.runs import Edit, Options
 
 #: routes that are pages for a browser
 FOR_BROWSERS = {"GET /docs", "GET /docs.js", "GET /docs.css"}

@@ -9,17 +9,10 @@ import msgspec
 import pytest
 
 from moot import AsyncClient, Client
-from moot.client import (
-    ApiError,
-    BadAnswer,
-    Options,
-    RateLimited,
-    Unavailable,
-    Unreachable,
-    frames,
-    sending,
-)
-from moot.client import call as calls
+from moot.client import ApiError, BadAnswer, Options, RateLimited, Unavailable, Unreachable
+from moot.client.http import operation as calls
+from moot.client.http import senders as sending
+from moot.client.http import sse as frames
 from real_server import ServerProcess
 
 Answer = httpx2.Response | Exception

@@ -8,9 +8,9 @@ from random_gates import ANSWERS
 from simulator import ADA, BOT, CHAIR, Life, World, compiled, definition, node
 
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake
-from moot.core.conversation import Speaker
-from moot.core.policy import ENDLESS, FOR_ROUNDS
-from moot.core.starting import Limits
+from moot.core.conversations.turns import Speaker
+from moot.core.runs.start import Limits
+from moot.core.state.council_policy import ENDLESS, FOR_ROUNDS
 
 
 def meaningful(policy: dict[str, Any]) -> dict[str, Any]:

@@ -5,15 +5,15 @@ from typing import Any
 from msgspec import UNSET
 
 from moot.core.commands import Advance, Compute, FinishNode, Wake, decide
-from moot.core.definition import parse
 from moot.core.events import Event, NewEvent, event_id, iso
-from moot.core.flow import Flow, compile_flow
-from moot.core.friendly import compile_yaml
-from moot.core.outcomes import Completed, Failed, Kind, NodeError, NodeType, Outcome
 from moot.core.pending import pending
-from moot.core.run import Run, apply
-from moot.core.starting import Limits, StartRun
-from moot.core.status import NodeStatus, Status
+from moot.core.runs.start import Limits, StartRun
+from moot.core.state.run import Run, apply
+from moot.core.state.status import NodeStatus, Status
+from moot.core.workflows.compiled import Flow, compile_flow
+from moot.core.workflows.definition import parse
+from moot.core.workflows.node_types import Completed, Failed, Kind, NodeError, NodeType, Outcome
+from moot.core.workflows.yaml import compile_yaml
 from moot.engine.nodes.registry import built_in
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from simulator import CHAIR, Life, World, chain, compiled, definition, node
 
-from moot.core.conversation import Speaker
+from moot.core.conversations.turns import Speaker
 from moot.core.events import Event
 
 MEMBERS = ("host:cfo", "host:cto", "host:chair")

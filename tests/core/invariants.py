@@ -6,11 +6,11 @@ import naive
 from msgspec import UNSET
 from simulator import Life, World
 
-from moot.core import inbox
 from moot.core.events import TERMINAL_TYPES, Event
+from moot.core.interrupts import inbox
 from moot.core.pending import NOTHING
-from moot.core.run import Run
-from moot.core.status import NODE_TERMINAL, NodeStatus, Status
+from moot.core.state.run import Run
+from moot.core.state.status import NODE_TERMINAL, NodeStatus, Status
 
 ATTEMPT_ENDS = frozenset({"node.completed", "node.failed", "node.cancelled", "node.retried"})
 NODE_ENDS = frozenset({"node.completed", "node.failed", "node.cancelled", "node.skipped"})

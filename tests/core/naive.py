@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import UNSET
 
 from moot.core.events import Event, millis
-from moot.core.status import Status
+from moot.core.state.status import Status
 
 #: how a child may be shown by its parent while it lives
 WAITING = ("waiting-approval", "waiting-input", "waiting-external")

@@ -5,11 +5,11 @@ from typing import Any
 from msgspec import UNSET
 from simulator import Life, World, chain, compiled, definition, edge, node
 
+from moot.core.children.handoff import TRANSITIONS
 from moot.core.commands import CancelRun
-from moot.core.definition import DISPATCH, SUPERVISOR
 from moot.core.events import Event
-from moot.core.flow import Flow
-from moot.core.handoff import TRANSITIONS
+from moot.core.workflows.compiled import Flow
+from moot.core.workflows.definition import DISPATCH, SUPERVISOR
 
 DONE = {"kind": "terminate", "reason": "goal-reached"}
 CHAIN = "core.workflowChain.event"

@@ -7,8 +7,8 @@ from simulator import ADA, Life, World
 from test_participation import MEMBERS, council, effect, end, floor_of, moves, policies
 
 from moot.core.commands import Wake
+from moot.core.councils.decide import WakeReport
 from moot.core.events import NewEvent
-from moot.core.participating import WakeReport
 
 
 def _timed(policy: dict[str, Any], minutes: int | None) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from simulator import CHAIR, Life, World, chain, compiled, definition, edge, nod
 
 from moot.core.commands import CancelRun, FinishNode, PauseRun, ResumeRun, SetVariables, Wake
 from moot.core.events import NewEvent
-from moot.core.flow import Flow
-from moot.core.nodework import Emit
-from moot.core.outcomes import Artifact, ChannelWrite, Completed, Failed, NodeError
-from moot.core.starting import Limits
-from moot.core.status import NodeStatus
+from moot.core.runs.nodes import Emit
+from moot.core.runs.start import Limits
+from moot.core.state.status import NodeStatus
+from moot.core.workflows.compiled import Flow
+from moot.core.workflows.node_types import Artifact, ChannelWrite, Completed, Failed, NodeError
 
 LONG = os.environ.get("MOOT_LONG") == "1"
 SECRET = "hush-4711-hush"

@@ -6,12 +6,12 @@ from msgspec import UNSET
 from simulator import TENANT, Life
 
 from moot.core.events import Event, decode
-from moot.core.flow import Flow
-from moot.core.run import Run, fold
-from moot.core.starting import Limits
-from moot.engine.flows import Flows
+from moot.core.runs.start import Limits
+from moot.core.state.run import Run, fold
+from moot.core.workflows.compiled import Flow
 from moot.engine.head import Head
-from moot.engine.replaying import Replay
+from moot.engine.replay.replay import Replay
+from moot.engine.workflows.registry import Flows
 from moot.store.protocol import Batch
 
 FORK = "fork"

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from moot.core.schedule import Fire, Schedule
-from moot.core.schedule_reading import read_schedule
+from moot.core.schedules.model import Fire, Schedule
+from moot.core.schedules.parse import read_schedule
 
 SECOND = 1000
 MINUTE = 60 * SECOND

@@ -13,42 +13,27 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from moot.core import asking, children
-from moot.core.children import ChildEnded, ChildWaits
-from moot.core.commands import (
-    Advance,
-    CancelRun,
-    Command,
-    Compute,
-    Dispatch,
-    FinishNode,
-    decide,
-)  # fmt: skip
-from moot.core.conversation import Speaker
-from moot.core.definition import parse
+from moot.core.children import decide as children
+from moot.core.children import peer_requests as asking
+from moot.core.children.decide import ChildEnded, ChildWaits
+from moot.core.commands import Advance, CancelRun, Command, Compute, Dispatch, FinishNode, decide
+from moot.core.conversations.turns import Speaker
+from moot.core.councils.decide import Participate
 from moot.core.errors import MootError
-from moot.core.events import (
-    TERMINAL_TYPES,
-    Event,
-    NewEvent,
-    decode,
-    encode,
-    event_id,
-    iso,
-)  # fmt: skip
-from moot.core.flow import Flow, compile_flow
-from moot.core.graph import PortProblem
-from moot.core.masking import sealed_event
-from moot.core.node_state import NODE_ENDS
-from moot.core.orchestration import WorkerRefused
-from moot.core.outcomes import Call, Completed, Failed, Kind, NodeError, NodeType
-from moot.core.participating import Participate
-from moot.core.peers import is_away
+from moot.core.events import TERMINAL_TYPES, Event, NewEvent, decode, encode, event_id, iso
 from moot.core.pending import Owed, pending
-from moot.core.resolving import Answer
-from moot.core.run import Run, apply, fold
-from moot.core.starting import Limits, StartRun
-from moot.core.threads import Control
+from moot.core.runs.answers import Answer
+from moot.core.runs.readiness import PortProblem
+from moot.core.runs.start import Limits, StartRun
+from moot.core.secrets import sealed_event
+from moot.core.state.node import NODE_ENDS
+from moot.core.state.run import Run, apply, fold
+from moot.core.supervisors.decide import WorkerRefused
+from moot.core.threads.decide import Control
+from moot.core.workflows.compiled import Flow, compile_flow
+from moot.core.workflows.definition import parse
+from moot.core.workflows.node_types import Call, Completed, Failed, Kind, NodeError, NodeType
+from moot.core.workflows.peer_ids import is_away
 from moot.engine.nodes.registry import built_in
 
 START_MS = 1_700_000_000_000

@@ -9,8 +9,8 @@ from planning import CHAIN, DONE, fast, hand, planned, settle, variable, world
 from random_flows import examples
 from simulator import Life, World, chain, compiled, node
 
-from moot.core.abroad import CREATE, FOLLOW, MOST_WAITS, STOP
-from moot.core.children import ChildEnded, ChildWaits
+from moot.core.children.decide import ChildEnded, ChildWaits
+from moot.core.children.handoff import TRANSITIONS
 from moot.core.commands import (
     CancelRun,
     PauseRun,
@@ -20,9 +20,9 @@ from moot.core.commands import (
     ResumeRun,
     Wake,
 )
-from moot.core.handoff import TRANSITIONS
-from moot.core.outcomes import NodeError
-from moot.core.status import Status
+from moot.core.state.remote_children import CREATE, FOLLOW, MOST_WAITS, STOP
+from moot.core.state.status import Status
+from moot.core.workflows.node_types import NodeError
 
 OUT = {"outputMapping": {"result": "out"}}
 RESULT = variable("result", "before")

@@ -5,10 +5,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.core.addressed import MOST_PASSED, Listener, Owed
-from moot.core.chains import Chain
 from moot.core.events import Event
-from moot.core.waiting import Conversation
+from moot.core.state.agent_chain import Chain
+from moot.core.state.conversation import Conversation
+from moot.core.threads.pending_requests import MOST_PASSED, Listener, Owed
 
 REX = "host:rex"
 TALK = "run_1:talk:1"

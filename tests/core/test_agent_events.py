@@ -8,20 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.core import agent_events, canonical
-from moot.core.agency import DECIDED, DELTA, HANDOFF
-from moot.core.agent_events import CHARACTERS_OF_A_TOKEN, FULL_LIMIT, TOKEN_LIMIT, Block
+from moot.core.agents import events as agent_events
+from moot.core.agents.events import CHARACTERS_OF_A_TOKEN, FULL_LIMIT, TOKEN_LIMIT, Block
 from moot.core.commands import Advance, FinishNode, decide
-from moot.core.definition import parse
 from moot.core.errors import BadRequest, CapabilityRequired
 from moot.core.events import Event, NewEvent
-from moot.core.flow import Flow, compile_flow
-from moot.core.masking import MASK
-from moot.core.nodework import Emit
-from moot.core.outcomes import Completed, Kind, NodeType
-from moot.core.run import Run, apply, fold
-from moot.core.starting import Limits, StartRun
-from moot.core.status import Status
+from moot.core.json import canonical
+from moot.core.runs.nodes import Emit
+from moot.core.runs.start import Limits, StartRun
+from moot.core.secrets import MASK
+from moot.core.state.agents import DECIDED, DELTA, HANDOFF
+from moot.core.state.run import Run, apply, fold
+from moot.core.state.status import Status
+from moot.core.workflows.compiled import Flow, compile_flow
+from moot.core.workflows.definition import parse
+from moot.core.workflows.node_types import Completed, Kind, NodeType
 from moot.engine.nodes.registry import built_in
 
 SECRETS = ["hunter2!", "abcab", "abcabd", "bb"]

@@ -17,15 +17,15 @@ from thread_scenes import (
     woken,
 )
 
-from moot.core.addressed import Listener
+from moot.core.conversations.joining import LARGEST
 from moot.core.errors import BadRequest, BodyTooLarge, Forbidden, ParticipantMuted, RosterFull
 from moot.core.errors import ThreadPaused as Paused
+from moot.core.errors.threads import NameTaken
 from moot.core.events import Event
-from moot.core.guests import LARGEST
-from moot.core.manners import LONGEST, MOST_BROUGHT
-from moot.core.policy import OF_THREADS
-from moot.core.thread_errors import NameTaken
-from moot.core.threads import Control
+from moot.core.state.council_policy import OF_THREADS
+from moot.core.threads.agent_limits import LONGEST, MOST_BROUGHT
+from moot.core.threads.decide import Control
+from moot.core.threads.pending_requests import Listener
 
 REX = Speaker("key_rex", ("host:rex",))
 

@@ -7,8 +7,8 @@ from planning import worker as slow
 from simulator import Life, World, compiled, definition, edge, node
 
 from moot.core.commands import PauseRun, ResumeRun, Wake
-from moot.core.definition import DISPATCH, SUPERVISOR
-from moot.core.status import Status
+from moot.core.state.status import Status
+from moot.core.workflows.definition import DISPATCH, SUPERVISOR
 
 ESCALATED = "core.workflowChain.confidence-escalated"
 LIMITS = {"timeoutMs": 1000, "maxRetries": 1, "retryDelayMs": 0}

@@ -10,11 +10,11 @@ from planning import CHAIN, cause, variable
 from random_flows import examples
 from simulator import Life, World, chain, compiled, node
 
+from moot.core.children.handoff import TRANSITIONS
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake
 from moot.core.errors import BadRequest
-from moot.core.handoff import TRANSITIONS
-from moot.core.run import fold
-from moot.core.status import Status
+from moot.core.state.run import fold
+from moot.core.state.status import Status
 
 OUT = {"result": "report", "points": "score"}
 PARENT = [variable("result", "before"), {**variable("points", 0), "type": "number"}]

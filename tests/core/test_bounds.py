@@ -2,10 +2,10 @@
 
 import pytest
 
-from moot.core import expressions
 from moot.core.events import NewEvent
-from moot.core.expressions import ExpressionError
-from moot.core.masking import MASK, sealed_event
+from moot.core.secrets import MASK, sealed_event
+from moot.core.workflows import expressions
+from moot.core.workflows.expressions import ExpressionError
 
 
 @pytest.mark.parametrize(

@@ -21,18 +21,18 @@ from thread_scenes import (
     told,
 )  # fmt: skip
 
-from moot.core import bridge
 from moot.core.commands import Wake
 from moot.core.errors import MootError
 from moot.core.events import Event, decode, encode, event_id, iso
-from moot.core.run import Run, apply, fold
-from moot.core.sentences import says
-from moot.core.sides import LinkedFrom, SideEnded
-from moot.core.taking_back import undo
-from moot.core.thread import ThreadState
-from moot.core.verification import verify
-from moot.core.waiting import Conversation
-from moot.engine.built_in import TALK
+from moot.core.state.conversation import Conversation
+from moot.core.state.run import Run, apply, fold
+from moot.core.state.thread_controls import ThreadState
+from moot.core.threads import agent_bridge as bridge
+from moot.core.threads.control_text import says
+from moot.core.threads.side_threads import LinkedFrom, SideEnded
+from moot.core.threads.undo import undo
+from moot.core.verify.walk import verify
+from moot.engine.workflows.built_in import TALK
 
 LONG = os.environ.get("MOOT_LONG") == "1"
 

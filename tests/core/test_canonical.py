@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.core.canonical import canonical, code_units, digest
+from moot.core.agents.model_key import RECIPE, model_key, request_of, semantic
 from moot.core.errors import BadRequest
-from moot.core.model_key import RECIPE, model_key, request_of, semantic
+from moot.core.json.canonical import canonical, code_units, digest
 
 numbers = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53), 2**53)
 texts = st.text(st.characters(exclude_categories=["Cs"]))

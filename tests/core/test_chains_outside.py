@@ -6,8 +6,8 @@ import pytest
 from simulator import Life, World
 from thread_scenes import FLOW, check, floor_of, named, say, speak, steer, talk_of, thread, woken
 
-from moot.core.addressed import Listener, Owed
-from moot.core.policy import OF_THREADS
+from moot.core.state.council_policy import OF_THREADS
+from moot.core.threads.pending_requests import Listener, Owed
 
 TASK = {"kind": "task"}
 

@@ -8,13 +8,13 @@ from hypothesis import given
 from random_flows import VALUES, examples
 from simulator import Life, World, chain, compiled, definition, node
 
-from moot.core import channels
-from moot.core.channels import Rule, may, reduce, stored
-from moot.core.definition import ChannelAccess, ChannelDef
 from moot.core.events import decode, encode
-from moot.core.outcomes import ChannelWrite, Completed
-from moot.core.run import fold
-from moot.core.status import Status
+from moot.core.state.run import fold
+from moot.core.state.status import Status
+from moot.core.workflows import channels
+from moot.core.workflows.channels import Rule, may, reduce, stored
+from moot.core.workflows.definition import ChannelAccess, ChannelDef
+from moot.core.workflows.node_types import ChannelWrite, Completed
 
 
 def folded(rule: Rule, writes: list[Any], at: int = 0) -> Any:

@@ -6,9 +6,9 @@ import pytest
 from simulator import Life, World, chain, compiled, definition, edge, node
 
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake
-from moot.core.outcomes import Completed
-from moot.core.starting import Limits
-from moot.core.status import Status
+from moot.core.runs.start import Limits
+from moot.core.state.status import Status
+from moot.core.workflows.node_types import Completed
 
 KID = definition(
     [node("work", "acme.work")],

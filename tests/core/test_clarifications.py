@@ -7,7 +7,7 @@ from gate_scenes import caused_by, clarification, short
 from simulator import ADA, compiled, definition, node
 
 from moot.core.errors import BadRequest
-from moot.core.status import Status
+from moot.core.state.status import Status
 
 COLOUR = {"id": "colour", "question": "Which colour?"}
 COUNT = {"id": "count", "question": "How many?", "schema": {"type": "integer", "minimum": 1}}

@@ -8,12 +8,12 @@ from msgspec import UNSET
 from random_flows import Move, bodies, examples, limits, moves
 from test_replay_properties import lived
 
-from moot.core.comparison import same, state_diff
 from moot.core.events import Event
-from moot.core.lineage import child_forked, living
-from moot.core.run import NodeState, Run, apply
-from moot.core.starting import Limits
-from moot.core.status import NodeStatus, Status
+from moot.core.replay.compare import same, state_diff
+from moot.core.runs.start import Limits
+from moot.core.state.lineage import child_forked, living
+from moot.core.state.run import NodeState, Run, apply
+from moot.core.state.status import NodeStatus, Status
 
 FIRST, SECOND = "run_aaaaaaaaaaaaaaaaaaaa", "run_bbbbbbbbbbbbbbbbbbbb"
 NAME = "int_cccccccccccccccccccc"

@@ -18,7 +18,8 @@ from gate_scenes import (
 from simulator import ADA, BOT, CHAIR, Life, World, chain, compiled, node
 
 from moot.core.commands import CancelRun, PauseRun, Wake
-from moot.core.conversation import Speaker
+from moot.core.conversations.participants import MOST_PARTICIPANTS
+from moot.core.conversations.turns import Speaker
 from moot.core.errors import (
     BadRequest,
     Conflict,
@@ -31,8 +32,7 @@ from moot.core.errors import (
     SpeakerNotParticipant,
     ThreadPaused,
 )
-from moot.core.rosters import MOST_PARTICIPANTS
-from moot.core.status import Status
+from moot.core.state.status import Status
 
 CFO = Speaker("key_cfo", ("host:cfo",))
 

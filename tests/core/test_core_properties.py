@@ -8,8 +8,8 @@ from random_flows import SECRET, Move, Story, bodies, examples, flows_of, limits
 from simulator import World, state
 
 from moot.core.events import decode, encode
-from moot.core.run import Run, apply, fold
-from moot.core.starting import Limits
+from moot.core.runs.start import Limits
+from moot.core.state.run import Run, apply, fold
 
 
 def lived(body: dict[str, object], ceilings: Limits, story: list[Move], most: int) -> World:

@@ -25,14 +25,14 @@ from test_participation import (
     woken,
 )
 
-from moot.agents.models.retrying import Limits
+from moot.agents.models.retry import Limits
 from moot.core.commands import Wake
+from moot.core.councils.decide import WakeReport
+from moot.core.councils.next_step import left
 from moot.core.events import NewEvent
-from moot.core.floor import left
-from moot.core.participating import WakeReport
-from moot.core.policy import Bounds, meaningless
-from moot.core.run import Run, apply
-from moot.core.waiting import Conversation
+from moot.core.state.conversation import Conversation
+from moot.core.state.council_policy import Bounds, meaningless
+from moot.core.state.run import Run, apply
 
 
 def gathering(policy: dict[str, Any], members: int) -> tuple[World, Life]:

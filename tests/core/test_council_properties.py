@@ -12,8 +12,8 @@ from random_flows import examples
 from simulator import Life, state, state_back
 
 from moot.core.events import Event, decode, encode
-from moot.core.run import apply, fold
-from moot.core.status import Status
+from moot.core.state.run import apply, fold
+from moot.core.state.status import Status
 
 
 def lived(body: dict[str, Any], story: list[Move]) -> Life:

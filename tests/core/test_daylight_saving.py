@@ -3,7 +3,7 @@
 import pytest
 from schedule_scenes import HOUR, MINUTE, at, schedule, shown
 
-from moot.core.slots import next_slots, slots
+from moot.core.schedules.slots import next_slots, slots
 
 BERLIN, NEW_YORK, HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
 KOLKATA, SAO_PAULO, APIA = "Asia/Kolkata", "America/Sao_Paulo", "Pacific/Apia"

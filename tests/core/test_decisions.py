@@ -5,9 +5,17 @@ from typing import Any
 import pytest
 from gate_scenes import council, say
 
-from moot.core.decisions import LONGEST_TEXT, MOST_ENTRIES, Action, Decision, Dissent, Vote, read
+from moot.core.conversations.decisions import (
+    LONGEST_TEXT,
+    MOST_ENTRIES,
+    Action,
+    Decision,
+    Dissent,
+    Vote,
+    read,
+)
 from moot.core.errors import BadRequest
-from moot.core.status import Status
+from moot.core.state.status import Status
 
 FULL = Decision(
     text="We ship in June.",

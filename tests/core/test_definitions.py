@@ -10,8 +10,8 @@ from hypothesis import given
 from random_flows import bodies, examples
 from simulator import TYPES, chain, compiled, definition, edge, node
 
-from moot.core.definition import SUPERVISOR, fits, parse
 from moot.core.errors import BadRequest, CapabilityRequired, CycleDetected, UnsupportedNodeType
+from moot.core.workflows.definition import SUPERVISOR, fits, parse
 
 
 @pytest.mark.parametrize(

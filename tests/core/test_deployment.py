@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from moot.core.deployment import (
+from moot.core.agents.deployments import (
     BOUND,
     CHANNELS,
     STATES,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from moot.core.errors import BadRequest
-from moot.core.event_names import KNOWN, UNSAID, check_types
+from moot.core.event_types import KNOWN, UNSAID, check_types
 from moot.core.events import CATALOGUE
 from real_server import component_missing, openwop_folder
 

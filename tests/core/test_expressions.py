@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from random_flows import examples
 
-from moot.core import expressions
-from moot.core.expressions import ExpressionError, check, evaluate, matches, plain
+from moot.core.workflows import expressions
+from moot.core.workflows.expressions import ExpressionError, check, evaluate, matches, plain
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from schedule_scenes import DAY, HOUR, MINUTE, MONDAY, SECOND, at, schedule, told
 
-from moot.core.firing import barred, decide_fires, joined, opened, retimed, unbarred
-from moot.core.schedule import Bar, Decision, Fire, Ledger, Schedule, Seen, Waiting
-from moot.core.slots import due_at, next_slots
+from moot.core.schedules.decide import barred, decide_fires, joined, opened, retimed, unbarred
+from moot.core.schedules.model import Bar, Decision, Fire, Ledger, Schedule, Seen, Waiting
+from moot.core.schedules.slots import due_at, next_slots
 
 
 def looked(spec: Schedule, ledger: Ledger | None = None, **seen: object) -> Decision:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from flow_player import compiled, did, flow, nodes, played, value
 
-from moot.core.definition import parse
-from moot.core.friendly import compile_yaml
-from moot.core.status import Status
+from moot.core.state.status import Status
+from moot.core.workflows.definition import parse
+from moot.core.workflows.yaml import compile_yaml
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "flows").glob("*.yaml"))
 

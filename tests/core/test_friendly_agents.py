@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from moot.core.definition import parse
-from moot.core.flow import compile_flow
-from moot.core.friendly.document import compile_yaml
-from moot.core.friendly.source import FlowFileError
+from moot.core.workflows.compiled import compile_flow
+from moot.core.workflows.definition import parse
+from moot.core.workflows.yaml.document import compile_yaml
+from moot.core.workflows.yaml.source import FlowFileError
 from moot.engine.nodes.registry import built_in
 
 HEAD = "workflow: w\ninputs: {topic: str, found: {type: list, default: []}}\nsteps:\n"

@@ -3,7 +3,7 @@
 import pytest
 from flow_player import did, flow, played
 
-from moot.core.status import NodeStatus, Status
+from moot.core.state.status import NodeStatus, Status
 
 WHEN = """
   - id: size

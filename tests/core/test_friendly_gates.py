@@ -6,8 +6,8 @@ import pytest
 from flow_player import flow, nodes
 from simulator import Life, World, compiled
 
-from moot.core.friendly import FlowFileError, compile_yaml
-from moot.core.status import Status
+from moot.core.state.status import Status
+from moot.core.workflows.yaml import FlowFileError, compile_yaml
 
 VARIABLES = "variables:\n  who: {type: str, default: Ada}\n"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from moot.core.friendly import FlowFileError, compile_yaml
-from moot.core.friendly.source import MAX_ALIASES, MAX_BYTES, MAX_DEPTH
+from moot.core.workflows.yaml import FlowFileError, compile_yaml
+from moot.core.workflows.yaml.source import MAX_ALIASES, MAX_BYTES, MAX_DEPTH
 
 HEAD = """workflow: sample
 inputs: {customer: str, amount: number, things: list}

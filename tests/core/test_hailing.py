@@ -18,7 +18,7 @@ from thread_scenes import (
     woken,
 )  # fmt: skip
 
-from moot.core.policy import OF_THREADS
+from moot.core.state.council_policy import OF_THREADS
 
 LARGE = {**OF_THREADS, "mode": "large"}
 FIVE = ("ada", "bo", "cy", "dee", "ed")

@@ -6,8 +6,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.core import inbound
-from moot.core.inbound import (
+from moot.core.backoff import LONGEST_WAIT
+from moot.core.triggers import subscriptions as inbound
+from moot.core.triggers.signatures import PREFIX, TOLERANCE, judge, standard_signature
+from moot.core.triggers.subscriptions import (
     FAILING,
     STATES,
     Arrival,
@@ -22,8 +24,6 @@ from moot.core.inbound import (
     seen_headers,
     trigger_event,
 )
-from moot.core.inbound_signatures import PREFIX, TOLERANCE, judge, standard_signature
-from moot.core.retries import LONGEST_WAIT
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

@@ -27,8 +27,8 @@ from moot.core.errors import (
     InterruptGone,
     InterruptNotFound,
 )
-from moot.core.starting import Limits
-from moot.core.status import Status
+from moot.core.runs.start import Limits
+from moot.core.state.status import Status
 
 GATE = node("ok", "core.approvalGate")
 ACCEPT = {"action": "accept"}
@@ -355,7 +355,7 @@ def test_a_retry_forgets_how_the_child_of_the_last_attempt_waited() -> None:
 def test_only_a_living_status_is_mirrored() -> None:
     """A paused child is neither waiting nor over."""
     world, life, child = family()
-    from moot.core.children import ChildWaits
+    from moot.core.children.decide import ChildWaits
 
     for status in ("paused", "completed", "pending", "nonsense"):
         told = ChildWaits(

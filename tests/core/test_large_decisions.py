@@ -3,10 +3,10 @@
 from planning import DONE, hand, kids, planned, worker, world
 from simulator import TENANT
 
-from moot.core.children import ChildEnded
-from moot.core.starting import Limits
-from moot.core.tree import Seen
-from moot.core.verification import verify
+from moot.core.children.decide import ChildEnded
+from moot.core.children.tree_limit import Seen
+from moot.core.runs.start import Limits
+from moot.core.verify.walk import verify
 
 MANY = 120
 

@@ -13,7 +13,7 @@ from test_verification import verified
 
 from moot.core.commands import PauseRun, ResumeRun
 from moot.core.events import Event
-from moot.core.verification import verify
+from moot.core.verify.walk import verify
 
 
 def said(log: list[Event], type_: str) -> list[dict[str, Any]]:

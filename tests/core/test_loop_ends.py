@@ -7,9 +7,9 @@ from planning import DONE, fast, hand, kids, planned, settle, variable, worker, 
 from simulator import Life, chain, compiled, node
 
 from moot.core.commands import Wake
-from moot.core.remarks import remarks
-from moot.core.starting import Limits
-from moot.core.status import Status
+from moot.core.runs.start import Limits
+from moot.core.state.status import Status
+from moot.core.workflows.warnings import remarks
 
 
 def code(life: Life) -> str:

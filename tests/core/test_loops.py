@@ -20,11 +20,11 @@ from planning import (
 )  # fmt: skip
 from simulator import ADA, Life, World, chain, compiled, definition, edge, node
 
-from moot.core import inbox
 from moot.core.commands import CancelRun, FinishNode, PauseRun, ResumeRun, Wake
-from moot.core.definition import DISPATCH, SUPERVISOR
-from moot.core.outcomes import Decided
-from moot.core.status import Status
+from moot.core.interrupts import inbox
+from moot.core.state.status import Status
+from moot.core.workflows.definition import DISPATCH, SUPERVISOR
+from moot.core.workflows.node_types import Decided
 
 RESULT = variable("result", "before")
 OUT = {"result": "out"}

@@ -11,10 +11,10 @@ from simulator import Life, World, chain, compiled, definition, node, state
 
 from moot.core.commands import SetVariables
 from moot.core.events import encode
-from moot.core.graph import call_of
-from moot.core.masking import MASK, SHORTEST_SECRET, masked, redacted
-from moot.core.outcomes import ChannelWrite, Completed
-from moot.core.status import Status
+from moot.core.runs.readiness import call_of
+from moot.core.secrets import MASK, SHORTEST_SECRET, masked, redacted
+from moot.core.state.status import Status
+from moot.core.workflows.node_types import ChannelWrite, Completed
 
 SECRET = "correct horse battery"
 

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from simulator import CHAIR
 from thread_scenes import control, steer, talk_of, thread
 
-from moot.core.bridge import handle
-from moot.core.guests import is_guest
-from moot.core.rosters import RESERVED
-from moot.core.thread import full_name, is_person
-from moot.core.thread_errors import NameTaken
+from moot.core.conversations.joining import is_guest
+from moot.core.conversations.participants import RESERVED
+from moot.core.errors.threads import NameTaken
+from moot.core.state.thread_controls import full_name, is_person
+from moot.core.threads.agent_bridge import handle
 
 #: written in escapes, as most of it cannot be seen
 WRONG = [

@@ -22,9 +22,9 @@ from planning import (
 )  # fmt: skip
 from simulator import ADA, Life, World, compiled, definition, edge, node
 
-from moot.core.definition import DISPATCH, SUPERVISOR
 from moot.core.errors import BadRequest
-from moot.core.status import Status
+from moot.core.state.status import Status
+from moot.core.workflows.definition import DISPATCH, SUPERVISOR
 
 RESULT = variable("result", "before")
 OUT = {"result": "out"}

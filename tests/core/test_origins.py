@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.core.origins import Origin, origin
+from moot.core.replay.origin import Origin, origin
 
 SAID = {"sourceRunId": "run_a", "fromSeq": 3, "mode": "branch"}
 json = st.recursive(

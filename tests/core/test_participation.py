@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from simulator import ADA, CHAIR, TENANT, Life, World, compiled, definition, node
 
 from moot.core.commands import Wake
+from moot.core.councils.decide import WakeEnded, WakeReport
+from moot.core.councils.next_step import step
 from moot.core.errors import MootError
 from moot.core.events import NewEvent
-from moot.core.floor import step
 from moot.core.ids import logical_invocation_id
-from moot.core.participating import WakeEnded, WakeReport
-from moot.core.participation import Floor
-from moot.core.policy import Bounds
+from moot.core.state.council_policy import Bounds
+from moot.core.state.floor import Floor
 
 MEMBERS = ("host:ada", "host:bo", "host:cy", "host:mo")
 MODES = (

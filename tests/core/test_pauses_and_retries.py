@@ -6,9 +6,9 @@ import pytest
 from simulator import Life, World, chain, compiled, definition, edge, node
 
 from moot.core.commands import Advance, PauseRun, ResumeRun, Wake
-from moot.core.outcomes import Call, Completed, Kind, NodeType
-from moot.core.starting import Limits
-from moot.core.status import NodeStatus, Status
+from moot.core.runs.start import Limits
+from moot.core.state.status import NodeStatus, Status
+from moot.core.workflows.node_types import Call, Completed, Kind, NodeType
 
 WORK = node("work", "acme.work")
 

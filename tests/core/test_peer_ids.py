@@ -4,10 +4,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from moot.core import peers
-from moot.core.definition import WORKFLOW_ID, parse
 from moot.core.errors import BadRequest
-from moot.core.peers import Origin, is_address, is_away, parted, read, written
+from moot.core.workflows import peer_ids as peers
+from moot.core.workflows.definition import WORKFLOW_ID, parse
+from moot.core.workflows.peer_ids import Origin, is_address, is_away, parted, read, written
 
 names = st.from_regex(peers.NAME, fullmatch=True)
 workflows = st.from_regex(peers.WORKFLOW, fullmatch=True)

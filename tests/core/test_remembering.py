@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.core.events import Event
-from moot.core.remembering import Inherited, Memory, forked, knows_of, root_of, scope_of, view
-from moot.core.run import Run, fold
+from moot.core.state.memory import Inherited, Memory, forked, knows_of, root_of, scope_of, view
+from moot.core.state.run import Run, fold
 
 
 def event(type_: str, sequence: int = 0, **given: Any) -> Event:

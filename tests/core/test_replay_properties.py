@@ -9,7 +9,7 @@ from replaying import check_same, retold
 from simulator import Life, World
 
 from moot.core.events import encode
-from moot.core.starting import Limits
+from moot.core.runs.start import Limits
 
 
 def without_secrets(body: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import pytest
 from simulator import START_MS, Life, World, chain, compiled, definition, node
 
-from moot.core.children import ChildEnded
+from moot.core.children.decide import ChildEnded
 from moot.core.commands import (
     Advance,
     CancelRun,
@@ -17,12 +17,12 @@ from moot.core.commands import (
 )
 from moot.core.errors import MootError, RunTerminal
 from moot.core.events import Event, NewEvent, iso
-from moot.core.nodework import Emit
-from moot.core.outcomes import Completed
 from moot.core.pending import NOTHING, pending
-from moot.core.run import Run, apply
-from moot.core.starting import Limits, StartRun
-from moot.core.status import LIVE, TERMINAL, TRANSITIONS, Status
+from moot.core.runs.nodes import Emit
+from moot.core.runs.start import Limits, StartRun
+from moot.core.state.run import Run, apply
+from moot.core.state.status import LIVE, TERMINAL, TRANSITIONS, Status
+from moot.core.workflows.node_types import Completed
 
 WAITS = {Status.WAITING_APPROVAL, Status.WAITING_INPUT, Status.WAITING_EXTERNAL}
 

@@ -3,10 +3,10 @@
 import pytest
 from schedule_scenes import DAY, HOUR, MONDAY, schedule, told
 
-from moot.core.firing import barred, decide_fires, opened
-from moot.core.schedule import Bar, Ledger, Seen, Waiting
-from moot.core.schedule_errors import ScheduleBusy, ScheduleOff, ScheduleRefused
-from moot.core.schedule_manual import backfill, run_now, skip_next, upcoming
+from moot.core.errors.schedules import ScheduleBusy, ScheduleOff, ScheduleRefused
+from moot.core.schedules.decide import barred, decide_fires, opened
+from moot.core.schedules.manual import backfill, run_now, skip_next, upcoming
+from moot.core.schedules.model import Bar, Ledger, Seen, Waiting
 
 NOW = MONDAY + 90_000
 

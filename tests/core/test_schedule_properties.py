@@ -11,11 +11,11 @@ from random_flows import examples
 from schedule_scenes import DAY, HOUR, at
 
 from moot.core.errors import BadRequest
-from moot.core.firing import barred, decide_fires, opened, unbarred
-from moot.core.schedule import Fire, Ledger, Schedule, Seen
-from moot.core.schedule_errors import ScheduleHorizonExceeded, ScheduleRefused
-from moot.core.schedule_reading import edit_schedule, read_schedule
-from moot.core.slots import slots, ticks
+from moot.core.errors.schedules import ScheduleHorizonExceeded, ScheduleRefused
+from moot.core.schedules.decide import barred, decide_fires, opened, unbarred
+from moot.core.schedules.model import Fire, Ledger, Schedule, Seen
+from moot.core.schedules.parse import edit_schedule, read_schedule
+from moot.core.schedules.slots import slots, ticks
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata",
          "America/Sao_Paulo", "Pacific/Apia", "Africa/Casablanca", "Antarctica/Troll")  # fmt: skip

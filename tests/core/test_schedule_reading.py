@@ -7,11 +7,11 @@ import pytest
 from schedule_scenes import DAY, HOUR, MONDAY, at, schedule
 
 from moot.core.errors import BadRequest, MootError
+from moot.core.errors.schedules import ScheduleHorizonExceeded, ScheduleRefused
 from moot.core.events import millis
-from moot.core.schedule import Condition, Schedule
-from moot.core.schedule_errors import ScheduleHorizonExceeded, ScheduleRefused
-from moot.core.schedule_reading import edit_schedule, read_schedule, retimes
-from moot.core.slots import next_slots, slots, timing_of
+from moot.core.schedules.model import Condition, Schedule
+from moot.core.schedules.parse import edit_schedule, read_schedule, retimes
+from moot.core.schedules.slots import next_slots, slots, timing_of
 
 DAILY = {"workflowId": "w", "kind": "cron", "cronExpr": "@daily"}
 

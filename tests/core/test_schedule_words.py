@@ -2,9 +2,9 @@
 
 import pytest
 
-from moot.core.calendars import Timing
-from moot.core.schedule_errors import ScheduleRefused
-from moot.core.schedule_words import EXAMPLES, timing_from_words
+from moot.core.errors.schedules import ScheduleRefused
+from moot.core.schedules.calendar import Timing
+from moot.core.schedules.words import EXAMPLES, timing_from_words
 
 CRONS = {
     "hourly": "0 * * * *",

@@ -8,10 +8,10 @@ import msgspec
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from moot.core import schemas
-from moot.core.schema_parts import places
-from moot.core.schema_refs import Unbounded
-from moot.core.schema_weight import MOST_APPLIED, weigh
+from moot.core.json import schema as schemas
+from moot.core.json.schema_cost import MOST_APPLIED, weigh
+from moot.core.json.schema_parts import places
+from moot.core.json.schema_refs import Unbounded
 
 NAMES = ("a", "b", "ab")
 DEFS = ("x", "y", "z")

@@ -5,13 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from moot.core import schemas
-from moot.core.definition import parse
 from moot.core.errors import BadRequest
-from moot.core.flow import compile_flow
-from moot.core.schema_patterns import size
-from moot.core.schema_weight import MOST_SCHEMAS, weigh
-from moot.core.schemas import LONGEST_TEXT, MOST_PROBLEMS, SOMEWHERE, TOO_LARGE, SchemaError
+from moot.core.json import schema as schemas
+from moot.core.json.schema import LONGEST_TEXT, MOST_PROBLEMS, SOMEWHERE, TOO_LARGE, SchemaError
+from moot.core.json.schema_cost import MOST_SCHEMAS, weigh
+from moot.core.json.schema_patterns import size
+from moot.core.workflows.compiled import compile_flow
+from moot.core.workflows.definition import parse
 from moot.engine.nodes import gate_config, registry
 
 Schema = dict[str, Any]

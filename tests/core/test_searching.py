@@ -3,9 +3,9 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moot.core.searching import SNIPPET, Phrase, Place, Query, fits, parse, score, snippet
-from moot.core.texts import Text
-from moot.core.wording import words
+from moot.core.search.indexed_text import Text
+from moot.core.search.query import SNIPPET, Phrase, Place, Query, fits, parse, score, snippet
+from moot.core.text.words import words
 
 WORDS = st.text(alphabet='ab é東"*:-_. \n', max_size=60)
 

@@ -5,9 +5,9 @@ from gate_scenes import council
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.core import seating
 from moot.core.events import Event
-from moot.core.run import Run
+from moot.core.state import seats as seating
+from moot.core.state.run import Run
 
 NAMES = [f"host:n{number}" for number in range(5)]
 SEATS = [f"seat-{number}" for number in range(3)]

@@ -6,8 +6,8 @@ import pytest
 from simulator import World, chain, compiled, definition, node
 
 from moot.core.errors import BadRequest
-from moot.core.run import Run
-from moot.core.starting import Limits, StartRun, check_inputs, start
+from moot.core.runs.start import Limits, StartRun, check_inputs, start
+from moot.core.state.run import Run
 
 CEILINGS = Limits(node_executions=100, duration_ms=60_000, parallel=4, depth=2)
 

@@ -6,7 +6,7 @@ import pytest
 from simulator import Life, World
 from thread_scenes import check, say, steer, talk_of, thread, told
 
-from moot.core.taking_back import undo
+from moot.core.threads.undo import undo
 
 
 def offered(world: World, life: Life, later: int = 0) -> dict[str, Any] | None:

@@ -11,8 +11,8 @@ from simulator import TENANT, Life, World, chain, compiled, definition, edge, no
 
 from moot.core.commands import Wake
 from moot.core.events import Event, event_id
-from moot.core.outcomes import ChannelWrite, Completed
-from moot.core.verification import verify
+from moot.core.verify.walk import verify
+from moot.core.workflows.node_types import ChannelWrite, Completed
 
 Log = list[Event]
 

@@ -18,9 +18,9 @@ from thread_scenes import (
 )  # fmt: skip
 
 from moot.core.errors import BadRequest, Forbidden, MootError, ParticipantNotInvited
-from moot.core.policy import OF_THREADS
-from moot.core.thread_errors import TaskNotOpen, TooManyTasks
-from moot.engine.built_in import TALK
+from moot.core.errors.threads import TaskNotOpen, TooManyTasks
+from moot.core.state.council_policy import OF_THREADS
+from moot.engine.workflows.built_in import TALK
 
 TASK, RESULT = {"kind": "task"}, {"kind": "result"}
 LARGE = {**OF_THREADS, "mode": "large"}
@@ -102,7 +102,7 @@ def test_a_task_is_for_one_who_takes_part() -> None:
 
 
 def test_open_tasks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.core.tasks.MOST_TASKS", 3)
+    monkeypatch.setattr("moot.core.state.tasks.MOST_TASKS", 3)
     world, life = thread(outside=("rex",), policy=LARGE)
     for _ in range(3):
         task(world, life, "rex")

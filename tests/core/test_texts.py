@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moot.core.events import Event, encode, iso
-from moot.core.texts import FOUND, KINDS, LONGEST, texts, texts_of
-from moot.core.waiting import THREAD
+from moot.core.search.indexed_text import FOUND, KINDS, LONGEST, texts, texts_of
+from moot.core.state.conversation import THREAD
 
 WORDS = st.sampled_from(
     ["inputs", "outputs", "error", "turn", "initialTurn", "finalTurn", "outcome", "title", "tags"]

@@ -6,7 +6,7 @@ import pytest
 from gate_scenes import caused_by, council, said, say, short
 from simulator import ADA, BOT, CHAIR, Life
 
-from moot.core.controls import problems
+from moot.core.conversations.participants import MOST_PARTICIPANTS
 from moot.core.errors import (
     BadRequest,
     Forbidden,
@@ -17,8 +17,8 @@ from moot.core.errors import (
     RosterFull,
     ThreadPaused,
 )
-from moot.core.rosters import MOST_PARTICIPANTS
-from moot.core.thread import MOST_NAMES, MOST_TARGETS, ThreadState, control, meant
+from moot.core.state.thread_controls import MOST_NAMES, MOST_TARGETS, ThreadState, control, meant
+from moot.core.threads.control_checks import problems
 
 
 def thread(life: Life) -> ThreadState:

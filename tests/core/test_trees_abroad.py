@@ -11,12 +11,12 @@ from random_flows import examples
 from simulator import Life, World
 from test_abroad import found, over, owed, refused, single
 
-from moot.core.abroad import CREATE
+from moot.core.children.tree_limit import USUAL
 from moot.core.commands import CancelRun, Wake
-from moot.core.status import Status
-from moot.core.supervision import lent
-from moot.core.tree import USUAL
-from moot.engine.peer_calls import Shown
+from moot.core.state.remote_children import CREATE
+from moot.core.state.status import Status
+from moot.core.state.supervisor import lent
+from moot.engine.peers.calls import Shown
 
 
 def looped(turns: int) -> tuple[World, Life]:

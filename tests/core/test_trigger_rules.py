@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from simulator import World, chain, compiled, definition, edge, node
 
-from moot.core.definition import EdgeCondition
-from moot.core.flow import Flow
-from moot.core.graph import Ready, holds, readiness
-from moot.core.node_state import NodeState
-from moot.core.run import Run
-from moot.core.status import NodeStatus
+from moot.core.runs.readiness import Ready, holds, readiness
+from moot.core.state.node import NodeState
+from moot.core.state.run import Run
+from moot.core.state.status import NodeStatus
+from moot.core.workflows.compiled import Flow
+from moot.core.workflows.definition import EdgeCondition
 
 #: what an upstream is, seen through its edge
 UPSTREAMS: dict[str, NodeState | None] = {

@@ -13,14 +13,14 @@ from simulator import TENANT, Life, World, chain, compiled, node, state
 
 from moot.core.commands import Command, PauseRun
 from moot.core.events import Event, decode
-from moot.core.flow import Flow
-from moot.core.run import apply, fold
-from moot.core.starting import Limits, StartRun
-from moot.engine import turn as turns
-from moot.engine.flows import Flows
+from moot.core.runs.start import Limits, StartRun
+from moot.core.state.run import apply, fold
+from moot.core.workflows.compiled import Flow
+from moot.engine import transaction as turns
+from moot.engine.derived_rows import due_of, inbox_rows, row_of
 from moot.engine.head import Head
-from moot.engine.rows import due_of, inbox_rows, row_of
-from moot.engine.turn import Turn
+from moot.engine.transaction import Turn
+from moot.engine.workflows.registry import Flows
 from moot.store.protocol import Batch, InboxRow
 
 

@@ -10,9 +10,9 @@ from random_flows import examples
 from simulator import ADA, CHAIR, Life, World
 
 from moot.core.errors import BadRequest
-from moot.core.run import fold
-from moot.core.status import Status
-from moot.core.turn_inputs import LONGEST, WINDOW, Turn, fenced, inputs, turn_of
+from moot.core.state.run import fold
+from moot.core.state.status import Status
+from moot.core.workflows.turn_inputs import LONGEST, WINDOW, Turn, fenced, inputs, turn_of
 
 WEAK = hand("a", confidence=0.3)
 DECIDED = "runOrchestrator.decided"

@@ -8,8 +8,8 @@ from simulator import TENANT, Life, World, chain, compiled, node
 from test_tampering import Log, at, told
 
 from moot.core.events import Event
-from moot.core.outcomes import Completed
-from moot.core.verification import Difference, verify
+from moot.core.verify.walk import Difference, verify
+from moot.core.workflows.node_types import Completed
 
 PIN = {"type": "variable", "variableName": "pin"}
 TOPIC = {"type": "variable", "variableName": "topic"}

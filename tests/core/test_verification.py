@@ -9,8 +9,8 @@ from replaying import retold
 from simulator import TENANT, Life, World
 from test_replay_properties import lived
 
-from moot.core.starting import Limits
-from moot.core.verification import Difference, verify
+from moot.core.runs.start import Limits
+from moot.core.verify.walk import Difference, verify
 
 
 def verified(life: Life) -> Difference | None:

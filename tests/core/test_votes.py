@@ -10,8 +10,8 @@ from simulator import ADA, TENANT, Life, World, compiled, definition, node
 from test_participation import council, end, floor_of, speakers, talk_on, woken
 
 from moot.core.errors import BadRequest, Forbidden, ThreadPaused
-from moot.core.threads import Control
-from moot.core.verification import verify
+from moot.core.threads.decide import Control
+from moot.core.verify.walk import verify
 
 VOTERS = ["host:ada", "host:bo", "host:cy"]
 

@@ -23,10 +23,10 @@ from planning import (
 from random_flows import examples
 from simulator import Life, World
 
+from moot.core.children.handoff import TRANSITIONS
 from moot.core.errors import BadRequest
-from moot.core.handoff import TRANSITIONS
-from moot.core.run import fold
-from moot.core.status import Status
+from moot.core.state.run import fold
+from moot.core.state.status import Status
 
 MODES = ("wait-all", "quorum", "first", "race")
 OUT = {"result": "out"}

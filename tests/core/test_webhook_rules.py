@@ -6,9 +6,9 @@ import hmac
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.core import webhooks
-from moot.core.retries import LONGEST_WAIT
-from moot.core.webhooks import Circuit, Webhook, closed, failed, next_try
+from moot.core.backoff import LONGEST_WAIT
+from moot.core.triggers import webhooks
+from moot.core.triggers.webhooks import Circuit, Webhook, closed, failed, next_try
 
 
 def hook(**more: object) -> Webhook:

@@ -6,8 +6,8 @@ import pytest
 from gate_scenes import approval, asking, beside_work, clarification, council, external, say
 from simulator import ADA, CHAIR, Life, node
 
-from moot.core import inbox
 from moot.core.commands import CancelRun, PauseRun, Wake
+from moot.core.interrupts import inbox
 
 
 def rows(life: Life) -> list[inbox.Item]:

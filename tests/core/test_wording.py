@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moot.core.wording import LONGEST_WORD, plain, tokens, words
+from moot.core.text.words import LONGEST_WORD, plain, tokens, words
 
 
 @pytest.mark.parametrize(

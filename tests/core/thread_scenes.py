@@ -5,16 +5,16 @@ from typing import Any
 
 from simulator import CHAIR, TENANT, Life, World, compiled
 
-from moot.core.bridge import Teller, Told
-from moot.core.conversation import Speaker
+from moot.core.conversations.turns import Speaker
+from moot.core.councils.decide import WakeEnded
 from moot.core.events import Event
-from moot.core.participating import WakeEnded
-from moot.core.participation import Floor
-from moot.core.policy import OF_THREADS
-from moot.core.threads import Control
-from moot.core.verification import verify
-from moot.core.waiting import THREAD, Conversation, first_title, thread_id
-from moot.engine.built_in import BUILT_IN, TALK
+from moot.core.state.conversation import THREAD, Conversation, first_title, thread_id
+from moot.core.state.council_policy import OF_THREADS
+from moot.core.state.floor import Floor
+from moot.core.threads.agent_bridge import Teller, Told
+from moot.core.threads.decide import Control
+from moot.core.verify.walk import verify
+from moot.engine.workflows.built_in import BUILT_IN, TALK
 
 FLOW = compiled(json.loads(BUILT_IN[THREAD]))
 USER = Speaker("key_user", ("user",))

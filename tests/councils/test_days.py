@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hall import AGENTS, Hall
 
-from moot.config import load
+from moot.config.settings import load
 from provider import KEY, Call, project, provider, words
 from real_server import ServerProcess
 from stand_in import Reply

@@ -18,8 +18,8 @@ from killing import KILLS, PATIENCE, SEED, TEST_KEY, kill_once, verify
 from speakers import MAIN, Approver, Chair, Speaker, councils, floor
 
 from moot.core.events import Event, decode
-from moot.core.run import FOLD_VERSION, Run, apply, fold
-from moot.engine.rows import inbox_rows
+from moot.core.state.run import FOLD_VERSION, Run, apply, fold
+from moot.engine.derived_rows import inbox_rows
 from moot.store.sqlite import SqliteStore
 from real_server import ServerProcess
 

@@ -19,7 +19,7 @@ import pytest
 from killing import PATIENCE, SEED, TEST_KEY, verify
 
 from moot.core.events import Event, decode
-from moot.core.run import fold
+from moot.core.state.run import fold
 from moot.store.sqlite import SqliteStore
 from provider import KEY, Call, Provider, project, provider, sensible
 from real_server import ServerProcess

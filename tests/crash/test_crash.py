@@ -15,7 +15,7 @@ from clients import ENDS, Client, workflows
 from killing import KILLS, PATIENCE, SEED, TEST_KEY, kill_once, verify
 
 from moot.core.events import TERMINAL_TYPES, Event, decode
-from moot.core.run import Run, fold
+from moot.core.state.run import Run, fold
 from moot.store.sqlite import SqliteStore
 from real_server import ServerProcess
 

@@ -16,8 +16,8 @@ from clients import Caller, chain, node
 from killing import PATIENCE, SEED, kill_once, verify
 
 from moot.core.events import decode
+from moot.store.records import DeliveryFilter
 from moot.store.sqlite import SqliteStore
-from moot.store.standing import DeliveryFilter
 from real_server import ServerProcess
 
 KILLS = int(os.environ.get("MOOT_CRASH_DELIVERY_KILLS", "6"))

@@ -16,7 +16,7 @@ from clients import Caller, chain, delay, node
 from killing import KILLS, PATIENCE, SEED, TEST_KEY, kill_once, verify
 
 from moot.core.events import decode
-from moot.core.run import Run, fold
+from moot.core.state.run import Run, fold
 from moot.store.sqlite import SqliteStore
 from real_server import ServerProcess
 

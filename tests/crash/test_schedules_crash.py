@@ -16,10 +16,10 @@ from killing import PATIENCE, SEED, TEST_KEY, kill_once, verify
 
 from moot.core.events import decode, millis
 from moot.store.protocol import RunFilter
+from moot.store.records import DeliveryFilter
 from moot.store.sqlite import SqliteStore
-from moot.store.standing import DeliveryFilter
-from moot.triggers.fires import fire_of
-from moot.triggers.plans import KIND, book_of, plan_of
+from moot.triggers.schedules.fire_rows import fire_of
+from moot.triggers.schedules.records import KIND, book_of, plan_of
 from real_server import ServerProcess
 
 KILLS = int(os.environ.get("MOOT_CRASH_SCHEDULE_KILLS", "3"))

@@ -13,17 +13,17 @@ import msgspec
 import pytest
 
 import moot
-from moot.agents.models.entries import ModelEntry
-from moot.agents.toolkit import functions
-from moot.agents.toolkit.entries import HttpEntry, McpEntry
+from moot.agents.models.config import ModelEntry
+from moot.agents.tools import functions
+from moot.agents.tools.config import HttpEntry, McpEntry
 from moot.cli import moot as command_line
-from moot.config import Settings
+from moot.config.project import parse
+from moot.config.settings import Settings
 from moot.core.errors import MootError
-from moot.core.flow import compile_flow, digest
-from moot.core.friendly import compile_yaml
-from moot.core.friendly.steps import WORDS
+from moot.core.workflows.compiled import compile_flow, digest
+from moot.core.workflows.yaml import compile_yaml
+from moot.core.workflows.yaml.steps import WORDS
 from moot.engine.nodes import registry
-from moot.project import parse
 from real_server import ROOT
 
 DOCS = ROOT / "docs"
@@ -141,7 +141,7 @@ def test_the_nodes_and_workflows_of_the_page_really_compile(tmp_path: Path) -> N
     types = {**registry.built_in(), **registry.from_file(tmp_path / "nodes.py")}
     found = [msgspec.json.encode(compile_yaml(text, "page")) for text in blocks(page, "yaml")]
     found += [text.encode() for text in blocks(page, "json")]
-    from moot.core.definition import parse
+    from moot.core.workflows.definition import parse
 
     names = [compile_flow(parse(body), types, digest(body)).definition.id for body in found]
     waiting = ["release", "trip", "order-paid", "council"]

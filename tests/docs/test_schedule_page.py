@@ -6,12 +6,12 @@ import msgspec
 import pytest
 from test_pages import DOCS, blocks, rows
 
-from moot.core.calendars import ALIASES
-from moot.core.schedule import ScheduleDraft
-from moot.core.schedule_reading import CHOICES, read_schedule
-from moot.core.schedule_words import timing_from_words
-from moot.core.shapes import TriggerDef
-from moot.triggers.declared import body_of
+from moot.core.schedules.calendar import ALIASES
+from moot.core.schedules.model import ScheduleDraft
+from moot.core.schedules.parse import CHOICES, read_schedule
+from moot.core.schedules.words import timing_from_words
+from moot.core.workflows.schema import TriggerDef
+from moot.triggers.schedules.declared import body_of
 
 PAGE = DOCS / "schedules.md"
 TABLE = rows(PAGE)

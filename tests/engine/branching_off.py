@@ -7,11 +7,11 @@ from hosting import TENANT, log
 from msgspec import UNSET
 from said_again import CHAIR
 
-from moot.core.edits import Edit
 from moot.core.events import Event
-from moot.core.run import Run
-from moot.engine.branching import Wanted, branch
+from moot.core.replay.edits import Edit
+from moot.core.state.run import Run
 from moot.engine.host import Host
+from moot.engine.replay.branch import Wanted, branch
 
 #: what is a branch's own in its first event
 OWN = ("forkedFrom", "parentRunId", "parentNodeId", "scopeId", "memory")

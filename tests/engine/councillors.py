@@ -6,15 +6,15 @@ from typing import Any
 
 from hosting import TENANT, Place, begun, chain, node
 
-from moot.agents.desk import Assignment
-from moot.agents.invoke import Found, Invoker
-from moot.agents.manifest import Agent
-from moot.agents.models.book import Book, Chosen, Ways
-from moot.agents.models.entries import ModelEntry
+from moot.agents.definitions.manifest import Agent
+from moot.agents.invocation.desk import Assignment
+from moot.agents.invocation.invoke import Found, Invoker
+from moot.agents.models.config import ModelEntry
 from moot.agents.models.protocol import ModelRequest, Piece, Stop, ToolCall
-from moot.agents.tools import Errand, Toolbox, Usable
-from moot.core.participation import Floor
+from moot.agents.models.registry import Book, Chosen, Ways
+from moot.agents.tools.toolbox import Errand, Toolbox, Usable
 from moot.core.pending import pending
+from moot.core.state.floor import Floor
 from moot.engine.host import Host
 
 MEMBERS = ("ada", "bo", "mo")

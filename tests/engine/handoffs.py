@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from moot import NodeContext
 from moot import node as node_function
+from moot.core.children.handoff import TRANSITIONS
 from moot.core.commands import CancelRun
-from moot.core.definition import DISPATCH, SUPERVISOR
 from moot.core.events import Event
-from moot.core.handoff import TRANSITIONS
-from moot.core.outcomes import Failed, NodeError
-from moot.core.run import Run
+from moot.core.state.run import Run
+from moot.core.workflows.definition import DISPATCH, SUPERVISOR
+from moot.core.workflows.node_types import Failed, NodeError
 from moot.engine.host import Host
 
 CHAIN, DECIDED = "core.workflowChain.event", "runOrchestrator.decided"

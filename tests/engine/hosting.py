@@ -12,15 +12,15 @@ import msgspec
 from moot.clock import SystemClock
 from moot.core.errors import StorageFailed
 from moot.core.events import TERMINAL_TYPES, Event, decode
-from moot.core.flow import Flow
-from moot.core.outcomes import NodeType
-from moot.core.run import Run, fold
-from moot.core.starting import Limits, StartRun
-from moot.core.verification import verify
-from moot.engine.flows import Flows
+from moot.core.runs.start import Limits, StartRun
+from moot.core.state.run import Run, fold
+from moot.core.verify.walk import verify
+from moot.core.workflows.compiled import Flow
+from moot.core.workflows.node_types import NodeType
 from moot.engine.host import Host
 from moot.engine.nodes.registry import built_in
-from moot.store.memory import MemoryStore
+from moot.engine.workflows.registry import Flows
+from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Batch, Store
 from moot.store.sqlite import SqliteStore
 

@@ -7,18 +7,18 @@ from typing import Any
 
 from hosting import TENANT, Place
 
-from moot.agents.deployments import Deployments
-from moot.agents.instances import Instances
-from moot.agents.registry import Agents
-from moot.agents.roster import Roster
-from moot.core.webhooks import Webhook
-from moot.engine.pins import Pins
+from moot.agents.definitions.deployments import Deployments
+from moot.agents.definitions.registry import Agents
+from moot.agents.roster.members import Roster
+from moot.agents.roster.resolve import Instances
+from moot.core.triggers.webhooks import Webhook
+from moot.engine.agents.pins import Pins
 from moot.net.outbound import Fetched, Order, Outbound
 from moot.net.targets import Target
 from moot.store.protocol import Append, Batch, Delivery
-from moot.store.standing import DeliveryFilter
-from moot.triggers import webhooks
-from moot.triggers.triggers import Triggers
+from moot.store.records import DeliveryFilter
+from moot.triggers.service import Triggers
+from moot.triggers.webhooks import registrations as webhooks
 
 Answer = Callable[[Order], Any]
 

@@ -11,12 +11,12 @@ from hosting import TENANT, begun, chain, definition, edge, ended, node
 
 from moot import NodeContext
 from moot import node as node_function
-from moot.core.definition import DISPATCH, SUPERVISOR
 from moot.core.errors import BadRequest
-from moot.core.outcomes import Kind, NodeType
-from moot.core.run import Run
-from moot.core.starting import StartRun
-from moot.core.status import Status
+from moot.core.runs.start import StartRun
+from moot.core.state.run import Run
+from moot.core.state.status import Status
+from moot.core.workflows.definition import DISPATCH, SUPERVISOR
+from moot.core.workflows.node_types import Kind, NodeType
 from moot.engine.host import Host
 from moot.store.protocol import Note
 

@@ -9,13 +9,13 @@ from msgspec import UNSET
 
 from moot import NodeContext
 from moot import node as node_function
-from moot.core.conversation import Speaker
-from moot.core.outcomes import Artifact, Completed
-from moot.core.resolving import Answer
-from moot.core.run import Run
-from moot.core.threads import Control
+from moot.core.conversations.turns import Speaker
+from moot.core.runs.answers import Answer
+from moot.core.state.run import Run
+from moot.core.threads.decide import Control
+from moot.core.workflows.node_types import Artifact, Completed
 from moot.engine.host import Host
-from moot.engine.replaying import replay
+from moot.engine.replay.replay import replay
 
 CHAIR = Speaker("key_chair", admin=True)
 calls: Counter[str] = Counter()

@@ -6,19 +6,19 @@ from typing import Any
 
 from hosting import TENANT, Place, chain, log, node
 
-from moot.agents.deployments import Deployments
-from moot.agents.invoke import Invoker
-from moot.agents.manifest import Agent
-from moot.agents.models.book import Book, Ways
+from moot.agents.definitions.deployments import Deployments
+from moot.agents.definitions.manifest import Agent
+from moot.agents.definitions.registry import Agents
+from moot.agents.invocation.invoke import Invoker
+from moot.agents.models.config import Line, ModelEntry
 from moot.agents.models.demo import DemoModel
-from moot.agents.models.entries import Line, ModelEntry
 from moot.agents.models.protocol import ModelRequest, Piece, Reasoning
-from moot.agents.registry import Agents
-from moot.agents.tools import Toolbox, Usable
-from moot.core.outcomes import NodeType
-from moot.engine.flows import Flows
+from moot.agents.models.registry import Book, Ways
+from moot.agents.tools.toolbox import Toolbox, Usable
+from moot.core.workflows.node_types import NodeType
 from moot.engine.host import Host
 from moot.engine.nodes.registry import built_in
+from moot.engine.workflows.registry import Flows
 
 MODEL = "scripted"
 

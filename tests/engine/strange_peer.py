@@ -9,9 +9,9 @@ from typing import Any
 
 from hosting import Place, chain, definition, edge, node, sub
 
-from moot.core.definition import DISPATCH, SUPERVISOR
+from moot.core.workflows.definition import DISPATCH, SUPERVISOR
 from moot.engine.host import Host
-from moot.engine.peer_calls import Peer
+from moot.engine.peers.calls import Peer
 
 KEY = "hk_the_key_of_the_lab"
 DONE = {"kind": "terminate"}

@@ -6,13 +6,13 @@ import pytest
 from hosting import TENANT, Place, begun, chain, ended, log, node, soon, sound, until, variable
 from staff import Counted, Staff, asks, payloads, told
 
-from moot.agents.models.entries import Line
-from moot.agents.tools import Usable
-from moot.core.agency import DECIDED, DELTA, DONE, INVOKED, REASONED, RESOLVED
-from moot.core.conversation import Speaker
-from moot.core.resolving import Answer
-from moot.core.status import Status
-from moot.engine.replaying import replay
+from moot.agents.models.config import Line
+from moot.agents.tools.toolbox import Usable
+from moot.core.conversations.turns import Speaker
+from moot.core.runs.answers import Answer
+from moot.core.state.agents import DECIDED, DELTA, DONE, INVOKED, REASONED, RESOLVED
+from moot.core.state.status import Status
+from moot.engine.replay.replay import replay
 
 FORM = {
     "type": "object",

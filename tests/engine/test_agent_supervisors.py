@@ -19,12 +19,12 @@ from hosting import (
 )  # fmt: skip
 from staff import Counted, Staff, payloads, told
 
-from moot.agents.models.entries import Line
-from moot.core.agency import DECIDED, DONE, INVOKED, REASONED, RESOLVED
-from moot.core.conversation import Speaker
-from moot.core.resolving import Answer
-from moot.core.status import Status
-from moot.engine.replaying import replay
+from moot.agents.models.config import Line
+from moot.core.conversations.turns import Speaker
+from moot.core.runs.answers import Answer
+from moot.core.state.agents import DECIDED, DONE, INVOKED, REASONED, RESOLVED
+from moot.core.state.status import Status
+from moot.engine.replay.replay import replay
 
 PERSON = Speaker("key_ada", ("user:ada",))
 TURN = [INVOKED, RESOLVED, REASONED, DECIDED, DONE]

@@ -19,14 +19,14 @@ from hosting import (
 
 from moot import NodeContext
 from moot import node as node_function
-from moot.core.agency import DELTA
-from moot.core.conversation import Speaker
+from moot.core.conversations.turns import Speaker
 from moot.core.events import encode
-from moot.core.resolving import Answer
-from moot.core.status import Status
+from moot.core.runs.answers import Answer
+from moot.core.state.agents import DELTA
+from moot.core.state.status import Status
 from moot.engine.host import Host
 from moot.engine.nodes.registry import from_file
-from moot.engine.replaying import replay
+from moot.engine.replay.replay import replay
 from real_server import ROOT
 
 AGENT = {"agentId": "host:thinker", "modelClass": "reasoning"}

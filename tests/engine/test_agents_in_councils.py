@@ -5,10 +5,10 @@ from typing import Any
 from hosting import Place, begun, chain, log, node, soon, sound, until
 from staff import Counted, Staff
 
-from moot.agents.models.entries import Line
-from moot.agents.tools import Usable
-from moot.core.agency import DECIDED, DONE, INVOKED, REASONED, RESOLVED
+from moot.agents.models.config import Line
+from moot.agents.tools.toolbox import Usable
 from moot.core.events import event_id
+from moot.core.state.agents import DECIDED, DONE, INVOKED, REASONED, RESOLVED
 from moot.engine.host import Host
 
 TURN = [INVOKED, RESOLVED, REASONED, DECIDED, DONE]

@@ -7,7 +7,7 @@ from hosting import TENANT, Place, begun, chain, ended, log, node, sound, sub, u
 from said_again import answer, from_everywhere, waits
 
 from moot.core.commands import CancelRun
-from moot.core.status import Status
+from moot.core.state.status import Status
 
 OUT = {"name": "out", "type": "string", "defaultValue": "done"}
 RESULT = {"name": "result", "type": "string", "defaultValue": "before"}

@@ -25,10 +25,10 @@ from moot import NodeContext
 from moot import node as node_function
 from moot.core.errors import MootError
 from moot.core.ids import logical_invocation_id
-from moot.core.status import Status
-from moot.engine.ancestry import inherited_artifact
-from moot.engine.ledger import Effect, ReplayMakesNothing
-from moot.engine.replaying import replay
+from moot.core.state.status import Status
+from moot.engine.effects.ledger import Effect, ReplayMakesNothing
+from moot.engine.replay.ancestry import inherited_artifact
+from moot.engine.replay.replay import replay
 
 #: the names under which the outside was called, and whether it answers
 names: list[str] = []
@@ -167,7 +167,7 @@ async def test_a_family_with_effects_is_forked_without_making_them_again(place: 
 
 
 async def test_forks_of_forks_come_to_an_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.engine.ancestry.MOST_GENERATIONS", 3)
+    monkeypatch.setattr("moot.engine.replay.ancestry.MOST_GENERATIONS", 3)
     host = place.host()
     run_id = await begun(host, chain(put("x", 1)))
     await ended(host, run_id)

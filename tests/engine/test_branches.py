@@ -26,12 +26,12 @@ from moot.core.commands import CancelRun
 from moot.core.errors import EngineVersionMismatch, InterruptAlreadyResolved, Unprocessable
 from moot.core.events import ENGINE_VERSION
 from moot.core.ids import logical_invocation_id
-from moot.core.run import Run
-from moot.core.status import Status
+from moot.core.state.run import Run
+from moot.core.state.status import Status
 from moot.engine.host import Host
 from moot.engine.rebuild import rebuild
-from moot.engine.replaying import replay
-from moot.engine.verifying import verified
+from moot.engine.replay.replay import replay
+from moot.engine.replay.verify import verified
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,8 @@ from typing import Any
 
 from hosting import TENANT, Place, Wrapped, begun, chain, log, node
 
-from moot.core.conversation import Speaker
-from moot.core.resolving import Answer
+from moot.core.conversations.turns import Speaker
+from moot.core.runs.answers import Answer
 from moot.engine.host import Host
 from moot.store.protocol import Store
 

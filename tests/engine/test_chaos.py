@@ -27,7 +27,7 @@ from moot import node as node_function
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, SetVariables
 from moot.core.errors import MootError, StorageFailed, Unavailable
 from moot.core.events import TERMINAL_TYPES
-from moot.core.status import Status
+from moot.core.state.status import Status
 from moot.engine.host import Host
 from moot.engine.recovery import Recovery
 

@@ -9,14 +9,14 @@ import pytest
 from hosting import log
 from timepieces import HOUR, MINUTE, SALLY, TENANT, Timepiece, at, timepiece, turning
 
-from moot.agents.roster import Pause
+from moot.agents.roster.members import Pause
 from moot.core.commands import CancelRun
 from moot.core.errors import NotFound
-from moot.core.schedule_errors import ScheduleBusy, ScheduleOff, ScheduleRefused
-from moot.core.trigger_errors import MemberOffDuty
-from moot.store.memory import MemoryStore
+from moot.core.errors.schedules import ScheduleBusy, ScheduleOff, ScheduleRefused
+from moot.core.errors.triggers import MemberOffDuty
+from moot.store.memory.store import MemoryStore
 from moot.testing.clock import VirtualClock
-from moot.triggers.fires import fire_of
+from moot.triggers.schedules.fire_rows import fire_of
 
 STARTED = ("delivered", "", 1)
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from timepieces import TENANT, Timepiece, timepiece
 
-from moot.agents.roster import Pause
+from moot.agents.roster.members import Pause
 from moot.core.commands import CancelRun
 from moot.core.errors import MootError
 from moot.core.events import millis
-from moot.store.memory import MemoryStore
+from moot.store.memory.store import MemoryStore
 from moot.testing.clock import VirtualClock
-from moot.triggers.fires import fire_of
+from moot.triggers.schedules.fire_rows import fire_of
 
 SEEDS = range(200 if os.environ.get("MOOT_LONG") else 8)
 OVERLAPS = ("skip", "buffer-one", "buffer-all", "cancel-other", "allow")

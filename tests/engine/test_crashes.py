@@ -27,12 +27,12 @@ from hosting import (
 from moot import node as node_function
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.events import TERMINAL_TYPES
-from moot.core.run import Run
-from moot.core.starting import StartRun
-from moot.core.status import TERMINAL, Status
+from moot.core.runs.start import StartRun
+from moot.core.state.run import Run
+from moot.core.state.status import TERMINAL, Status
 from moot.engine.faults import FaultPoint
 from moot.engine.host import Host
-from moot.engine.hub import Published
+from moot.engine.streams.hub import Published
 from moot.store.protocol import Receipt
 
 POINTS = list(FaultPoint)

@@ -9,23 +9,23 @@ from hosting import TENANT, Place, chain, ended, node, registered, soon, sound
 
 from moot import NodeContext
 from moot import node as user_node
-from moot.agents.deployments import Deployments
-from moot.agents.instances import Instances
-from moot.agents.manifest import Agent
-from moot.agents.registry import Agents
-from moot.agents.roster import AgentRef, Entry, Hired, Owner, Pause, Roster, nobody
+from moot.agents.definitions.deployments import Deployments
+from moot.agents.definitions.manifest import Agent
+from moot.agents.definitions.registry import Agents
+from moot.agents.roster.members import AgentRef, Entry, Hired, Owner, Pause, Roster, nobody
+from moot.agents.roster.resolve import Instances
 from moot.core.errors import StorageFailed
-from moot.core.inbound import FAILING, Arrival, Subscription
-from moot.core.trigger_errors import MemberOffDuty, QueueFull, SubscriptionNotActive
+from moot.core.errors.triggers import MemberOffDuty, QueueFull, SubscriptionNotActive
+from moot.core.triggers.subscriptions import FAILING, Arrival, Subscription
+from moot.engine.agents.pins import Pins
 from moot.engine.host import Host
-from moot.engine.pins import Pins
 from moot.net.outbound import Outbound
 from moot.store.protocol import Batch, Delivery
-from moot.store.standing import DeliveryFilter
-from moot.triggers import deliveries as module
-from moot.triggers import rounds
-from moot.triggers.queues import Consumer
-from moot.triggers.triggers import Triggers
+from moot.store.records import DeliveryFilter
+from moot.triggers import polling as rounds
+from moot.triggers.inbound import deliveries as module
+from moot.triggers.inbound.queues import Consumer
+from moot.triggers.service import Triggers
 
 FLOW = "sample"
 #: of one item, at once; the long form is the promise

@@ -8,10 +8,10 @@ from hosting import PATIENCE
 from msgspec.structs import replace
 from timepieces import SALLY, TENANT, Timepiece, turning
 
-from moot.agents.roster import Pause
-from moot.core.trigger_errors import MemberGone, Overtaken
+from moot.agents.roster.members import Pause
+from moot.core.errors.triggers import MemberGone, Overtaken
 from moot.store.protocol import Batch
-from moot.triggers.queues import Consumer
+from moot.triggers.inbound.queues import Consumer
 
 CONSUMER = Consumer(workflow_id="quick", roster_id=SALLY)
 

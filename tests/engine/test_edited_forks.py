@@ -22,7 +22,7 @@ from said_again import CHAIR, answer, council, put, waits
 
 from moot.core.errors import BadRequest, MootError, SecretGone, Unprocessable
 from moot.core.events import Event
-from moot.core.status import Status
+from moot.core.state.status import Status
 from moot.engine.host import Host
 
 

@@ -31,9 +31,9 @@ from moot import NodeContext
 from moot import node as node_function
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, SetVariables
 from moot.core.errors import MootError, RunAlreadyActive, StorageFailed, Unavailable
-from moot.core.run import Run
-from moot.core.starting import StartRun
-from moot.core.status import Status
+from moot.core.runs.start import StartRun
+from moot.core.state.run import Run
+from moot.core.state.status import Status
 from moot.engine.host import Host
 from moot.engine.recovery import Recovery
 

@@ -29,9 +29,9 @@ from moot import node as node_function
 from moot.core.commands import CancelRun
 from moot.core.errors import UnknownChildWorkflow
 from moot.core.events import decode
-from moot.core.run import Run
-from moot.core.starting import Limits
-from moot.core.status import Status
+from moot.core.runs.start import Limits
+from moot.core.state.run import Run
+from moot.core.state.status import Status
 from moot.engine.host import Host
 
 LEAF = chain(delay(60_000), id="leaf")

@@ -7,10 +7,10 @@ import pytest
 
 from moot.clock import SystemClock
 from moot.core.errors import WorkflowNotFound
-from moot.engine.built_in import DEPLOYMENT
-from moot.engine.flows import Flows
 from moot.engine.nodes import registry
-from moot.store.memory import MemoryStore
+from moot.engine.workflows.built_in import DEPLOYMENT
+from moot.engine.workflows.registry import Flows
+from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Definition
 
 

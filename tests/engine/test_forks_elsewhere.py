@@ -9,11 +9,12 @@ from hosting import TENANT, Place, begun, ended, log, soon, sound, until
 from strange_peer import DONE, StrangePeer, above, hand, knowing, led, said, strange_peer
 
 from moot.core.commands import CancelRun
-from moot.core.run import Run
-from moot.core.status import Status
-from moot.core.verification import verify
-from moot.engine import peer_watch, peers
+from moot.core.state.run import Run
+from moot.core.state.status import Status
+from moot.core.verify.walk import verify
 from moot.engine.host import Host
+from moot.engine.peers import remote_runs as peers
+from moot.engine.peers import watch as peer_watch
 
 CREATE, CANCEL = ("POST", "/v1/runs"), ("POST", "/v1/runs/*/cancel")
 FLOWS = [

@@ -24,11 +24,11 @@ from hosting import (
 )
 from said_again import CHAIR, answer, call, calls, council, put, quickly, waits
 
-from moot.core.comparison import same
 from moot.core.errors import StorageFailed
 from moot.core.events import Event
-from moot.core.run import Run
-from moot.core.status import Status
+from moot.core.replay.compare import same
+from moot.core.state.run import Run
+from moot.core.state.status import Status
 from moot.engine.host import Host
 from moot.store.protocol import Batch
 

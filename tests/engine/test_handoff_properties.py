@@ -8,7 +8,7 @@ from handoffs import Plan, chains, check, lived, plans
 from hosting import TENANT, Place
 from hypothesis import HealthCheck, given, settings
 
-from moot.engine.replaying import replay
+from moot.engine.replay.replay import replay
 
 
 async def _tried(kind: str, plan: Plan, again: bool) -> None:

@@ -27,8 +27,8 @@ from moot import NodeContext
 from moot import node as node_function
 from moot.core.commands import CancelRun, SetVariables
 from moot.core.errors import RunNotFound
-from moot.core.run import Run
-from moot.core.status import Status
+from moot.core.state.run import Run
+from moot.core.state.status import Status
 from moot.engine.head import Head, Heads
 from moot.engine.timers import FORGOTTEN, Timers
 
@@ -154,7 +154,7 @@ async def test_a_long_run_is_opened_from_its_last_cached_state(place: Place) -> 
     flow = await registered(host, chain(*(node(f"n{n}") for n in range(900)), delay(60_000)))
     run_id = await another(host, flow)
     await until(host, run_id, lambda run: "wait" in run.nodes)
-    from moot.core.run import FOLD_VERSION
+    from moot.core.state.run import FOLD_VERSION
 
     cached = await host.store.snapshot(TENANT, run_id, FOLD_VERSION)
     assert cached is not None and cached.next_sequence > 1000

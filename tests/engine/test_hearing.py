@@ -9,13 +9,13 @@ from hosting import TENANT, Place, log
 from said_again import answer
 
 from moot.core.events import Event, encode
-from moot.core.participation import Wake
-from moot.core.run import Run, apply
-from moot.core.waiting import Conversation
+from moot.core.state.conversation import Conversation
+from moot.core.state.floor import Wake
+from moot.core.state.run import Run, apply
+from moot.engine.councils.context import SPARE, Hearing
 from moot.engine.head import Head
-from moot.engine.hearing import SPARE, Hearing
 from moot.engine.host import Host
-from moot.engine.hub import Published
+from moot.engine.streams.hub import Published
 
 
 class Life:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from moot.engine import hub as hub_module
-from moot.engine.hub import Hub, Published
+from moot.engine.streams import hub as hub_module
+from moot.engine.streams.hub import Hub, Published
 
 RUN = "run_a"
 

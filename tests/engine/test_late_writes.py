@@ -23,8 +23,8 @@ from hosting import (
 from moot import NodeContext
 from moot import node as node_function
 from moot.core.commands import SetVariables
-from moot.core.run import Run
-from moot.core.status import Status
+from moot.core.state.run import Run
+from moot.core.state.status import Status
 from moot.engine.host import Host
 from sqlite_doors import writer_stopped
 

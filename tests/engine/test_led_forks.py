@@ -9,9 +9,9 @@ from hosting import TENANT, Place, ended, log, order, soon, sound
 from said_again import answer, same, steer
 
 from moot.core.events import Event
-from moot.core.status import Status
+from moot.core.state.status import Status
 from moot.engine.host import Host
-from moot.engine.replaying import replay
+from moot.engine.replay.replay import replay
 
 STEPS = ("moot.participation.decided", "moot.participation.stopped", "conversation.exchanged")
 

@@ -9,14 +9,14 @@ from councillors import Council, at_rest, convened, floor
 from hosting import TENANT, Failing, Place, log, soon
 
 from injections import PRETENDING
-from moot.agents.fencing import fenced
-from moot.agents.invoke import Invoker
-from moot.agents.manifest import Agent
+from moot.agents.definitions.manifest import Agent
+from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.protocol import ToolCall
-from moot.agents.tools import Errand, Toolbox, Usable
-from moot.core.conversation import Speaker
+from moot.agents.prompts.fencing import fenced
+from moot.agents.tools.toolbox import Errand, Toolbox, Usable
+from moot.core.conversations.turns import Speaker
 from moot.core.errors import MootError
-from moot.core.threads import Control
+from moot.core.threads.decide import Control
 from moot.engine.host import Host
 
 PERSON = Speaker("key_eve", admin=True)

@@ -7,8 +7,8 @@ import pytest
 
 from moot.core.events import NewEvent
 from moot.core.ids import logical_invocation_id
-from moot.engine.ledger import Effect, EffectFailed, EffectUnknown, Ledger
-from moot.store.memory import MemoryStore
+from moot.engine.effects.ledger import Effect, EffectFailed, EffectUnknown, Ledger
+from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Append, Batch, EffectRow
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from moot.agents.roster import AgentRef, Budget, Entry, Hired, Owner, Roster, nobody
-from moot.core.model_errors import MemberBudgetUsedUp
-from moot.engine.allowances import Allowances
-from moot.store.memory import MemoryStore
-from moot.store.standing import DeliveryFilter
+from moot.agents.roster.members import AgentRef, Budget, Entry, Hired, Owner, Roster, nobody
+from moot.core.errors.models import MemberBudgetUsedUp
+from moot.engine.effects.agent_budgets import Allowances
+from moot.store.memory.store import MemoryStore
+from moot.store.records import DeliveryFilter
 from moot.testing.clock import VirtualClock
 
 TENANT, SALLY = "acme", "host:sally"

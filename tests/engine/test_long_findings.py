@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from moot.core.searching import Query, parse, score, snippet
-from moot.core.texts import Text
-from moot.engine import findings
-from moot.store.reading import Found, Page
+from moot.core.search.indexed_text import Text
+from moot.core.search.query import Query, parse, score, snippet
+from moot.engine import search as findings
+from moot.store.search import Found, Page
 
 
 class Full:

@@ -10,10 +10,10 @@ from councillors import Council, at_rest, convened
 from hosting import TENANT, Gated, Place, log, soon, sound
 from said_again import answer
 
-from moot.agents.invoke import Invoker
-from moot.agents.manifest import Agent
+from moot.agents.definitions.manifest import Agent
+from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.protocol import ModelRequest, Piece
-from moot.agents.tools import Toolbox
+from moot.agents.tools.toolbox import Toolbox
 from moot.core.commands import Wake
 from moot.core.errors import Conflict, StorageFailed
 from moot.core.events import UNSET, Event, decode
@@ -21,7 +21,7 @@ from moot.engine.head import Ground
 from moot.engine.host import Host
 from moot.engine.recovery import Recovery
 from moot.store.protocol import Batch
-from moot.store.sqlite.writer import Write, Writer
+from moot.store.sqlite.write.writer import Write, Writer
 
 TWICE = {"mode": "round-robin", "rounds": 2}
 

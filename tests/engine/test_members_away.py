@@ -8,10 +8,10 @@ import pytest
 from hosting import chain, node
 from timepieces import SALLY, TENANT, Timepiece, turning
 
-from moot.agents.roster import Pause
+from moot.agents.roster.members import Pause
 from moot.core.commands import CancelRun
-from moot.core.schedule_errors import ScheduleOff
-from moot.core.trigger_errors import MemberOffDuty
+from moot.core.errors.schedules import ScheduleOff
+from moot.core.errors.triggers import MemberOffDuty
 
 STARTED = ("delivered", "", 1)
 

@@ -22,7 +22,7 @@ from hosting import (
 from reminding import desk, entries, forget_answers, remembering, said, tells
 
 from moot.core.errors import StorageFailed
-from moot.core.status import Status
+from moot.core.state.status import Status
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from hosting import TENANT, Failing, Place, begun, chain, log, sound
 from reminding import remembering
 
 from moot.core.errors import Unavailable
-from moot.core.status import Status
+from moot.core.state.status import Status
 from moot.engine.recovery import Recovery
 
 COUNTED = (*Failing.COUNTED, "memory_revision", "notes", "note", "late_notes", "written")

@@ -10,11 +10,11 @@ from reminding import DONE, entries, hand, led, others_say, pause, remembering, 
 from said_again import same
 
 from moot.core.errors import MemorySnapshotUnavailable
-from moot.core.run import Run
-from moot.core.status import Status
+from moot.core.state.run import Run
+from moot.core.state.status import Status
 from moot.engine.host import Host
-from moot.engine.recollections import entry_of
-from moot.engine.replaying import replay
+from moot.engine.memory.journal import entry_of
+from moot.engine.replay.replay import replay
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moot.core.events import Event
-from moot.core.notes import Entry, Write, context, is_ref
-from moot.core.remembering import Memory
-from moot.core.run import Run
-from moot.engine.recollections import Recollections, Revisions, entry_of, note_of
-from moot.store.memory import MemoryStore
+from moot.core.memory import Entry, Write, context, is_ref
+from moot.core.state.memory import Memory
+from moot.core.state.run import Run
+from moot.engine.memory.journal import Recollections, Revisions, entry_of, note_of
+from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Batch
 
 REFS, IDS, TAGS = ("desk", "shelf"), ("a", "b", "c"), ("x", "y")

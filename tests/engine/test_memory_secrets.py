@@ -11,10 +11,10 @@ from said_again import answer, council, waits
 from moot import NodeContext
 from moot import node as node_function
 from moot.core.commands import SetVariables
-from moot.core.conversation import Speaker
+from moot.core.conversations.turns import Speaker
 from moot.core.errors import SpeakerNotParticipant
-from moot.core.remembering import redacted
-from moot.core.status import Status
+from moot.core.state.memory import redacted
+from moot.core.state.status import Status
 from moot.engine.host import Host
 
 TOKEN = "tok-1234567890"

@@ -21,9 +21,9 @@ from reminding import DONE, entries, hand, led, others_say, pause, remembering, 
 from said_again import same
 
 from moot.core.commands import CancelRun
-from moot.core.definition import DISPATCH
 from moot.core.errors import Conflict
-from moot.core.status import Status
+from moot.core.state.status import Status
+from moot.core.workflows.definition import DISPATCH
 from moot.engine.host import Host
 
 

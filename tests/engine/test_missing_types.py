@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from moot.clock import SystemClock
-from moot.core.outcomes import Call, Completed, Kind, NodeType
-from moot.core.starting import Limits, StartRun
-from moot.core.status import Status
-from moot.engine.flows import Flows
+from moot.core.runs.start import Limits, StartRun
+from moot.core.state.status import Status
+from moot.core.workflows.node_types import Call, Completed, Kind, NodeType
 from moot.engine.host import Host
 from moot.engine.nodes import registry
-from moot.store.memory import MemoryStore
+from moot.engine.workflows.registry import Flows
+from moot.store.memory.store import MemoryStore
 
 DEFINITION = b"""{"id": "waits", "name": "Waits", "version": "1",
  "nodes": [{"id": "n", "typeId": "acme.slow", "name": "n", "position": {"x": 0, "y": 0},

@@ -6,8 +6,9 @@ import pytest
 from hosting import Place, begun, ended, log
 from strange_peer import DONE, StrangePeer, hand, knowing, led, said, strange_peer
 
-from moot.core import abroad
-from moot.engine import peer_watch, peers
+from moot.core.state import remote_children as abroad
+from moot.engine.peers import remote_runs as peers
+from moot.engine.peers import watch as peer_watch
 
 RUN = ("GET", "/v1/runs/*")
 

@@ -8,13 +8,14 @@ import pytest
 from hosting import TENANT, Place, Recording, chain, node, registered, soon
 from outgoing_world import ahead, come_to, hook, opened, owe, rows, states
 
-from moot.core import webhooks as rules
 from moot.core.errors import BadRequest, Conflict
-from moot.core.trigger_errors import Overtaken
+from moot.core.errors.triggers import Overtaken
+from moot.core.triggers import webhooks as rules
 from moot.net.outbound import NotAsked, Order
 from moot.store.protocol import Batch
-from moot.triggers import courier, webhooks
-from moot.triggers.queues import Consumer
+from moot.triggers import courier
+from moot.triggers.inbound.queues import Consumer
+from moot.triggers.webhooks import registrations as webhooks
 
 
 async def test_a_slow_receiver_keeps_nobody_else_waiting(place: Place) -> None:

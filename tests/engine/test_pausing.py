@@ -24,8 +24,8 @@ from moot import NodeContext
 from moot import node as node_function
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.errors import Conflict
-from moot.core.run import Run
-from moot.core.status import Status
+from moot.core.state.run import Run
+from moot.core.state.status import Status
 from moot.engine.host import Host
 
 HOUR = 3_600_000

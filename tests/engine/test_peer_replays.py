@@ -6,7 +6,7 @@ from said_again import same
 from strange_peer import DONE, above, hand, knowing, led, strange_peer
 
 from moot.core.commands import CancelRun
-from moot.engine.replaying import replay
+from moot.engine.replay.replay import replay
 
 
 @pytest.mark.parametrize("flow", [

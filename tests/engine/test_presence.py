@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hosting import soon
 
-from moot.core.participation import Floor, Wake
-from moot.core.presence import TTL_MS, begun
-from moot.core.waiting import Conversation
-from moot.engine import presence
-from moot.engine.hub import Hub
-from moot.engine.presence import Presence
-from moot.engine.speech import Speeches
+from moot.core.state.conversation import Conversation
+from moot.core.state.floor import Floor, Wake
+from moot.core.threads.presence import TTL_MS, begun
+from moot.engine.streams import presence
+from moot.engine.streams.hub import Hub
+from moot.engine.streams.presence import Presence
+from moot.engine.streams.speech import Speeches
 from moot.testing.clock import VirtualClock
 
 PLACE = ("th_1", "th_1:talk:1")

@@ -22,13 +22,13 @@ from hosting import (
     variable,
 )
 
-from moot.core.channels import Rule, check
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.errors import StorageFailed
-from moot.core.outcomes import Artifact, Call, Completed, Kind, NodeType
-from moot.core.run import FOLD_VERSION
-from moot.core.status import Status
-from moot.engine import turn
+from moot.core.state.run import FOLD_VERSION
+from moot.core.state.status import Status
+from moot.core.workflows.channels import Rule, check
+from moot.core.workflows.node_types import Artifact, Call, Completed, Kind, NodeType
+from moot.engine import transaction as turn
 from moot.store.protocol import Receipt
 
 SECRET = "the-very-secret-word"

@@ -22,10 +22,10 @@ from moot import NodeContext
 from moot import node as node_function
 from moot.core.commands import CancelRun, PauseRun
 from moot.core.ids import logical_invocation_id
-from moot.core.searching import parse
-from moot.core.status import Status
+from moot.core.search.query import parse
+from moot.core.state.status import Status
 from moot.engine.rebuild import rebuild
-from moot.engine.replaying import replay
+from moot.engine.replay.replay import replay
 from moot.store.protocol import RunFilter
 
 GO = asyncio.Event

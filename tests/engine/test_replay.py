@@ -36,10 +36,10 @@ from said_again import (
 
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, SetVariables
 from moot.core.ids import logical_invocation_id
-from moot.core.starting import Limits
-from moot.core.status import Status
+from moot.core.runs.start import Limits
+from moot.core.state.status import Status
 from moot.engine.host import Host
-from moot.engine.replaying import replay
+from moot.engine.replay.replay import replay
 
 
 @pytest.fixture(autouse=True)

@@ -22,11 +22,11 @@ from said_again import answer, call, calls, flaky, hang, put, quickly, same
 from moot import node as node_function
 from moot.core.commands import CancelRun
 from moot.core.errors import Conflict
-from moot.core.run import Run
-from moot.core.status import Status
-from moot.core.verification import verify
+from moot.core.state.run import Run
+from moot.core.state.status import Status
+from moot.core.verify.walk import verify
 from moot.engine.host import Host
-from moot.engine.replaying import replay
+from moot.engine.replay.replay import replay
 
 
 @pytest.fixture(autouse=True)

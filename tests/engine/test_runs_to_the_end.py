@@ -30,9 +30,9 @@ from moot import Completed, NodeContext
 from moot import node as node_function
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
 from moot.core.events import millis
-from moot.core.outcomes import Kind, NodeType
-from moot.core.starting import Limits
-from moot.core.status import NodeStatus, Status
+from moot.core.runs.start import Limits
+from moot.core.state.status import NodeStatus, Status
+from moot.core.workflows.node_types import Kind, NodeType
 
 
 @node_function("acme.later")

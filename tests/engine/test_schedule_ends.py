@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 from timepieces import TENANT, Timepiece, turning
 
-from moot.api.schedule_view import shown
+from moot.api.schedules.views import shown
 from moot.core.errors import BadRequest
 from moot.store.protocol import Batch
-from moot.store.standing import DeliveryFilter
-from moot.triggers import schedules
+from moot.store.records import DeliveryFilter
+from moot.triggers.schedules import manage as schedules
 
 
 async def asking(host: Timepiece, name: str, count: int) -> None:

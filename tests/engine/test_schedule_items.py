@@ -8,9 +8,9 @@ import pytest
 from hosting import chain, log, node
 from timepieces import MINUTE, SALLY, TENANT, Timepiece, turning
 
-from moot.store.standing import Delivery
-from moot.triggers import taking
-from moot.triggers.queues import Consumer
+from moot.store.records import Delivery
+from moot.triggers.inbound.queues import Consumer
+from moot.triggers.schedules import queue_items as taking
 
 BY_QUEUE = {"condition": {"queue": "leads"}}
 

@@ -7,11 +7,11 @@ import pytest
 from hosting import log
 from timepieces import MINUTE, TENANT, Timepiece, turning
 
-from moot.api.schedule_view import shown
+from moot.api.schedules.views import shown
 from moot.core.commands import CancelRun
 from moot.core.errors import NotFound
-from moot.core.inbound import FAILING
-from moot.core.trigger_errors import Overtaken
+from moot.core.errors.triggers import Overtaken
+from moot.core.triggers.subscriptions import FAILING
 from moot.store.protocol import Delivery
 
 STARTED = ("delivered", "", 1)

@@ -21,9 +21,9 @@ from hosting import (
 
 from moot import NodeContext
 from moot import node as node_function
-from moot.api import snapshot
+from moot.api.runs import snapshot
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, SetVariables
-from moot.core.status import Status
+from moot.core.state.status import Status
 from moot.engine.host import Host
 
 SECRET = "correct horse battery staple"

@@ -2,16 +2,16 @@
 
 from hosting import TENANT, Place, another, log, until
 
-from moot.core.conversation import Speaker
+from moot.core.conversations.turns import Speaker
 from moot.core.errors import StorageFailed
 from moot.core.events import micros
-from moot.core.resolving import Answer
-from moot.core.threads import Control
-from moot.core.verification import verify
-from moot.core.waiting import THREAD
-from moot.engine.built_in import TALK
+from moot.core.runs.answers import Answer
+from moot.core.state.conversation import THREAD
+from moot.core.threads.decide import Control
+from moot.core.verify.walk import verify
 from moot.engine.host import Host
 from moot.engine.rebuild import rebuild
+from moot.engine.workflows.built_in import TALK
 from moot.store.protocol import Batch
 
 USER = Speaker("key", ("user",))

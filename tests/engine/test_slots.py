@@ -2,10 +2,10 @@
 
 import asyncio
 
-from moot.core.participation import Floor, Member, Wake
-from moot.core.run import Run
-from moot.core.waiting import Conversation
-from moot.engine.slots import Slot, Slots
+from moot.core.state.conversation import Conversation
+from moot.core.state.floor import Floor, Member, Wake
+from moot.core.state.run import Run
+from moot.engine.councils.slots import Slot, Slots
 from moot.testing.clock import VirtualClock
 
 MINUTE = 60_000

@@ -7,9 +7,9 @@ import pytest
 from hosting import soon
 
 from moot.core.errors import NotFound
-from moot.engine import speech as speeches
-from moot.engine.hub import Hub
-from moot.engine.speech import Speeches
+from moot.engine.streams import speech as speeches
+from moot.engine.streams.hub import Hub
+from moot.engine.streams.speech import Speeches
 from moot.testing.clock import VirtualClock
 
 

@@ -5,21 +5,21 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from moot.agents.deployments import Deployments
-from moot.agents.instances import Instances
-from moot.agents.manifest import Agent
-from moot.agents.registry import Agents
-from moot.agents.roster import AgentRef, Entry, Hired, Owner, Pause, Roster, nobody
+from moot.agents.definitions.deployments import Deployments
+from moot.agents.definitions.manifest import Agent
+from moot.agents.definitions.registry import Agents
+from moot.agents.roster.members import AgentRef, Entry, Hired, Owner, Pause, Roster, nobody
+from moot.agents.roster.resolve import Instances
 from moot.clock import SystemClock
 from moot.core.errors import NotProvided
-from moot.core.trigger_errors import MemberOffDuty, Overtaken
-from moot.engine.flows import Flows
+from moot.core.errors.triggers import MemberOffDuty, Overtaken
+from moot.engine.agents.pins import Drawn, Pins
 from moot.engine.host import Host
 from moot.engine.nodes.registry import built_in
-from moot.engine.pins import Drawn, Pins
-from moot.store.memory import MemoryStore
+from moot.engine.workflows.registry import Flows
+from moot.store.memory.store import MemoryStore
 from moot.store.protocol import RunFilter
-from moot.triggers.firing import Firing, Order
+from moot.triggers.start_run import Firing, Order
 
 TENANT, SALLY, FLOW = "acme", "host:sally", "noop"
 ORDER = Order(

@@ -9,11 +9,13 @@ from hosting import TENANT, Place, begun, ended, log, order, soon, sound, until
 from strange_peer import DONE, KEY, StrangePeer, above, hand, knowing, led, said, strange_peer
 
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
-from moot.core.run import Run
-from moot.core.starting import Limits
-from moot.core.status import Status
-from moot.engine import peer_http, peer_watch, peers
+from moot.core.runs.start import Limits
+from moot.core.state.run import Run
+from moot.core.state.status import Status
 from moot.engine.host import Host
+from moot.engine.peers import http as peer_http
+from moot.engine.peers import remote_runs as peers
+from moot.engine.peers import watch as peer_watch
 from moot.engine.rebuild import rebuild
 
 CREATE, RUN, EVENTS = ("POST", "/v1/runs"), ("GET", "/v1/runs/*"), ("GET", "/v1/runs/*/events")

@@ -6,9 +6,9 @@ import pytest
 from timepieces import TENANT, turning
 
 from moot.core.errors import BadRequest, Conflict
-from moot.triggers import subscriptions as module
-from moot.triggers.queues import Consumer
-from moot.triggers.subscriptions import Wanted
+from moot.triggers.inbound import subscriptions as module
+from moot.triggers.inbound.queues import Consumer
+from moot.triggers.inbound.subscriptions import Wanted
 
 
 async def test_schedules_leave_room_for_queues_and_webhooks(

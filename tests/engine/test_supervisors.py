@@ -24,9 +24,9 @@ from hosting import (
 from said_again import answer, call, calls, from_everywhere, same, waits
 
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
-from moot.core.definition import DISPATCH, SUPERVISOR
-from moot.core.run import Run
-from moot.core.status import Status
+from moot.core.state.run import Run
+from moot.core.state.status import Status
+from moot.core.workflows.definition import DISPATCH, SUPERVISOR
 from moot.engine.host import Host
 
 DONE = {"kind": "terminate", "reason": "goal-reached"}

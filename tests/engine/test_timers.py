@@ -6,7 +6,7 @@ from hosting import TENANT, Place, begun, chain, delay, ended, log, node, order,
 
 from moot import node as node_function
 from moot.core.events import millis
-from moot.core.status import Status
+from moot.core.state.status import Status
 
 HOUR = 3_600_000
 

@@ -7,16 +7,16 @@ from hosting import TENANT, Place, begun, chain, ended, log, node, soon, sound, 
 from staff import Counted, Staff, asks, payloads
 from tool_scenes import CALLED, PERSON, RETURNED, Fire, paired, tool_events, waiting
 
-from moot.agents.models.entries import Line
-from moot.agents.toolkit.errors import ToolError
-from moot.core.canonical import digest
-from moot.core.conversation import Speaker
+from moot.agents.models.config import Line
+from moot.agents.tools.errors import ToolError
+from moot.core.conversations.turns import Speaker
 from moot.core.errors import Forbidden
-from moot.core.resolving import Answer
-from moot.core.run import Run
-from moot.core.status import Status
+from moot.core.json.canonical import digest
+from moot.core.runs.answers import Answer
+from moot.core.state.run import Run
+from moot.core.state.status import Status
 from moot.engine.host import Host
-from moot.engine.replaying import replay
+from moot.engine.replay.replay import replay
 
 USE = Line(tool="fire", arguments={"what": "papers"})
 
@@ -85,8 +85,8 @@ async def test_arguments_that_do_not_fit_are_told_and_nothing_is_called(
     schema = {"type": "object", "properties": {"what": {"type": "string"}}}
     fire = Fire(parameters=schema)
     staff, _ = await hired(place, fire)
-    from moot.agents import tools
     from moot.agents.models.protocol import ToolCall
+    from moot.agents.tools import toolbox as tools
 
     box = tools.Toolbox({"fire": fire.usable})
     call = ToolCall(id="c", name="fire", arguments=arguments)

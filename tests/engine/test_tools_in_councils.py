@@ -8,13 +8,13 @@ from hosting import TENANT, Place, begun, log, soon, sound, until
 from staff import Counted, Staff
 from tool_scenes import CALLED, PERSON, RETURNED, Fire, council, paired, steer, waiting
 
-from moot.agents.models.entries import Line
-from moot.core.canonical import digest
-from moot.core.conversation import Speaker
+from moot.agents.models.config import Line
+from moot.core.conversations.turns import Speaker
 from moot.core.errors import Forbidden, MootError, NotFound
 from moot.core.events import Event
-from moot.core.resolving import Answer
-from moot.core.run import Run
+from moot.core.json.canonical import digest
+from moot.core.runs.answers import Answer
+from moot.core.state.run import Run
 from moot.engine.host import Host
 
 USE = Line(tool="fire", arguments={"what": "papers"})

@@ -21,9 +21,9 @@ from test_supervisors import DONE, hand, led, worker
 
 from moot.core.commands import CancelRun
 from moot.core.events import decode
-from moot.core.run import Run
-from moot.core.starting import Limits
-from moot.core.status import Status
+from moot.core.runs.start import Limits
+from moot.core.state.run import Run
+from moot.core.state.status import Status
 from moot.engine.host import Host
 
 

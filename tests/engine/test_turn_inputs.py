@@ -8,14 +8,14 @@ from hosting import TENANT, Place, begun, ended, until
 from said_again import answer, same, waits
 from test_supervisors import DONE, hand, led, worker
 
-from moot.core.definition import SUPERVISOR
 from moot.core.errors import BadRequest, NotFound
-from moot.core.outcomes import Decided, Kind, NodeType
-from moot.core.status import Status
-from moot.core.turn_inputs import WINDOW, TurnInputs
+from moot.core.state.status import Status
+from moot.core.workflows.definition import SUPERVISOR
+from moot.core.workflows.node_types import Decided, Kind, NodeType
+from moot.core.workflows.turn_inputs import WINDOW, TurnInputs
 from moot.engine.host import Host
 from moot.engine.nodes.context import NodeContext
-from moot.engine.supervising import turn_inputs
+from moot.engine.supervisors import turn_inputs
 
 heard: list[TurnInputs] = []
 

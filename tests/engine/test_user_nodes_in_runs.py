@@ -27,7 +27,7 @@ from moot import Completed, NodeContext
 from moot import node as node_function
 from moot.core.errors import ChannelAccessDenied
 from moot.core.events import encode
-from moot.core.status import Status
+from moot.core.state.status import Status
 
 V = [{"name": "v", "type": "object", "defaultValue": {"list": [1, 2]}}]
 

@@ -10,19 +10,19 @@ from typing import Any
 import msgspec
 from hosting import PATIENCE, chain, delay, node
 
-from moot.agents.manifest import Agent
-from moot.agents.models.book import Book, Ways
-from moot.agents.roster import AgentRef, Entry, Hired, Owner, Pause, nobody
+from moot.agents.definitions.manifest import Agent
+from moot.agents.models.registry import Book, Ways
+from moot.agents.roster.members import AgentRef, Entry, Hired, Owner, Pause, nobody
 from moot.api.server import build
 from moot.api.services import Services
-from moot.config import Settings
-from moot.project import Project
-from moot.store.memory import MemoryStore
+from moot.config.project import Project
+from moot.config.settings import Settings
+from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Delivery, Guard, RunFilter, RunRow
-from moot.store.standing import DeliveryFilter
+from moot.store.records import DeliveryFilter
 from moot.testing.clock import VirtualClock
-from moot.triggers.fires import fire_of
-from moot.triggers.sight import Case
+from moot.triggers.schedules.fire_rows import fire_of
+from moot.triggers.schedules.snapshot import Case
 
 TENANT = "acme"
 SALLY = "host:sally"

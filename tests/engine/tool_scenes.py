@@ -5,11 +5,11 @@ from typing import Any
 
 from hosting import TENANT, chain, log, node
 
-from moot.agents.tools import Errand, Usable
-from moot.core.conversation import Speaker
+from moot.agents.tools.toolbox import Errand, Usable
+from moot.core.conversations.turns import Speaker
 from moot.core.events import Event
-from moot.core.inbox import Item, items
-from moot.core.threads import Control
+from moot.core.interrupts.inbox import Item, items
+from moot.core.threads.decide import Control
 from moot.engine.host import Host
 
 PERSON = Speaker("key_ada", ("user:ada",))

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from moot.net import lookups
-from moot.net.lookups import CallFailed, Lookups, NotAsked
+from moot.net import dns as lookups
+from moot.net.dns import CallFailed, Lookups, NotAsked
 from moot.net.outbound import Order, Outbound
 
 

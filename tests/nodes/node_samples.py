@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from moot.core.outcomes import Call, ChildSpec, Completed, Failed, NodeType, Outcome
+from moot.core.workflows.node_types import Call, ChildSpec, Completed, Failed, NodeType, Outcome
 from moot.engine.nodes.registry import built_in
 
 TYPES = built_in(conformance=True)

@@ -3,7 +3,7 @@
 import pytest
 from node_samples import completed, failed, problem
 
-from moot.core.outcomes import Completed
+from moot.core.workflows.node_types import Completed
 
 
 def test_start_gives_the_inputs_of_the_run() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from node_samples import completed, failed, outcome, problem
 
-from moot.core.graph import PortProblem
-from moot.core.outcomes import ChannelWrite
+from moot.core.runs.readiness import PortProblem
+from moot.core.workflows.node_types import ChannelWrite
 
 CONFIG = {"channelName": "events", "reducer": "append"}
 

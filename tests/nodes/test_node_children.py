@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from node_samples import child, problem
 
-from moot.core.graph import PortProblem
-from moot.core.outcomes import ChildSpec
+from moot.core.runs.readiness import PortProblem
+from moot.core.workflows.node_types import ChildSpec
 
 
 def test_a_sub_workflow_has_one_child() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from node_samples import TYPES, completed, outcome, problem
 
-from moot.core.graph import PortProblem
+from moot.core.runs.readiness import PortProblem
 
 
 def test_edges_follow_the_filled_port() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from node_samples import TYPES, Recorded, completed, performed, problem
 
-from moot.core.outcomes import Artifact, Completed, Failed
+from moot.core.workflows.node_types import Artifact, Completed, Failed
 
 
 def test_what_a_node_requires_is_data() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from node_samples import TYPES, call, problem
 
-from moot.core.graph import PortProblem
+from moot.core.runs.readiness import PortProblem
 
 
 def wait(config: dict[str, Any], type_id: str = "core.delay", **inputs: Any) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from node_samples import completed, failed, outcome, problem
 
-from moot.core.graph import PortProblem
+from moot.core.runs.readiness import PortProblem
 
 
 def test_items_of_the_config_are_collected_through_an_expression() -> None:

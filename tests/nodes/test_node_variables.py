@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from node_samples import completed, failed, outcome, problem
 
-from moot.core.graph import PortProblem
+from moot.core.runs.readiness import PortProblem
 
 
 @pytest.mark.parametrize("key", ["name", "variableName"])

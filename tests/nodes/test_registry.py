@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from node_samples import TYPES
 
-from moot import user_files
-from moot.core.outcomes import Kind, NodeType
+from moot.config import user_files
+from moot.core.workflows.node_types import Kind, NodeType
 from moot.engine.nodes import registry
 
 FUNCTIONS = {

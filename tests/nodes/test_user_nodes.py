@@ -9,7 +9,7 @@ from node_samples import Recorded, call, performed
 
 import moot
 from moot import Completed, Failed, NodeContext, node
-from moot.core.outcomes import Kind, NodeError, NodeType
+from moot.core.workflows.node_types import Kind, NodeError, NodeType
 
 
 async def ran(function: Any, ctx: Recorded | None = None, **given: Any) -> Any:

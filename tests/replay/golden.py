@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from moot.core.events import Event, decode
-from moot.core.run import Run, fold
+from moot.core.state.run import Run, fold
 
 LOGS = Path(__file__).parent / "logs"
 #: by their digests, what the logs are of

@@ -4,8 +4,8 @@ from typing import Any
 
 from replay_story import ADA, TENANT, Story, chain, node
 
-from moot.engine.nodes.mock_ai import MockAnswer
-from moot.engine.replaying import replay
+from moot.conformance.mock_model import MockAnswer
+from moot.engine.replay.replay import replay
 
 GOOD = MockAnswer(content='{"valid":true}')
 BAD = MockAnswer(content="hardly")

@@ -5,9 +5,9 @@ from typing import Any
 
 from replay_story import ADA, TENANT, Story, chain, node
 
-from moot.agents.desk import Assignment, Desk, Done, Usage
-from moot.core.agency import DONE, INVOKED, RETRIED
-from moot.core.participation import Floor
+from moot.agents.invocation.desk import Assignment, Desk, Done, Usage
+from moot.core.state.agents import DONE, INVOKED, RETRIED
+from moot.core.state.floor import Floor
 
 MEMBERS = ("ada", "bo", "mo")
 

@@ -2,12 +2,12 @@
 
 from replay_story import ADA, TENANT, Story, edge, node, workflow
 
-from moot.core.children import ChildEnded, ChildWaits
+from moot.core.children.decide import ChildEnded, ChildWaits
 from moot.core.commands import Command, PeerFound, PeerStopped
-from moot.core.peers import read
 from moot.core.trace import read as trace_of
-from moot.engine.branching import Wanted, branch
-from moot.engine.peer_calls import Peer
+from moot.core.workflows.peer_ids import read
+from moot.engine.peers.calls import Peer
+from moot.engine.replay.branch import Wanted, branch
 
 #: nobody listens there
 NOWHERE = "http://127.0.0.1:1"

@@ -2,15 +2,15 @@
 
 from replay_story import TENANT, Story, node
 
-from moot.agents.deployments import Deployments
-from moot.agents.invoke import Invoker
-from moot.agents.manifest import Agent
-from moot.agents.models.book import Book, Ways
-from moot.agents.registry import Agents
-from moot.agents.tools import NoTools
-from moot.core.deployment import Change, Deployment, Told, changed
-from moot.engine.built_in import DEPLOYMENT
+from moot.agents.definitions.deployments import Deployments
+from moot.agents.definitions.manifest import Agent
+from moot.agents.definitions.registry import Agents
+from moot.agents.invocation.invoke import Invoker
+from moot.agents.models.registry import Book, Ways
+from moot.agents.tools.toolbox import NoTools
+from moot.core.agents.deployments import Change, Deployment, Told, changed
 from moot.engine.nodes.registry import built_in
+from moot.engine.workflows.built_in import DEPLOYMENT
 
 
 async def staff(story: Story) -> None:

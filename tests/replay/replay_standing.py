@@ -3,18 +3,18 @@
 import msgspec
 from replay_story import TENANT, Story, node
 
-from moot.agents.deployments import Deployments
-from moot.agents.instances import Instances
-from moot.agents.invoke import Invoker
-from moot.agents.manifest import Agent
-from moot.agents.models.book import Book, Ways
-from moot.agents.registry import Agents
-from moot.agents.roster import AgentRef, Entry, Hired, Owner, Roster, nobody
-from moot.agents.tools import NoTools
-from moot.core.initiation import Delivered
+from moot.agents.definitions.deployments import Deployments
+from moot.agents.definitions.manifest import Agent
+from moot.agents.definitions.registry import Agents
+from moot.agents.invocation.invoke import Invoker
+from moot.agents.models.registry import Book, Ways
+from moot.agents.roster.members import AgentRef, Entry, Hired, Owner, Roster, nobody
+from moot.agents.roster.resolve import Instances
+from moot.agents.tools.toolbox import NoTools
+from moot.core.state.initiation import Delivered
+from moot.engine.agents.pins import Pins
 from moot.engine.nodes.registry import built_in
-from moot.engine.pins import Pins
-from moot.triggers.firing import Firing, Order
+from moot.triggers.start_run import Firing, Order
 
 SALLY = "host:sally"
 

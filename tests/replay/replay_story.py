@@ -7,17 +7,17 @@ import msgspec
 
 from moot import NodeContext
 from moot import node as node_function
-from moot.agents.desk import Assignment, Desk, Done, Invoke, nobody
-from moot.core.conversation import Speaker
-from moot.core.flow import Flow
-from moot.core.resolving import Answer
-from moot.core.starting import StartRun
-from moot.core.threads import Control
-from moot.engine.flows import Flows
+from moot.agents.invocation.desk import Assignment, Desk, Done, Invoke, nobody
+from moot.conformance.mock_model import Programs
+from moot.core.conversations.turns import Speaker
+from moot.core.runs.answers import Answer
+from moot.core.runs.start import StartRun
+from moot.core.threads.decide import Control
+from moot.core.workflows.compiled import Flow
 from moot.engine.host import Host
-from moot.engine.nodes.mock_ai import Programs
 from moot.engine.nodes.registry import built_in
-from moot.store.memory import MemoryStore
+from moot.engine.workflows.registry import Flows
+from moot.store.memory.store import MemoryStore
 
 TENANT = "acme"
 CHAIR = Speaker("key_story", admin=True)

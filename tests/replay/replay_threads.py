@@ -6,11 +6,11 @@ from typing import Any
 from replay_councils import Members, floor_of, rest
 from replay_story import ADA, TENANT, Story, chain, node
 
-from moot.core.conversation import Speaker
-from moot.core.policy import OF_THREADS
-from moot.core.seats import LeaveSeat, TakeSeat
-from moot.core.sides import SideEnded
-from moot.core.threads import Control
+from moot.core.conversations.turns import Speaker
+from moot.core.state.council_policy import OF_THREADS
+from moot.core.threads.decide import Control
+from moot.core.threads.seats import LeaveSeat, TakeSeat
+from moot.core.threads.side_threads import SideEnded
 
 REX = Speaker("local", ("host:rex",), joins="outside")
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from replay_story import ADA, TENANT, Story, node, workflow
 
-from moot.core.participating import WakeEnded
-from moot.core.participation import Wake
+from moot.core.councils.decide import WakeEnded
+from moot.core.state.floor import Wake
 
 USAGE = {"calls": 1, "inputTokens": 10, "outputTokens": 5}
 

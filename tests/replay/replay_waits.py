@@ -5,8 +5,8 @@ from typing import Any
 from replay_story import ADA, BOT, CHAIR, TENANT, Story, chain, edge, node, workflow
 
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
-from moot.core.edits import Edit
-from moot.engine.branching import Wanted, branch
+from moot.core.replay.edits import Edit
+from moot.engine.replay.branch import Wanted, branch
 
 
 def gate(name: str, type_: str, **config: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from golden import LOGS, beside, folded, pretty, read_log, shown
 
 from moot.core.events import CATALOGUE, TERMINAL_TYPES
-from moot.core.run import Run, apply, fold
+from moot.core.state.run import Run, apply, fold
 
 GOLDEN = sorted(LOGS.glob("*.jsonl"))
 

@@ -10,14 +10,14 @@ from golden import DEFINITIONS, LOGS, folded, read_log
 from msgspec.structs import replace
 from replay_story import TENANT, Story, StoryClock
 
-from moot.core.definition import parse
 from moot.core.events import decode
-from moot.core.flow import Flow, compile_flow
-from moot.core.run import Run, fold
-from moot.core.starting import Limits
-from moot.core.verification import verify
+from moot.core.runs.start import Limits
+from moot.core.state.run import Run, fold
+from moot.core.verify.walk import verify
+from moot.core.workflows.compiled import Flow, compile_flow
+from moot.core.workflows.definition import parse
 from moot.engine.head import Head
-from moot.engine.replaying import Replay
+from moot.engine.replay.replay import Replay
 
 #: replays of forks that asked another host, or that met a refusal: still reported though sound.
 #: Who mends that takes the name out, or the test fails

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from naive_calendar import DAY, HOUR, Plan
 from policy_oracle import Look, World
 
-from moot.core.firing import barred, decide_fires, opened, unbarred
-from moot.core.schedule import Bar, Decision, Fire, Ledger, Schedule, Seen
-from moot.core.schedule_errors import ScheduleRefused
-from moot.core.schedule_manual import skip_next
-from moot.core.schedule_reading import read_schedule
+from moot.core.errors.schedules import ScheduleRefused
+from moot.core.schedules.decide import barred, decide_fires, opened, unbarred
+from moot.core.schedules.manual import skip_next
+from moot.core.schedules.model import Bar, Decision, Fire, Ledger, Schedule, Seen
+from moot.core.schedules.parse import read_schedule
 
 MINUTE = 60_000
 NEVER = 1 << 60

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from moot.store.memory import MemoryStore
+from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Store
 from moot.store.sqlite import SqliteStore
 

@@ -15,13 +15,7 @@ from store_samples import (
 )
 
 from moot.core.errors import SequenceConflict
-from moot.store.protocol import (
-    Append,
-    ArtifactRow,
-    Batch,
-    RunFilter,
-    Store,
-)
+from moot.store.protocol import Append, ArtifactRow, Batch, RunFilter, Store
 
 ANY = RunFilter()
 

@@ -18,15 +18,7 @@ from store_samples import (
 )
 
 from moot.core.errors import BadRequest, Conflict, MootError, RunNotFound
-from moot.store.protocol import (
-    Append,
-    EffectRow,
-    Record,
-    RunFilter,
-    Snapshot,
-    Store,
-    WorkRow,
-)
+from moot.store.protocol import Append, EffectRow, Record, RunFilter, Snapshot, Store, WorkRow
 
 ANY = RunFilter()
 

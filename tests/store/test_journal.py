@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from store_samples import append, batch
 
 from moot.core.errors import SequenceConflict
-from moot.store.memory import MemoryStore
+from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Append, Batch, Note, Store
 from moot.store.sqlite import SqliteStore
 

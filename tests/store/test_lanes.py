@@ -7,10 +7,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.store.memory import MemoryStore
+from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Batch, Store
-from moot.store.sqlite import SqliteStore, deliveries
-from moot.store.standing import Delivery, Lane
+from moot.store.records import Delivery, Lane
+from moot.store.sqlite import SqliteStore
+from moot.store.sqlite.read import deliveries
 from sqlite_doors import meddling
 
 

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from store_samples import append, definition, effect, event, key, receipt, row
 
 from moot.core.errors import MootError
-from moot.store.memory import MemoryStore
+from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Append, ArtifactRow, Batch, EffectRow, RunFilter, Store
 from moot.store.sqlite import SqliteStore
 from sqlite_doors import in_one_group

@@ -13,13 +13,15 @@ from store_samples import append, batch, row
 
 from moot.core.errors import BadRequest
 from moot.core.events import iso
-from moot.core.searching import parse
-from moot.core.texts import texts_of
-from moot.store.memory import MemoryStore
+from moot.core.search.indexed_text import texts_of
+from moot.core.search.query import parse
+from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Append, EffectRow, Store
-from moot.store.reading import Found, ReadMark, TextRow
-from moot.store.sqlite import SqliteStore, indexing, searching
-from moot.store.sqlite.indexing import CHUNK
+from moot.store.search import Found, ReadMark, TextRow
+from moot.store.sqlite import SqliteStore
+from moot.store.sqlite.read import search as searching
+from moot.store.sqlite.write import search_index as indexing
+from moot.store.sqlite.write.search_index import CHUNK
 from sqlite_doors import meddling
 
 

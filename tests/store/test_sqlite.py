@@ -10,15 +10,9 @@ from store_samples import append, batch, event, events, listed, receipt, row
 
 from moot.core.errors import Conflict, SequenceConflict, StorageFailed, Unavailable
 from moot.store.protocol import Append, Batch, RunFilter, WorkRow
-from moot.store.sqlite import (
-    SchemaRefused,
-    SqliteStore,
-    StoreBusy,
-    StoreReadOnly,
-    StoreRefused,
-)
-from moot.store.sqlite.files import check_driver
+from moot.store.sqlite import SchemaRefused, SqliteStore, StoreBusy, StoreReadOnly, StoreRefused
 from moot.store.sqlite.migrations import Migration, migrate, require_current, shipped
+from moot.store.sqlite.open import check_driver
 from sqlite_doors import handed_over, in_one_group, meddling, writer_stopped
 
 

@@ -6,18 +6,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from moot.store.sqlite import (
-    SqliteStore,
-    deliveries,
-    heads,
-    known,
-    notes,
-    queries,
-    statements,
-    tallies,
-)  # fmt: skip
-from moot.store.sqlite.bulk import Bulk
-from moot.store.sqlite.listing import LISTS
+from moot.store.sqlite import SqliteStore
+from moot.store.sqlite import memory_entries as notes
+from moot.store.sqlite.read import deliveries, queries, tallies
+from moot.store.sqlite.read import idempotency as known
+from moot.store.sqlite.read.runs import LISTS
+from moot.store.sqlite.write import heads, statements
+from moot.store.sqlite.write.bulk import Bulk
 from sqlite_doors import meddling
 
 READS = {

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from store_samples import append
 
 from moot.core.errors import BadRequest
-from moot.core.trigger_errors import Overtaken
-from moot.store.memory import MemoryStore
+from moot.core.errors.triggers import Overtaken
+from moot.store.memory.records import fits
+from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Batch, Store
-from moot.store.shelf import fits
+from moot.store.records import Attempt, Delivery, DeliveryFilter, Guard, Ledger, Record
 from moot.store.sqlite import SqliteStore
-from moot.store.standing import Attempt, Delivery, DeliveryFilter, Guard, Ledger, Record
 
 
 def record(name: str = "sally", body: bytes = b"{}", **more: Any) -> Record:

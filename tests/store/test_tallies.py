@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_samples import append, batch, listed, row
 
-from moot.store.memory import MemoryStore
+from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Batch, InboxRow, Store
 from moot.store.sqlite import SqliteStore
 from moot.store.tallies import DAY_MS, Tally

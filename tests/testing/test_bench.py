@@ -8,16 +8,7 @@ from typing import Any
 import pytest
 
 from moot import ApiError, NodeContext, node
-from moot.testing import (
-    Bench,
-    BenchError,
-    Stuck,
-    VirtualClock,
-    asked,
-    handed_over,
-    happened,
-    said,
-)
+from moot.testing import Bench, BenchError, Stuck, VirtualClock, asked, handed_over, happened, said
 from real_server import ROOT
 
 FLOWS = ROOT / "examples" / "flows"

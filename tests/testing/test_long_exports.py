@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moot.api import transfer
+from moot.api.threads import export as transfer
 from moot.testing import Bench
 
 #: what begins and ends lines, and what Markdown does not show at an end

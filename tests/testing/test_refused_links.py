@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from moot import ApiError
-from moot.api import steering, threads
-from moot.core.resolving import Answer
+from moot.api.threads import controls as steering
+from moot.api.threads import councils as threads
+from moot.core.runs.answers import Answer
 from moot.testing import Bench
 
 

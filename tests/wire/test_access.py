@@ -8,10 +8,10 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from moot.api.auth import SCOPES
-from moot.api.conformance import SEAMS
+from moot.api.access.auth import SCOPES
+from moot.api.http.request import Endpoint
 from moot.api.routes import ENDPOINTS
-from moot.api.wire import Endpoint
+from moot.conformance.routes import SEAMS
 
 from .api import Api, definition
 

@@ -281,7 +281,7 @@ def test_a_wrong_key_is_typed(api: Api) -> None:
 def test_every_status_of_the_host_is_one_the_client_knows() -> None:
     from typing import get_args
 
-    from moot.core.status import Status
+    from moot.core.state.status import Status
 
     known = set(get_args(openwop_client.RunStatus))
     assert {status.value for status in Status} <= known

@@ -12,8 +12,8 @@ import httpx2 as httpx
 import pytest
 from openwop_client import OpenwopClient, ResolveInterruptRequest, WopError
 
-from moot.api import tokens
-from moot.api.auth import hash_of
+from moot.api.access import signed_links as tokens
+from moot.api.access.auth import hash_of
 
 from .api import Api, definition, in_time
 from .asking import (

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from moot.core.hops import MOST_HOPS, hops_of
+from moot.core.triggers.hops import MOST_HOPS, hops_of
 from real_server import ServerProcess, server_environment
 from receiver import Receiver
 

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from moot.core.model_key import model_key, request_of
+from moot.core.agents.model_key import model_key, request_of
 
 from .api import Api, definition
 from .asking import of, refused

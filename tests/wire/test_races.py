@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from moot.core.run import Run
+from moot.core.state.run import Run
 from moot.engine.head import Head
-from moot.engine.runs import Runs
+from moot.engine.run_cache import Runs
 
 
 class Slow(Runs):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from moot.engine import transcript
+from moot.engine.threads import transcript
 
 from .api import Api
 from .asking import answered, refused, unchanged

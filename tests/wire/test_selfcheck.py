@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from moot.api.selfcheck import contradictions, refuse
+from moot.api.host.selfcheck import contradictions, refuse
 
 from .api import Api
 

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from moot.api.reader import MOST_BATCHED
+from moot.api.runs.event_stream import MOST_BATCHED
 from real_server import component_missing
 
 from .api import Api, Frame, definition, parsed
@@ -357,7 +357,7 @@ def test_a_stream_is_kept_alive_also_when_all_events_are_filtered_out(
 
 
 def test_the_usual_interval_is_within_the_protocols_thirty_seconds() -> None:
-    from moot.config import Settings
+    from moot.config.settings import Settings
 
     assert Settings().keepalive_s <= 30
 

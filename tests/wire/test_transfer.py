@@ -11,7 +11,7 @@ import pytest
 
 import forked_moot
 from moot.core.events import iso
-from moot.engine.adoption import SLACK_S
+from moot.engine.replay.import_log import SLACK_S
 from real_server import server_environment
 
 from .api import Api

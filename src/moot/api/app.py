@@ -8,15 +8,15 @@ import logging
 import re
 from typing import Any
 
-from moot.api import absent
-from moot.api.auth import keep_to_thread, require
-from moot.api.idempotency import HEADER, Idempotency, refused
+from moot.api.access.auth import keep_to_thread, require
+from moot.api.access.trust_local import LOCAL, is_local, trusted
+from moot.api.host import not_provided as absent
+from moot.api.http.idempotency import HEADER, Idempotency, refused
+from moot.api.http.request import SSE, Endpoint, Receive, Reply, Request, Scope, Send, Stream
 from moot.api.routes import Router
 from moot.api.services import Services
-from moot.api.trust import LOCAL, is_local, trusted
-from moot.api.wire import SSE, Endpoint, Receive, Reply, Request, Scope, Send, Stream
-from moot.core.definition import nearest
 from moot.core.errors import BadRoot, MethodNotAllowed, MootError, NotFound
+from moot.core.workflows.definition import nearest
 from moot.store.protocol import Key
 
 log = logging.getLogger("moot.api")

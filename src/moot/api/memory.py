@@ -5,11 +5,11 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from moot.api.wire import Endpoint, Reply, Request
-from moot.core import notes
+from moot.api.http.request import Endpoint, Reply, Request
+from moot.core import memory as notes
 from moot.core.errors import BadRequest, NotFound
-from moot.core.run import Run
-from moot.engine.recollections import entry_of
+from moot.core.state.run import Run
+from moot.engine.memory.journal import entry_of
 from moot.store.protocol import Note
 
 log = logging.getLogger("moot.server")

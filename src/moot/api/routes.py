@@ -2,47 +2,62 @@
 
 import re
 
-from moot.api import (
-    addressed,
-    agents,
-    ancestry,
-    bridge,
-    bundle,
-    catch_ups,
-    conformance,
-    deliveries,
-    deployments,
-    diffs,
-    discovery,
-    forks,
-    ingest,
-    interrupts,
-    joining,
-    keeping,
-    keys,
-    memory,
-    ops,
+from moot.api import memory
+from moot.api.access import keys
+from moot.api.agent_bridge import routes as bridge
+from moot.api.agents import deployments, tools
+from moot.api.agents import routes as agents
+from moot.api.host import discovery, ops
+from moot.api.http.request import Endpoint, pattern_of
+from moot.api.interrupts import routes as interrupts
+from moot.api.replay import diffs, forks
+from moot.api.replay import verify as verifications
+from moot.api.roster import routes as roster
+from moot.api.runs import (
+    debug_bundle as bundle,
+)
+from moot.api.runs import (
+    events as streams,
+)
+from moot.api.runs import (
+    parents as ancestry,
+)
+from moot.api.runs import (
+    routes as runs,
+)
+from moot.api.runs import (
+    supervisor_turns as supervising,
+)
+from moot.api.schedules import routes as schedules
+from moot.api.search import catch_ups
+from moot.api.search import read_marks as reading
+from moot.api.search import routes as search
+from moot.api.threads import (
+    controls as steering,
+)
+from moot.api.threads import (
+    councils as threads,
+)
+from moot.api.threads import (
+    export as transfer,
+)
+from moot.api.threads import (
+    join_keys as joining,
+)
+from moot.api.threads import (
+    next_request as addressed,
+)
+from moot.api.threads import (
     presence,
-    queues,
-    reading,
-    roster,
-    runs,
-    schedules,
-    search,
     seats,
     speech,
-    steering,
-    streams,
-    subscriptions,
-    supervising,
-    threads,
-    tools,
-    transfer,
-    verifications,
-    webhooks,
-    workflows,
 )
-from moot.api.wire import Endpoint, pattern_of
+from moot.api.threads import (
+    threads as keeping,
+)
+from moot.api.triggers import deliveries, ingest, queues, subscriptions, webhooks
+from moot.api.workflows import routes as workflows
+from moot.conformance import routes as conformance
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *runs.ENDPOINTS,

@@ -13,35 +13,44 @@ from typing import Any
 
 import uvicorn
 
-from moot.agents.deployments import Deployments
-from moot.agents.desk import Invoke, nobody
-from moot.agents.instances import Instances
-from moot.agents.invoke import Invoker
-from moot.agents.models.book import Book
-from moot.agents.registry import Agents
-from moot.agents.roster import KIND as MEMBER
-from moot.agents.roster import Roster
-from moot.api import discovery, selfcheck, tokens
+from moot.agents.definitions.deployments import Deployments
+from moot.agents.definitions.registry import Agents
+from moot.agents.invocation.desk import Invoke, nobody
+from moot.agents.invocation.invoke import Invoker
+from moot.agents.models.registry import Book
+from moot.agents.roster.members import KIND as MEMBER
+from moot.agents.roster.members import Roster
+from moot.agents.roster.resolve import Instances
+from moot.api.access import signed_links as tokens
+from moot.api.access.auth import DEFAULT_TENANT, LIVE_PREFIX, hash_of, new_key
 from moot.api.app import App
-from moot.api.auth import DEFAULT_TENANT, LIVE_PREFIX, hash_of, new_key
-from moot.api.fixtures import seed
-from moot.api.folder import register_folder
-from moot.api.http import Http
+from moot.api.host import discovery, selfcheck
+from moot.api.http.connection import Http
 from moot.api.services import Services
+from moot.api.workflows.folder import register_folder
 from moot.clock import Clock, SystemClock
-from moot.config import Settings, agents_folder, bootstrap_key, peer_key, peers_of, project, secret
+from moot.config.project import Project, book_of, shelf_of
+from moot.config.settings import (
+    Settings,
+    agents_folder,
+    bootstrap_key,
+    peer_key,
+    peers_of,
+    project,
+    secret,
+)
+from moot.conformance.fixtures import seed
+from moot.conformance.mock_model import Programs
 from moot.core.errors import MootError
-from moot.core.outcomes import NodeType
-from moot.core.starting import Limits
-from moot.engine.allowances import Allowances
-from moot.engine.flows import Flows
+from moot.core.runs.start import Limits
+from moot.core.workflows.node_types import NodeType
+from moot.engine.effects.agent_budgets import Allowances
+from moot.engine.effects.tenant_budget import Purse
 from moot.engine.host import Host
-from moot.engine.hub import inbox_of
 from moot.engine.nodes import registry
-from moot.engine.nodes.mock_ai import Programs
-from moot.engine.peer_calls import Peer
-from moot.engine.purse import Purse
-from moot.project import Project, book_of, shelf_of
+from moot.engine.peers.calls import Peer
+from moot.engine.streams.hub import inbox_of
+from moot.engine.workflows.registry import Flows
 from moot.store.protocol import Store
 from moot.store.sqlite import SqliteStore
 

@@ -1,19 +1,19 @@
 """What the handlers work with, made once when the server starts."""
 
-from moot.agents.instances import Instances
-from moot.agents.models.book import Book
-from moot.agents.toolkit.shelf import Shelf
-from moot.api.auth import Keyring
-from moot.api.limits import RateLimit
-from moot.api.turns import Turns
+from moot.agents.models.registry import Book
+from moot.agents.roster.resolve import Instances
+from moot.agents.tools.registry import Shelf
+from moot.api.access.auth import Keyring
+from moot.api.http.locks import Turns
+from moot.api.http.rate_limit import RateLimit
 from moot.clock import Clock
-from moot.config import Settings
+from moot.config.settings import Settings
+from moot.conformance.mock_model import Programs
+from moot.engine.agents.pins import Pins
 from moot.engine.host import Host
-from moot.engine.nodes.mock_ai import Programs
-from moot.engine.pins import Pins
 from moot.net.outbound import Outbound
 from moot.store.protocol import Store
-from moot.triggers.triggers import Triggers
+from moot.triggers.service import Triggers
 
 INGEST_RATE = 100
 

@@ -7,8 +7,8 @@ from importlib import import_module
 import click
 
 from moot import __version__
-from moot.cli import output
-from moot.cli.trouble import Exit, Trouble
+from moot.cli.shared import output
+from moot.cli.shared.errors import Exit, Trouble
 
 COMMANDS = (
     "demo", "init", "serve", "dev", "convene", "ask", "say", "wait", "join", "watch", "run",
@@ -17,11 +17,50 @@ COMMANDS = (
     "queue", "item", "hook", "webhook", "key", "db", "doctor", "mcp", "api", "openapi",
     "version",
 )  # fmt: skip
-#: a command is in the module of its name, except
-_ELSEWHERE = {
-    "approve": "answer", "reject": "answer", "openapi": "about", "version": "about",
-    "thread": "threads", "wait": "say",
-}  # fmt: skip
+#: command -> its module
+_MODULES = {
+    "demo": "cli.project.demo",
+    "init": "cli.project.init",
+    "serve": "cli.server.serve",
+    "dev": "cli.server.dev",
+    "convene": "cli.councils.convene",
+    "ask": "cli.runs.ask",
+    "say": "cli.threads.say",
+    "wait": "cli.threads.say",
+    "join": "cli.joining.join",
+    "watch": "cli.runs.watch",
+    "run": "cli.runs.run",
+    "fork": "cli.replay.fork",
+    "replay": "cli.replay.replay",
+    "diff": "cli.replay.diff",
+    "tree": "cli.runs.tree",
+    "why": "cli.runs.why",
+    "inbox": "cli.interrupts.inbox",
+    "approve": "cli.interrupts.answer",
+    "reject": "cli.interrupts.answer",
+    "answer": "cli.interrupts.answer",
+    "thread": "cli.threads.group",
+    "search": "cli.threads.search",
+    "flow": "cli.project.flow",
+    "agent": "cli.roster.agent",
+    "schedule": "cli.schedules.schedule",
+    "check": "cli.project.check",
+    "test": "cli.project.test",
+    "memory": "cli.roster.memory",
+    "models": "cli.project.models",
+    "tools": "cli.project.tools",
+    "queue": "cli.triggers.queue",
+    "item": "cli.triggers.item",
+    "hook": "cli.triggers.hook",
+    "webhook": "cli.triggers.webhook",
+    "key": "cli.server.key",
+    "db": "cli.server.db",
+    "doctor": "cli.server.doctor",
+    "mcp": "cli.joining.mcp",
+    "api": "cli.server.api",
+    "openapi": "cli.server.about",
+    "version": "cli.server.about",
+}
 
 
 class InOrder(click.Group):
@@ -36,7 +75,7 @@ class InOrder(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"moot.cli.{_ELSEWHERE.get(cmd_name, cmd_name)}")
+        module = import_module(f"moot.{_MODULES[cmd_name]}")
         found: click.Command = getattr(module, cmd_name)
         return found
 
@@ -44,7 +83,7 @@ class InOrder(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS:
-            from moot.core.definition import nearest
+            from moot.core.workflows.definition import nearest
 
             meant = nearest(args[0], COMMANDS)
             hint = f" Did you mean '{meant}'?" if meant else ""
@@ -61,7 +100,7 @@ def moot(ctx: click.Context) -> None:
     Exit codes: 0 ok, 1 failed, 2 usage, 3 timed out, 4 waiting for a human, 5 not found,
     6 no server.
     """
-    from moot.config import client_environment
+    from moot.config.settings import client_environment
 
     if client_environment().get("NO_COLOR"):
         ctx.color = False
@@ -90,7 +129,7 @@ def main() -> None:
 
 
 def _fail(error: Exception, sentence: str, code: Exit) -> None:
-    from moot.config import client_environment
+    from moot.config.settings import client_environment
 
     if client_environment().get("MOOT_DEBUG") == "1":
         import traceback

@@ -6,12 +6,9 @@ methods of them. Nothing here imports the server.
 
 from typing import TYPE_CHECKING, Unpack
 
-from moot.client import calls_host, calls_reading, host, inbound, roster, schedules, webhooks
-from moot.client.answers import Question, RunRow, Snapshot
-from moot.client.bound import awaits, waits
-from moot.client.bridge import AsyncBridge, Bridge
-from moot.client.calls_runs import Edit, Options
-from moot.client.calls_threads import Led
+from moot.client import host, roster, schedules, webhooks
+from moot.client import triggers as inbound
+from moot.client.agent_bridge import AsyncBridge, Bridge
 from moot.client.errors import (
     AlreadyAnswered,
     ApiError,
@@ -37,12 +34,18 @@ from moot.client.errors import (
     Unprocessable,
     Unreachable,
 )
-from moot.client.frames import Event, Spoken
+from moot.client.http.methods import awaits, waits
+from moot.client.http.senders import AsyncSender, Manner, Outlook, Sender
+from moot.client.http.sse import Event, Spoken
+from moot.client.operations import host as calls_host
+from moot.client.operations import search as calls_reading
+from moot.client.operations.runs import Edit, Options
+from moot.client.operations.threads import Led
 from moot.client.runs import AsyncRun, AsyncRuns, Run, Runs
-from moot.client.sending import AsyncSender, Manner, Outlook, Sender
-from moot.client.thread_answers import Line
 from moot.client.threads import AsyncThread, AsyncThreads, Thread, Threads
-from moot.place import find
+from moot.config.place import find
+from moot.wire.runs import Question, RunRow, Snapshot
+from moot.wire.threads import Line
 
 if TYPE_CHECKING:
     import httpx2

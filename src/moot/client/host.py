@@ -4,11 +4,11 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-from moot.client import calls_host as calls
-from moot.client import calls_runs
-from moot.client.answers import Inbox
-from moot.client.bound import AsyncOf, Of, awaits, waits
-from moot.client.host_answers import Registered
+from moot.client.http.methods import AsyncOf, Of, awaits, waits
+from moot.client.operations import host as calls
+from moot.client.operations import runs as calls_runs
+from moot.wire.host import Registered
+from moot.wire.runs import Inbox
 
 
 class InboxPart(Of):
@@ -71,7 +71,7 @@ def definition_in(file: str | Path) -> bytes:
         return path.read_bytes()
     import msgspec
 
-    from moot.core.friendly import compile_yaml
+    from moot.core.workflows.yaml import compile_yaml
 
     return msgspec.json.encode(compile_yaml(path.read_text(encoding="utf-8"), str(path)))
 

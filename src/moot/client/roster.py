@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moot.client import roster_answers as answers
-from moot.client.bound import AsyncOf, Of, awaits, waits
-from moot.client.call import Again, Sent, given, operation, silent
+from moot.client.http.methods import AsyncOf, Of, awaits, waits
+from moot.client.http.operation import Again, Sent, given, operation, silent
+from moot.wire import roster as answers
 
 
 @operation("GET /v1/agents/roster", answers.RosterEntries)

@@ -5,13 +5,13 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, TypeVar, Unpack
 
-from moot.client import calls_runs as calls
-from moot.client.answers import Forked, Question, RunRow, Snapshot
-from moot.client.bound import AsyncOf, Of, async_its, awaits, its, waits
-from moot.client.calls_runs import Edit, Mode, Options, Where
 from moot.client.errors import TimedOut
-from moot.client.frames import Event
-from moot.client.sending import AsyncSender, Proof, Sender
+from moot.client.http.methods import AsyncOf, Of, async_its, awaits, its, waits
+from moot.client.http.senders import AsyncSender, Proof, Sender
+from moot.client.http.sse import Event
+from moot.client.operations import runs as calls
+from moot.client.operations.runs import Edit, Mode, Options, Where
+from moot.wire.runs import Forked, Question, RunRow, Snapshot
 
 #: seconds that are waited for a run unless somebody says otherwise
 USUAL_WAIT_S = 600.0

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from moot.client import schedule_answers as answers
-from moot.client.bound import AsyncOf, Of, awaits, waits
-from moot.client.call import Again, Sent, given, operation, silent
+from moot.client.http.methods import AsyncOf, Of, awaits, waits
+from moot.client.http.operation import Again, Sent, given, operation, silent
+from moot.wire import schedules as answers
 
 
 @operation("POST /v1/host/moot/schedules", answers.ScheduleView, Again.ONCE)

@@ -4,16 +4,17 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
-from moot.client import calls_reading, calls_runs
-from moot.client import calls_threads as calls
-from moot.client.answers import Taken
-from moot.client.bound import AsyncOf, Of, async_its, awaits, its, waits
-from moot.client.calls_threads import Led
 from moot.client.errors import TimedOut
-from moot.client.frames import Event, Spoken
+from moot.client.http.methods import AsyncOf, Of, async_its, awaits, its, waits
+from moot.client.http.senders import AsyncSender, Sender
+from moot.client.http.sse import Event, Spoken
+from moot.client.operations import runs as calls_runs
+from moot.client.operations import search as calls_reading
+from moot.client.operations import threads as calls
+from moot.client.operations.threads import Led
 from moot.client.runs import LONGEST_POLL_S, USUAL_WAIT_S, proof_of
-from moot.client.sending import AsyncSender, Sender
-from moot.client.thread_answers import Line, ThreadView
+from moot.wire.runs import Taken
+from moot.wire.threads import Line, ThreadView
 
 
 class Quiet:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from moot.client import webhook_answers as answers
-from moot.client.bound import AsyncOf, Of, awaits, waits
-from moot.client.call import Again, Sent, given, operation, silent
+from moot.client.http.methods import AsyncOf, Of, awaits, waits
+from moot.client.http.operation import Again, Sent, given, operation, silent
+from moot.wire import webhooks as answers
 
 
 @operation("GET /v1/host/moot/webhooks", answers.Webhooks)

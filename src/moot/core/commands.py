@@ -5,41 +5,39 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from moot.core import (
-    advance,
-    agent_work,
-    attestation,
-    children,
-    ending,
-    interrupts,
-    nodework,
-    orchestration,
-    participating,
-    peering,
-    seats,
-    sides,
-    starting,
-    threads,
-    waves,
-)
 from moot.core import wake as waking
-from moot.core.children import ChildEnded, ChildWaits
+from moot.core.agents import decide as agent_work
+from moot.core.children import attestation
+from moot.core.children import decide as children
+from moot.core.children.decide import ChildEnded, ChildWaits
+from moot.core.children.tree_limit import Seen
+from moot.core.councils import decide as participating
+from moot.core.councils.decide import Participate, WakeEnded, WakeReport
 from moot.core.errors import Conflict, RunTerminal
 from moot.core.events import NewEvent, iso
-from moot.core.flow import Flow
-from moot.core.nodework import Emit
-from moot.core.orchestration import WorkerRefused
-from moot.core.outcomes import Decided, Kind, Outcome
-from moot.core.participating import Participate, WakeEnded, WakeReport
-from moot.core.peering import PeerFound, PeerRefused, PeerStopped
-from moot.core.resolving import Answer
-from moot.core.run import Run
-from moot.core.seats import LeaveSeat, TakeSeat
-from moot.core.sides import LinkedFrom, SideEnded
-from moot.core.starting import StartRun
-from moot.core.status import Status
-from moot.core.threads import Control
-from moot.core.tree import Seen
+from moot.core.interrupts import decide as interrupts
+from moot.core.runs import advance
+from moot.core.runs import finish as ending
+from moot.core.runs import nodes as nodework
+from moot.core.runs import start as starting
+from moot.core.runs.answers import Answer
+from moot.core.runs.nodes import Emit
+from moot.core.runs.start import StartRun
+from moot.core.state.run import Run
+from moot.core.state.status import Status
+from moot.core.supervisors import decide as orchestration
+from moot.core.supervisors import peer_answers as peering
+from moot.core.supervisors import workers as waves
+from moot.core.supervisors.decide import WorkerRefused
+from moot.core.supervisors.peer_answers import PeerFound, PeerRefused, PeerStopped
+from moot.core.threads import decide as threads
+from moot.core.threads import seats
+from moot.core.threads import side_threads as sides
+from moot.core.threads.decide import Control
+from moot.core.threads.seats import LeaveSeat, TakeSeat
+from moot.core.threads.side_threads import LinkedFrom, SideEnded
+from moot.core.workflows.compiled import Flow
+from moot.core.workflows.node_types import Decided, Kind, Outcome
 
 DrainPolicy = Literal["immediate", "drain-current-node"]
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from moot.core.notes import Write
+from moot.core.memory import Write
 
 if TYPE_CHECKING:
-    from moot.core.starting import Beginning
+    from moot.core.runs.start import Beginning
 
 ENGINE_VERSION = 1
 LOG_SCHEMA_VERSION = 2

@@ -2,14 +2,16 @@
 
 from msgspec import Struct
 
-from moot.core import abroad, floor, later
-from moot.core.flow import Flow, FlowNode
-from moot.core.joining import goes_on
-from moot.core.node_state import NodeState
-from moot.core.outcomes import Kind
-from moot.core.participation import Floor
-from moot.core.run import Run
-from moot.core.status import NodeStatus, Status
+from moot.core.councils import next_step as floor
+from moot.core.state import floor_muted as later
+from moot.core.state import remote_children as abroad
+from moot.core.state.floor import Floor
+from moot.core.state.node import NodeState
+from moot.core.state.run import Run
+from moot.core.state.status import NodeStatus, Status
+from moot.core.supervisors.join import goes_on
+from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.workflows.node_types import Kind
 
 
 class Owed(Struct):

@@ -2,18 +2,20 @@
 
 from typing import Any
 
-from moot.core import ending, interrupts, patience
-from moot.core.advance import begin
+from moot.core.children.tree_limit import Seen, last_seen
+from moot.core.councils import timeouts as patience
 from moot.core.events import NewEvent
-from moot.core.flow import Flow, FlowNode
-from moot.core.node_state import NodeState
-from moot.core.nodework import failure
-from moot.core.outcomes import Failed, Kind, NodeError
+from moot.core.interrupts import decide as interrupts
 from moot.core.pending import deadline, time_limit
-from moot.core.run import Run
-from moot.core.status import NodeStatus
-from moot.core.tree import Seen, last_seen
-from moot.core.waves import given_up
+from moot.core.runs import finish as ending
+from moot.core.runs.advance import begin
+from moot.core.runs.nodes import failure
+from moot.core.state.node import NodeState
+from moot.core.state.run import Run
+from moot.core.state.status import NodeStatus
+from moot.core.supervisors.workers import given_up
+from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.workflows.node_types import Failed, Kind, NodeError
 
 
 def wake(

@@ -8,10 +8,10 @@ from msgspec import UNSET, Struct
 
 from moot.core.errors import Conflict
 from moot.core.events import Event
-from moot.core.flow import Flow
-from moot.core.masking import redacted, secrets_in
-from moot.core.outcomes import copied
-from moot.core.run import Run, apply
+from moot.core.secrets import redacted, secrets_in
+from moot.core.state.run import Run, apply
+from moot.core.workflows.compiled import Flow
+from moot.core.workflows.node_types import copied
 from moot.store.protocol import InboxRow
 
 

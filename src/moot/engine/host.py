@@ -9,34 +9,34 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from moot.agents.desk import Invoke, nobody
+from moot.agents.invocation.desk import Invoke, nobody
 from moot.clock import Clock
 from moot.core.commands import ENDING, Advance, Command, ResumeRun, Wake
 from moot.core.errors import MootError, SequenceConflict, Unavailable
-from moot.core.flow import Flow
 from moot.core.pending import Owed, pending
-from moot.core.run import Run
-from moot.core.starting import Limits, StartRun
-from moot.core.waiting import THREAD
-from moot.engine import kin
-from moot.engine.activities import Activities
+from moot.core.runs.start import Limits, StartRun
+from moot.core.state.conversation import THREAD
+from moot.core.state.run import Run
+from moot.core.workflows.compiled import Flow
+from moot.engine import children as kin
+from moot.engine.councils.speakers import Speakers
+from moot.engine.effects.activities import Activities
 from moot.engine.faults import FaultPoint, Faults
-from moot.engine.flows import Flows
 from moot.engine.head import Ground, Head
-from moot.engine.hub import Hub, inbox_of
+from moot.engine.memory.journal import Recollections, Revisions
 from moot.engine.metrics import Metrics
-from moot.engine.peers import Peers
-from moot.engine.presence import Presence
-from moot.engine.recollections import Recollections, Revisions
+from moot.engine.peers.remote_runs import Peers
 from moot.engine.recovery import Recovery
-from moot.engine.runs import Runs, complete, refuse_newer
-from moot.engine.scopes import Scopes
-from moot.engine.sides import Sides
-from moot.engine.speakers import Speakers
-from moot.engine.speech import Speeches
+from moot.engine.run_cache import Runs, complete, refuse_newer
+from moot.engine.run_scopes import Scopes
+from moot.engine.streams.hub import Hub, inbox_of
+from moot.engine.streams.presence import Presence
+from moot.engine.streams.speech import Speeches
 from moot.engine.tasks import Tasks
+from moot.engine.threads.side_threads import Sides
 from moot.engine.timers import Timers
-from moot.engine.turn import Beside, Outbox, ReceiptFor, Turn
+from moot.engine.transaction import Beside, Outbox, ReceiptFor, Turn
+from moot.engine.workflows.registry import Flows
 from moot.store.protocol import Batch, Receipt, Store
 
 log = logging.getLogger("moot.engine")

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from moot.engine.hub import Published
+from moot.engine.streams.hub import Published
 
 
 class Metrics:

@@ -5,12 +5,13 @@ Cached folds are dropped, they come back as runs are used. Sealed values are pri
 
 from collections.abc import AsyncIterator
 
-from moot.core import abroad, events
+from moot.core import events
 from moot.core.commands import Advance, decide
 from moot.core.pending import pending
-from moot.core.run import Run, apply
-from moot.engine.flows import Flows
-from moot.engine.rows import Gathered, due_of, inbox_rows, row_of
+from moot.core.state import remote_children as abroad
+from moot.core.state.run import Run, apply
+from moot.engine.derived_rows import Gathered, due_of, inbox_rows, row_of
+from moot.engine.workflows.registry import Flows
 from moot.store.protocol import Append, EffectRow, Store
 
 PAGE = 2000

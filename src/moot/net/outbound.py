@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.net.lookups import CallFailed, Lookups, NotAsked
+from moot.net.dns import CallFailed, Lookups, NotAsked
 from moot.net.targets import Target, TargetRefused, checked, target
 
 #: name, port, whose call it is -> the name's addresses

@@ -10,14 +10,14 @@ from typing import Any, Protocol
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from moot.store.effects import EffectRow as EffectRow
-from moot.store.filters import RunFilter as RunFilter
-from moot.store.reading import MarkStore, SearchStore, TextRow
-from moot.store.standing import Delivery as Delivery
-from moot.store.standing import Guard as Guard
-from moot.store.standing import Ledger as Ledger
-from moot.store.standing import Record as Record
-from moot.store.standing import StandingStore
+from moot.store.effect_rows import EffectRow as EffectRow
+from moot.store.records import Delivery as Delivery
+from moot.store.records import Guard as Guard
+from moot.store.records import Ledger as Ledger
+from moot.store.records import Record as Record
+from moot.store.records import StandingStore
+from moot.store.run_filter import RunFilter as RunFilter
+from moot.store.search import MarkStore, SearchStore, TextRow
 
 
 class RunRow(Struct, frozen=True, kw_only=True):

@@ -6,15 +6,7 @@
 from moot.testing.bench import Bench, BenchError, Tape
 from moot.testing.clock import VirtualClock
 from moot.testing.hosting import Stuck
-from moot.testing.outcome import (
-    BenchRun,
-    BenchThread,
-    Replayed,
-    asked,
-    handed_over,
-    happened,
-    said,
-)
+from moot.testing.outcome import BenchRun, BenchThread, Replayed, asked, handed_over, happened, said
 from moot.testing.story import Handoff, Said
 
 __all__ = [

@@ -7,18 +7,18 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from moot.agents.manifest import Agent
-from moot.agents.models.book import PRESETS, Book, Ways
-from moot.agents.models.entries import Fail, Line, ModelEntry
-from moot.api.auth import DEFAULT_TENANT
-from moot.api.folder import SUFFIXES, read_flow
+from moot.agents.definitions.manifest import Agent
+from moot.agents.models.config import Fail, Line, ModelEntry
+from moot.agents.models.registry import PRESETS, Book, Ways
+from moot.api.access.auth import DEFAULT_TENANT
+from moot.api.workflows.folder import SUFFIXES, read_flow
 from moot.client import Client, Options
-from moot.client.frames import Event
-from moot.config import USUAL_FILE, Settings, secret
+from moot.client.http.sse import Event
+from moot.config.project import Project, read
+from moot.config.settings import USUAL_FILE, Settings, secret
 from moot.core.errors import MootError
-from moot.core.friendly import compile_yaml
-from moot.core.outcomes import NodeType
-from moot.project import Project, read
+from moot.core.workflows.node_types import NodeType
+from moot.core.workflows.yaml import compile_yaml
 from moot.testing.clock import VirtualClock
 from moot.testing.hosting import Hosting, InProcess
 from moot.testing.outcome import BenchRun, BenchThread

@@ -12,16 +12,16 @@ from typing import Any, TypeVar
 
 import httpx2
 
-from moot.agents.models.book import Book
+from moot.agents.models.registry import Book
+from moot.api.access.auth import DEFAULT_TENANT
 from moot.api.app import App
-from moot.api.auth import DEFAULT_TENANT
 from moot.api.server import build, key_file
 from moot.api.services import Services
-from moot.config import Settings
-from moot.core.outcomes import NodeType
-from moot.core.run import Run
-from moot.project import Project
-from moot.store.memory import MemoryStore
+from moot.config.project import Project
+from moot.config.settings import Settings
+from moot.core.state.run import Run
+from moot.core.workflows.node_types import NodeType
+from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Store
 from moot.store.sqlite import SqliteStore
 from moot.testing.clock import VirtualClock

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moot.client import Edit, Run, Thread
-from moot.client.answers import Diff, Question, Verified
-from moot.client.call import given
-from moot.client.frames import Event
+from moot.client.http.operation import given
+from moot.client.http.sse import Event
 from moot.testing import story
 from moot.testing.story import Handoff, Said
+from moot.wire.runs import Diff, Question, Verified
 
 if TYPE_CHECKING:
     from moot.testing.bench import Bench

@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def bench(request: pytest.FixtureRequest) -> "Iterator[Bench]":
     """A bench on the project pytest runs in, if there is one; closed when the test is over."""
-    from moot.config import USUAL_FILE
+    from moot.config.settings import USUAL_FILE
     from moot.testing.bench import Bench
 
     root = request.config.rootpath

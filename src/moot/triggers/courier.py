@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from moot.clock import Clock
 from moot.core.errors import MootError
-from moot.core.trigger_errors import Overtaken
+from moot.core.errors.triggers import Overtaken
 from moot.engine.tasks import Tasks
 from moot.store.protocol import Store
-from moot.store.standing import Delivery, Lane
-from moot.triggers.rounds import Rounds
+from moot.store.records import Delivery, Lane
+from moot.triggers.polling import Rounds
 
 log = logging.getLogger("moot.triggers")
 

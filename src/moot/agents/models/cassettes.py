@@ -21,9 +21,9 @@ from moot.agents.models.protocol import (
     Piece,
     pieces_of,
 )
-from moot.core import model_key as recipe
-from moot.core.canonical import canonical
-from moot.core.model_errors import ModelNotConfigured, ModelNotRecorded
+from moot.core.agents import model_key as recipe
+from moot.core.errors.models import ModelNotConfigured, ModelNotRecorded
+from moot.core.json.canonical import canonical
 
 MOST_DIFFERENCES = 5
 LONGEST_VALUE = 80

@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator
 from typing import Any
 from urllib.parse import urlsplit
 
-from moot.agents.models.believing import Splinters
 from moot.agents.models.protocol import (
     Begun,
     Message,
@@ -19,8 +18,9 @@ from moot.agents.models.protocol import (
     Usage,
 )
 from moot.agents.models.sdk import Connection, Endpoint, SdkModel, enveloped, read
+from moot.agents.models.validation import Splinters
 from moot.clock import Clock
-from moot.core.model_errors import ModelDisconnected
+from moot.core.errors.models import ModelDisconnected
 
 URL = "https://api.openai.com/v1"
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from fnmatch import fnmatchcase
 
-from moot.agents.models.entries import Cost, Price
+from moot.agents.models.config import Cost, Price
 from moot.agents.models.protocol import Usage
 
 MILLION = Decimal(1_000_000)

@@ -7,8 +7,8 @@ from typing import Any, Literal, Protocol
 import msgspec
 from msgspec import Struct
 
-from moot.core import schemas
-from moot.core.model_errors import ModelAnswerInvalid, ModelDisconnected
+from moot.core.errors.models import ModelAnswerInvalid, ModelDisconnected
+from moot.core.json import schema as schemas
 
 Reason = Literal["end", "length", "tool_calls", "refusal"]
 

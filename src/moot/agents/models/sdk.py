@@ -14,12 +14,12 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from moot.agents.keys import Keys
-from moot.agents.models.believing import believed
 from moot.agents.models.protocol import Message, ModelRequest, Piece
+from moot.agents.models.redact import Keys
+from moot.agents.models.validation import believed
 from moot.clock import Clock
-from moot.core.masking import MASK
-from moot.core.model_errors import (
+from moot.config.extras import install
+from moot.core.errors.models import (
     ModelAnswerInvalid,
     ModelAuth,
     ModelBadRequest,
@@ -31,7 +31,7 @@ from moot.core.model_errors import (
     ModelUnavailable,
     ModelWithoutSchemas,
 )
-from moot.extras import install
+from moot.core.secrets import MASK
 
 CONNECT_S = 10.0
 #: the longest silence within an answer; the limits of a call are kept by ``Retrying``

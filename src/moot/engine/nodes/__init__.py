@@ -1,6 +1,6 @@
 """Node types: the built-in ones, one file each, and what a user needs to write another."""
 
-from moot.core.outcomes import Completed, Failed
+from moot.core.workflows.node_types import Completed, Failed
 from moot.engine.nodes.context import NodeContext
 from moot.engine.nodes.user import node
 

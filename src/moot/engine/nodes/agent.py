@@ -1,20 +1,21 @@
-"""moot.agent: a piece of work for an agent of this host. Core to it is ``moot.agents.invoke``,
-which members of councils speak through, too."""
+"""Run a piece of work for an agent of this host: the node type ``moot.agent``.
+
+Council members speak through the same ``moot.agents.invocation.invoke``."""
 
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
-from moot.agents.desk import Assignment, Done, Invoke, Source
-from moot.agents.fencing import words
-from moot.core import schemas
+from moot.agents.invocation.desk import Assignment, Done, Invoke, Source
+from moot.agents.prompts.fencing import words
 from moot.core.errors import AgentNotFound, NoActiveDeployment
-from moot.core.outcomes import Completed, Failed, Kind, NodeError, NodeType, Outcome
-from moot.engine.ask import ASK, PROMPT, TEXT
-from moot.engine.desks import NodeDesk
+from moot.core.json import schema as schemas
+from moot.core.workflows.node_types import Completed, Failed, Kind, NodeError, NodeType, Outcome
+from moot.engine.agents.node_desk import NodeDesk
 from moot.engine.nodes.context import NodeContext
-from moot.engine.nodes.reading import refused
+from moot.engine.nodes.inputs import refused
+from moot.engine.workflows.ask import ASK, PROMPT, TEXT
 
 TYPE_ID = "moot.agent"
 #: model calls of one attempt: rounds of tools, an answer, the same once more

@@ -5,13 +5,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
-from moot.agents.desk import Assignment, Invoke
-from moot.core import expressions
+from moot.agents.invocation.desk import Assignment, Invoke
 from moot.core.errors import BadRequest
-from moot.core.orders import order_of
-from moot.core.outcomes import Decided, Failed, Kind, NodeType, Outcome
-from moot.core.shapes import NodeDef
-from moot.core.turn_inputs import TurnInputs
+from moot.core.workflows import expressions
+from moot.core.workflows.node_types import Decided, Failed, Kind, NodeType, Outcome
+from moot.core.workflows.schema import NodeDef
+from moot.core.workflows.supervisor_orders import order_of
+from moot.core.workflows.turn_inputs import TurnInputs
 from moot.engine.nodes import supervisor
 from moot.engine.nodes.agent import invocation, invoked
 from moot.engine.nodes.context import NodeContext

@@ -3,7 +3,7 @@
 from typing import Any
 
 from moot.core.ids import derived_id
-from moot.core.outcomes import Call, GateSpec, Kind, NodeType
+from moot.core.workflows.node_types import Call, GateSpec, Kind, NodeType
 from moot.engine.nodes import gate_config
 
 #: what an approval may carry, besides its artifact, title and actions

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from moot.agents.desk import Assignment, Heard, Invoke
-from moot.core.outcomes import Completed, Failed, Kind, NodeType, Outcome
-from moot.core.rooms import around
+from moot.agents.invocation.desk import Assignment, Heard, Invoke
+from moot.core.tenants import around
+from moot.core.workflows.node_types import Completed, Failed, Kind, NodeType, Outcome
 from moot.engine.nodes.agent import invoked
 from moot.engine.nodes.context import NodeContext
-from moot.engine.nodes.reading import refused
+from moot.engine.nodes.inputs import refused
 
 TYPE_ID = "moot.catchUp"
 #: its input

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from moot.core.graph import PortProblem
-from moot.core.outcomes import Call, ChannelWrite, Completed, Kind, NodeType, Outcome
-from moot.engine.nodes.reading import is_whole, refused
+from moot.core.runs.readiness import PortProblem
+from moot.core.workflows.node_types import Call, ChannelWrite, Completed, Kind, NodeType, Outcome
+from moot.engine.nodes.inputs import is_whole, refused
 
 REDUCERS = ("replace", "append", "merge", "counter", "votes", "feedback", "message")
 LONGEST_TTL_MS = 31_536_000_000

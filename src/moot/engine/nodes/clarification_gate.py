@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from moot.core.outcomes import Call, GateSpec, Kind, NodeType
+from moot.core.workflows.node_types import Call, GateSpec, Kind, NodeType
 from moot.engine.nodes import gate_config
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from moot.core.definition import EdgeCondition
-from moot.core.graph import PortProblem, holds
-from moot.core.outcomes import Call, Completed, Kind, NodeType
-from moot.engine.nodes.reading import evaluated, expression_problem, names_of, upstream_merged
+from moot.core.runs.readiness import PortProblem, holds
+from moot.core.workflows.definition import EdgeCondition
+from moot.core.workflows.node_types import Call, Completed, Kind, NodeType
+from moot.engine.nodes.inputs import evaluated, expression_problem, names_of, upstream_merged
 
 
 def _conditional(call: Call) -> Completed:

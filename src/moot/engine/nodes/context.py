@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from moot.core.initiation import Member
-from moot.core.notes import Entry
+from moot.core.memory import Entry
+from moot.core.state.initiation import Member
 from moot.core.trace import Trace
-from moot.core.turn_inputs import TurnInputs
+from moot.core.workflows.turn_inputs import TurnInputs
 
 
 class ToolCall(Protocol):

@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from moot.core import rosters
+from moot.core.conversations import participants as rosters
 from moot.core.errors import BadRequest
-from moot.core.outcomes import Call, ConversationSpec, GateSpec, Kind, NodeType
-from moot.core.policy import Policy
+from moot.core.state.council_policy import Policy
+from moot.core.workflows.node_types import Call, ConversationSpec, GateSpec, Kind, NodeType
 from moot.engine.nodes import gate_config
 
 

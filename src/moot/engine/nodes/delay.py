@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from moot.core.graph import PortProblem
-from moot.core.outcomes import Call, Kind, NodeType
-from moot.engine.nodes.reading import is_finite
+from moot.core.runs.readiness import PortProblem
+from moot.core.workflows.node_types import Call, Kind, NodeType
+from moot.engine.nodes.inputs import is_finite
 
 CONFIG_KEYS = ("ms", "durationMs", "delayMs")
 LONGEST_MS = 31_536_000_000

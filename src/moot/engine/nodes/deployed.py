@@ -1,8 +1,8 @@
 """moot.deployed: says in a run's log what was changed about the versions of an agent. Only the
 host's own workflows have it, and it says nothing but that."""
 
-from moot.core.deployment import checked
-from moot.core.outcomes import Call, Completed, Kind, NodeType
+from moot.core.agents.deployments import checked
+from moot.core.workflows.node_types import Call, Completed, Kind, NodeType
 
 #: its input: [type, payload] of each event
 TOLD = "told"

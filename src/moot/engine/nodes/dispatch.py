@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from moot.core.outcomes import Call, ChildSpec, Kind, NodeType
+from moot.core.workflows.node_types import Call, ChildSpec, Kind, NodeType
 
 Mapping = dict[str, str]
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from moot.core.outcomes import Call, Failed, Kind, NodeError, NodeType
-from moot.engine.nodes.reading import first_problem
+from moot.core.workflows.node_types import Call, Failed, Kind, NodeError, NodeType
+from moot.engine.nodes.inputs import first_problem
 
 DEFAULTS = {"code": "conformance_test_failure", "message": "Intentional conformance failure"}
 

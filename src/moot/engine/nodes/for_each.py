@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from moot.core.graph import PortProblem
-from moot.core.outcomes import Call, ChildSpec, Kind, NodeType
+from moot.core.runs.readiness import PortProblem
+from moot.core.workflows.node_types import Call, ChildSpec, Kind, NodeType
+from moot.engine.nodes.inputs import first_problem
 from moot.engine.nodes.loop import items_of, items_problem, limit_error, limit_of, limit_problem
-from moot.engine.nodes.reading import first_problem
 from moot.engine.nodes.sub_workflow import check_child, child_spec
 
 NAMES = {"itemVariable": "item", "indexVariable": "index"}

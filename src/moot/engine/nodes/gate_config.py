@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.core import schemas
-from moot.core.policy import Policy, meaningless
-from moot.core.thread import is_person
+from moot.core.json import schema as schemas
+from moot.core.state.council_policy import Policy, meaningless
+from moot.core.state.thread_controls import is_person
 
 #: a hundred years
 LONGEST_WAIT_MS = 3_155_760_000_000

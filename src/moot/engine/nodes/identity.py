@@ -3,7 +3,7 @@
 from typing import Any
 
 from moot.core.events import iso
-from moot.core.outcomes import Call, ChannelWrite, Completed, Kind, NodeType
+from moot.core.workflows.node_types import Call, ChannelWrite, Completed, Kind, NodeType
 
 
 def _identity(call: Call) -> Completed:

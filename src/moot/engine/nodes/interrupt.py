@@ -1,6 +1,6 @@
 """core.interrupt: waits for an answer of any kind."""
 
-from moot.core.outcomes import Call, GateSpec, Kind, NodeType
+from moot.core.workflows.node_types import Call, GateSpec, Kind, NodeType
 from moot.engine.nodes import approval_gate, clarification_gate, gate_config
 
 

@@ -4,9 +4,17 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import Any
 
-from moot.core.graph import PortProblem
-from moot.core.outcomes import Call, Completed, Failed, Kind, NodeError, NodeType, Outcome
-from moot.engine.nodes.reading import evaluated, expression_problem, first_problem, is_whole
+from moot.core.runs.readiness import PortProblem
+from moot.core.workflows.node_types import (
+    Call,
+    Completed,
+    Failed,
+    Kind,
+    NodeError,
+    NodeType,
+    Outcome,
+)
+from moot.engine.nodes.inputs import evaluated, expression_problem, first_problem, is_whole
 
 COUNTS = ("times", "count", "iterations")
 DEFAULT_LIMIT = 1000

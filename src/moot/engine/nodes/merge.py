@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from moot.core.outcomes import Call, Completed, Kind, NodeType
-from moot.engine.nodes.reading import upstream_merged
+from moot.core.workflows.node_types import Call, Completed, Kind, NodeType
+from moot.engine.nodes.inputs import upstream_merged
 
 MODES = ("object", "list", "first")
 

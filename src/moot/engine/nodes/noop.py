@@ -1,6 +1,6 @@
 """core.noop: does nothing, and says so."""
 
-from moot.core.outcomes import Call, Completed, Kind, NodeType
+from moot.core.workflows.node_types import Call, Completed, Kind, NodeType
 
 
 def _noop(call: Call) -> Completed:

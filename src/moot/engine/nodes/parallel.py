@@ -1,6 +1,6 @@
 """core.parallel: marks where branches begin. The edges do the fanning out."""
 
-from moot.core.outcomes import Call, Completed, Kind, NodeType
+from moot.core.workflows.node_types import Call, Completed, Kind, NodeType
 
 
 def _parallel(call: Call) -> Completed:

@@ -8,20 +8,30 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from moot import user_files
-from moot.agents.desk import Invoke, nobody
-from moot.core.outcomes import NodeType
+from moot.agents.invocation.desk import Invoke, nobody
+from moot.config import user_files
+from moot.conformance import mock_providers
+from moot.conformance.mock_model import Programs
+from moot.conformance.nodes import (
+    call_prompt,
+    mock_agent,
+    structured_output,
+)
+from moot.conformance.nodes import (
+    delay as conformance,
+)
+from moot.conformance.nodes import (
+    memory_probe as memory_probes,
+)
+from moot.core.workflows.node_types import NodeType
 from moot.engine.nodes import (
     agent,
     agent_supervisor,
     approval_gate,
-    boundaries,
-    call_prompt,
     catch_up,
     channel_write,
     clarification_gate,
     conditional,
-    conformance,
     conversation_gate,
     delay,
     deployed,
@@ -31,18 +41,16 @@ from moot.engine.nodes import (
     identity,
     interrupt,
     loop,
-    memory_probes,
     merge,
-    mock_agent,
-    mock_providers,
     noop,
     parallel,
-    structured_output,
     sub_workflow,
     supervisor,
     variables,
 )
-from moot.engine.nodes.mock_ai import Programs
+from moot.engine.nodes import (
+    start_end as boundaries,
+)
 from moot.engine.nodes.user import check_type_id
 
 GROUP = "moot.nodes"

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from moot.core.outcomes import ATTESTED, Attest, Call, ChildSpec, Kind, NodeType
-from moot.core.peers import is_away, parted
-from moot.engine.nodes.reading import first_problem, mapping_problem
+from moot.core.workflows.node_types import ATTESTED, Attest, Call, ChildSpec, Kind, NodeType
+from moot.core.workflows.peer_ids import is_away, parted
+from moot.engine.nodes.inputs import first_problem, mapping_problem
 
 ON_FAILURE = ("fail-parent", "absorb")
 

@@ -6,11 +6,11 @@ Here it follows a plan: a list of decisions, or expressions that pick one by the
 
 from typing import Any
 
-from moot.core import expressions
 from moot.core.errors import BadRequest
-from moot.core.escalations import ratified
-from moot.core.orders import order_of
-from moot.core.outcomes import Call, Decided, Failed, Kind, NodeError, NodeType, Outcome
+from moot.core.interrupts.escalations import ratified
+from moot.core.workflows import expressions
+from moot.core.workflows.node_types import Call, Decided, Failed, Kind, NodeError, NodeType, Outcome
+from moot.core.workflows.supervisor_orders import order_of
 
 DONE = {"kind": "terminate", "reason": "goal-reached"}
 PLANS = ("plan", "mockDispatchPlan", "mockDecisions")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from moot.core.outcomes import Kind, NodeType
+from moot.core.workflows.node_types import Kind, NodeType
 from moot.engine.nodes import registry
 
 

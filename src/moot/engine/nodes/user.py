@@ -9,10 +9,19 @@ from typing import Any, TypeVar
 import msgspec
 
 from moot.blocking import in_thread
-from moot.core.definition import TYPE_ID
-from moot.core.outcomes import Call, Completed, Failed, Kind, NodeType, Outcome, copied, recordable
+from moot.core.workflows.definition import TYPE_ID
+from moot.core.workflows.node_types import (
+    Call,
+    Completed,
+    Failed,
+    Kind,
+    NodeType,
+    Outcome,
+    copied,
+    recordable,
+)
 from moot.engine.nodes.context import NodeContext
-from moot.engine.nodes.reading import refused
+from moot.engine.nodes.inputs import refused
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

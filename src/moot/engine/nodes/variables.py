@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from moot.core.graph import PortProblem
-from moot.core.outcomes import Call, Completed, Kind, NodeType, Outcome
-from moot.engine.nodes.reading import evaluated, expression_problem, names_of, refused
+from moot.core.runs.readiness import PortProblem
+from moot.core.workflows.node_types import Call, Completed, Kind, NodeType, Outcome
+from moot.engine.nodes.inputs import evaluated, expression_problem, names_of, refused
 
 
 def _name(config: dict[str, Any]) -> Any:

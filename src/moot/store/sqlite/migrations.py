@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import apsw
 
-from moot.store.sqlite.refusals import SchemaRefused
-from moot.store.sqlite.transaction import transaction
+from moot.store.sqlite.errors import SchemaRefused
+from moot.store.sqlite.write.transaction import transaction
 
 CREATE_LEDGER = """
 CREATE TABLE schema_migrations (

@@ -10,7 +10,7 @@ import apsw
 from msgspec.structs import astuple
 
 from moot.core.errors import Conflict
-from moot.core.searching import Query
+from moot.core.search.query import Query
 from moot.store import cursor
 from moot.store.protocol import (
     Append,
@@ -31,29 +31,33 @@ from moot.store.protocol import (
     Store,
     WorkRow,
 )
-from moot.store.reading import Page, ReadMark
-from moot.store.sqlite import (
+from moot.store.records import DeliveryFilter, Lane
+from moot.store.search import Page, ReadMark
+from moot.store.sqlite import maintenance as upkeep
+from moot.store.sqlite import memory_entries as notes
+from moot.store.sqlite.errors import StoreReadOnly
+from moot.store.sqlite.open import check_driver, open_to_read, open_to_write
+from moot.store.sqlite.read import (
     deliveries,
-    known,
-    notes,
     queries,
     records,
-    searching,
-    statements,
     tallies,
-    upkeep,
 )
-from moot.store.sqlite.files import check_driver, open_to_read, open_to_write
-from moot.store.sqlite.heads import Heads
-from moot.store.sqlite.listing import list_runs
-from moot.store.sqlite.readers import Readers
-from moot.store.sqlite.refusals import StoreReadOnly
-from moot.store.sqlite.standing import put_record
-from moot.store.sqlite.together import Together
-from moot.store.sqlite.transaction import transaction
+from moot.store.sqlite.read import (
+    idempotency as known,
+)
+from moot.store.sqlite.read import (
+    search as searching,
+)
+from moot.store.sqlite.read.batching import Together
+from moot.store.sqlite.read.readers import Readers
+from moot.store.sqlite.read.runs import list_runs
 from moot.store.sqlite.verify import verify, verify_log
-from moot.store.sqlite.writer import Writer
-from moot.store.standing import DeliveryFilter, Lane
+from moot.store.sqlite.write import statements
+from moot.store.sqlite.write.heads import Heads
+from moot.store.sqlite.write.records import put_record
+from moot.store.sqlite.write.transaction import transaction
+from moot.store.sqlite.write.writer import Writer
 from moot.store.tallies import Tally
 
 T = TypeVar("T")

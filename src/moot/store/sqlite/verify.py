@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from moot.store.integrity import altered, link, misplaced, unattested
+from moot.store.hash_chain import altered, link, misplaced, unattested
 from moot.store.protocol import Definition, Problem
 
 HEADS = """

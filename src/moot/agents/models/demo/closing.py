@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from moot.agents.models.demo.draw import Draw
+from moot.agents.models.demo.choice import Draw
 from moot.agents.models.demo.scene import Scene, capital, listed, same, shown
 from moot.agents.models.protocol import Said
 

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from moot.agents.models.config import Fail, Line
 from moot.agents.models.demo import closing
-from moot.agents.models.demo.draw import Draw
+from moot.agents.models.demo.choice import Draw
 from moot.agents.models.demo.scene import Scene, scene_of
-from moot.agents.models.demo.shapes import shaped
-from moot.agents.models.demo.speech import turn
-from moot.agents.models.entries import Fail, Line
+from moot.agents.models.demo.structured import shaped
+from moot.agents.models.demo.turn import turn
 from moot.agents.models.protocol import (
     Begun,
     ModelRequest,
@@ -26,8 +26,8 @@ from moot.agents.models.protocol import (
     ToolCall,
     Usage,
 )
-from moot.agents.models.retrying import Wait
-from moot.core.model_errors import (
+from moot.agents.models.retry import Wait
+from moot.core.errors.models import (
     ModelBadRequest,
     ModelDisconnected,
     ModelError,

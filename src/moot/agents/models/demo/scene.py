@@ -4,11 +4,11 @@ import re
 
 from msgspec import Struct
 
-from moot.agents.cast import PEOPLE
-from moot.agents.models.demo.draw import Draw
+from moot.agents.models.demo.choice import Draw
 from moot.agents.models.demo.stances import Stance, stance_of
 from moot.agents.models.demo.topic import Topic, topic_of
 from moot.agents.models.protocol import Context, Message, ModelRequest, Said
+from moot.agents.prompts.names import PEOPLE
 
 #: names of people who gave none, and what a cast calls them and the host
 NAMELESS = frozenset({"user", "you", "human", "system", "host", *PEOPLE.values()})

@@ -1,0 +1,161 @@
+"""The OpenAPI document, made from the same table the router uses."""
+
+import functools
+import re
+from typing import Any
+
+import msgspec
+
+from moot import __version__
+from moot.api.http.request import BODILESS, Endpoint, encode
+
+#: answers every keyed route may give besides its own
+COMMON = {
+    400: "The request does not fit.",
+    401: "No key, or none that is known here.",
+    403: "The key may not do this.",
+    413: "The body is too large.",
+    429: "Too many requests; see Retry-After.",
+    503: "Not now; see Retry-After.",
+}
+
+SAYS = {
+    204: "There is nothing, or not yet.",
+    304: "Nothing has changed since the given ETag.",
+    404: "There is no such thing, or it is not yours.",
+    409: "The state does not allow it now.",
+    410: "It was there, and is over.",
+    422: "Understood, but it cannot be done.",
+    501: "This host does not offer that.",
+}
+
+
+@functools.cache
+def encoded() -> bytes:
+    return encode(document())
+
+
+def document() -> dict[str, Any]:
+    from moot.api.routes import ENDPOINTS
+
+    shown = [endpoint for endpoint in ENDPOINTS if not endpoint.hidden]
+    bodies = [endpoint.body for endpoint in shown if endpoint.body is not None]
+    schemas, components = msgspec.json.schema_components(
+        bodies, ref_template="#/components/schemas/{name}"
+    )
+    body_schemas = dict(zip(map(id, bodies), schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in shown:
+        operation = _operation(endpoint, body_schemas)
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Moot",
+            "version": __version__,
+            "description": "A host of the OpenWOP v1 protocol, and what the protocol leaves to it.",
+        },
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "schemas": {**components, "Error": ERROR},
+        },
+    }
+
+
+ERROR = {
+    "type": "object",
+    "required": ["error", "message"],
+    "additionalProperties": False,
+    "properties": {
+        "error": {"type": "string", "minLength": 1},
+        "message": {"type": "string", "minLength": 1},
+        "details": {"type": "object"},
+    },
+}
+
+
+#: as programs for Agent Bridge look into it
+BRIDGE_CONFLICT = {
+    "type": "object",
+    "required": ["error"],
+    "additionalProperties": False,
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "thread", "participant"],
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "thread": {"type": "string"},
+                "participant": {"type": ["string", "null"]},
+            },
+        }
+    },
+}
+
+
+def _operation(endpoint: Endpoint, bodies: dict[int, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": _name(endpoint),
+        "summary": endpoint.summary,
+        "parameters": _parameters(endpoint),
+        "responses": _responses(endpoint),
+        "security": [] if endpoint.public else [{"key": []}],
+    }
+    if endpoint.scope is not None:
+        operation["x-scope"] = endpoint.scope
+    if endpoint.beside is not None:
+        operation["x-scope-beside"] = endpoint.beside
+    if endpoint.body is not None:
+        schema = bodies[id(endpoint.body)]
+        content = {"application/json": {"schema": schema}}
+        operation["requestBody"] = {"required": False, "content": content}
+    return operation
+
+
+def _name(endpoint: Endpoint) -> str:
+    words: list[str] = re.findall(r"[A-Za-z0-9]+", f"{endpoint.method.lower()} {endpoint.path}")
+    return words[0] + "".join(word[0].upper() + word[1:] for word in words[1:])
+
+
+def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in re.findall(r"\{(\w+)\}", endpoint.path)
+    ]
+    found += [
+        {"name": name, "in": "query", "schema": schema, "description": says}
+        for name, (schema, says) in endpoint.query.items()
+    ]
+    if endpoint.keyed:
+        schema = {"type": "string", "minLength": 1, "maxLength": 255}
+        found.append({"name": "Idempotency-Key", "in": "header", "schema": schema})
+    return found
+
+
+def _responses(endpoint: Endpoint) -> dict[str, Any]:
+    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    good: dict[str, Any] = {"description": endpoint.summary}
+    if endpoint.status != 204:
+        good["content"] = {endpoint.media: {"schema": _answer(endpoint)}}
+    responses: dict[str, Any] = {str(endpoint.status): good}
+    for status in endpoint.errors:
+        responses[str(status)] = {"description": SAYS[status]}
+        if status == 409 and endpoint.local:
+            responses["409"]["content"] = {"application/json": {"schema": BRIDGE_CONFLICT}}
+        elif status not in BODILESS:
+            responses[str(status)]["content"] = error
+    if not endpoint.public:
+        for status, says in COMMON.items():
+            responses[str(status)] = {"description": says, "content": error}
+    return responses
+
+
+def _answer(endpoint: Endpoint) -> dict[str, Any]:
+    if endpoint.media != "application/json":
+        return {"type": "string"}
+    schema: dict[str, Any] = {"type": "object"}
+    if endpoint.answer is not None:
+        schema["description"] = f"As the protocol's {endpoint.answer} schema has it."
+    return schema

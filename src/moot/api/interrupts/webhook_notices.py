@@ -1,0 +1,54 @@
+"""Notices of webhooks: one for each receiver that fails, was given up, or left letters undelivered.
+
+One for each letter would hide everything else: a receiver that is away for a day leaves thousands.
+"""
+
+from typing import Any
+
+from moot.api.http.request import Request
+from moot.core.events import iso
+from moot.core.triggers.webhooks import Circuit, Webhook
+
+
+async def notices(request: Request) -> list[dict[str, Any]]:
+    triggers, tenant = request.services.triggers, request.caller.tenant
+    found = []
+    for hook in triggers.webhooks.all(tenant):
+        circuit = await triggers.outgoing.known(tenant, hook.webhook_id)
+        counts = await request.services.store.delivery_counts(tenant, hook.webhook_id)
+        waiting, dead = counts.get("waiting", 0) + counts.get("retrying", 0), counts.get("dead", 0)
+        if hook.state == "failed" or circuit.failing or dead:
+            found.append(_notice(hook, circuit, waiting, dead))
+    return found
+
+
+def _notice(hook: Webhook, circuit: Circuit, waiting: int, dead: int) -> dict[str, Any]:
+    failing = circuit.failing and hook.state != "failed"
+    parts = [
+        *(["was given up; register it again"] if hook.state == "failed" else []),
+        *([f"fails: {circuit.error}"] if failing else []),
+        *([f"{waiting} wait" if waiting > 1 else "1 waits"] if failing and waiting else []),
+        *([f"{dead} dead letters" if dead > 1 else "1 dead letter"] if dead else []),
+    ]
+    since = circuit.failures[-1] if circuit.failures else hook.created_at
+    active = hook.state == "active"
+    return {
+        "id": hook.webhook_id,
+        "kind": "webhook",
+        "text": f"The webhook {hook.webhook_id} to {_place(hook.url)} {'; '.join(parts)}",
+        "source": "outbound",
+        "subscriptionId": hook.webhook_id,
+        "reason": circuit.error,
+        "count": waiting + dead,
+        "actions": [
+            *(["resume"] if failing else []),
+            *(["redeliver"] if dead and active else []),
+            *(["drop"] if dead else []),
+        ],
+        "since": iso(since * 1000),
+    }
+
+
+def _place(url: str) -> str:
+    """Without what may be a secret."""
+    return url.partition("?")[0].partition("#")[0]

@@ -1,0 +1,249 @@
+"""What a caller may ask of a run: the body of ``POST /v1/runs`` and its checks."""
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from moot.api.http.request import Request
+from moot.api.services import Services
+from moot.conformance import capability_toggle as switched_off
+from moot.core.agents.events import VERBOSITIES
+from moot.core.conversations import participants as rosters
+from moot.core.errors import (
+    BadRequest,
+    ForceEngineForbidden,
+    MockProviderForbidden,
+    NotProvided,
+    Unprocessable,
+    UnsupportedEngineVersion,
+    UnsupportedMockProvider,
+)
+from moot.core.errors.models import ModelNotConfigured
+from moot.core.events import ENGINE_VERSION
+from moot.core.json import schema as schemas
+from moot.core.workflows.compiled import Flow
+from moot.core.workflows.definition import nearest
+from moot.engine.nodes.registry import MOCK_PROVIDERS
+
+MOST_TAGS = 100
+LONGEST_TAG = 256
+METADATA_BYTES = 8192
+METADATA_DEPTH = 4
+FORCEABLE = (0, ENGINE_VERSION)
+
+
+#: ``configurable`` keys the protocol has reserved: checked when they come, though none is read here
+RESERVED: dict[str, dict[str, Any]] = {
+    "maxLoopIterations": {"type": "integer", "min": 1},
+    "model": {"type": "string"},
+    "temperature": {"type": "number", "min": 0, "max": 2},
+    "maxTokens": {"type": "integer", "min": 1},
+    "promptOverrides": {"type": "object"},
+    "escalationThreshold": {"type": "number", "min": 0, "max": 1},
+    "models": {"type": "object"},
+}
+
+
+class CreateRun(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    workflow_id: str | UnsetType = UNSET
+    inputs: dict[str, Any] = {}
+    tenant_id: str | UnsetType = UNSET
+    scope_id: str | UnsetType = UNSET
+    callback_url: str | UnsetType = UNSET
+    configurable: dict[str, Any] = {}
+    tags: list[str] = []
+    metadata: dict[str, Any] = {}
+    residency: dict[str, Any] | UnsetType = UNSET
+    mode: str | UnsetType = UNSET
+    eval_suite_ref: Any = UNSET
+    agent_id: str | UnsetType = UNSET
+
+
+def advertised(services: Services) -> dict[str, dict[str, Any]]:
+    """The ``configurable`` keys this host acts on, with their bounds; discovery shows the same."""
+    limits = services.host.limits
+    keys: dict[str, dict[str, Any]] = {
+        "recursionLimit": {"type": "integer", "min": 1},
+        "maxLoopIterations": {"type": "integer", "min": 1},
+        "escalationThreshold": {"type": "number", "min": 0, "max": 1},
+        "reasoningVerbosity": {"type": "string", "enum": list(VERBOSITIES)},
+        "runTimeoutMs": {"type": "number", "min": 1, "max": limits.duration_ms},
+    }
+    if services.settings.conformance:
+        keys["mockProvider"] = {"type": "object"}
+    return keys
+
+
+def check(
+    services: Services,
+    request: Request,
+    asked: CreateRun,
+    flow: Flow,
+    before: dict[str, Any] | None = None,
+) -> None:
+    """Everything that can be refused before a run exists. ``before`` is what a fork already has."""
+    _check_shape(asked)
+    switched_off.refuse_flow(services.overlay, flow)
+    if asked.tags:
+        _check_tags(asked.tags)
+    if asked.metadata:
+        _check_metadata(asked.metadata)
+    if asked.configurable:
+        _check_mock(services, request, asked.configurable)
+    schema = flow.definition.configurable_schema
+    if schema is not UNSET:
+        _check_schema(schema, {**(before or {}), **asked.configurable})
+    if asked.configurable:
+        _check_configurable(services, asked.configurable, free=schema is not UNSET)
+
+
+def check_rosters(flow: Flow, inputs: dict[str, Any]) -> None:
+    """A roster that cannot be is refused before a run exists."""
+    for node in flow.nodes.values():
+        if node.type.type_id == "core.conversationGate":
+            asked = node.definition.config.get("participants", inputs.get("participants"))
+            if asked is not None:
+                rosters.check_roster(asked)
+
+
+def _check_shape(asked: CreateRun) -> None:
+    if not (asked.mode is asked.eval_suite_ref is UNSET):
+        raise NotProvided("Evaluation runs are not available on this host.", capability="eval")
+    if asked.residency is not UNSET:
+        refusal = Unprocessable("This host does not offer data residency; leave 'residency' out.")
+        raise refusal
+    if asked.scope_id is not UNSET and not 1 <= len(asked.scope_id) <= 256:
+        raise BadRequest("scopeId must have 1 to 256 characters.", field="scopeId")
+    if asked.callback_url is not UNSET:
+        _check_url(asked.callback_url)
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        fine = False
+    if not fine:
+        raise BadRequest("callbackUrl must be an http or https address.", field="callbackUrl")
+
+
+def _check_tags(tags: list[str]) -> None:
+    if len(tags) > MOST_TAGS or any(not 1 <= len(tag) <= LONGEST_TAG for tag in tags):
+        raise BadRequest(
+            f"tags takes at most {MOST_TAGS} tags of 1 to {LONGEST_TAG} characters.", field="tags"
+        )
+
+
+def _check_metadata(metadata: dict[str, Any]) -> None:
+    if len(msgspec.json.encode(metadata)) > METADATA_BYTES or _depth(metadata) > METADATA_DEPTH:
+        raise BadRequest(
+            f"metadata may have {METADATA_BYTES} bytes and be nested {METADATA_DEPTH} deep.",
+            field="metadata",
+        )
+
+
+def _depth(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + max((_depth(item) for item in value.values()), default=0)
+    if isinstance(value, list):
+        return 1 + max((_depth(item) for item in value), default=0)
+    return 0
+
+
+def _check_mock(services: Services, request: Request, configurable: dict[str, Any]) -> None:
+    mock = configurable.get("mockProvider")
+    if mock is None:
+        return
+    provider = mock.get("id") if isinstance(mock, dict) else None
+    offered = list(MOCK_PROVIDERS) if services.settings.conformance else []
+    if not services.settings.conformance or not request.caller.test:
+        raise MockProviderForbidden(
+            "Mock providers are for test keys on a host under test.",
+            requestedProvider=provider,
+            supportedProviders=offered,
+        )
+    if not isinstance(mock, dict) or not isinstance(provider, str) or set(mock) - {"id", "config"}:
+        raise BadRequest("mockProvider must be {id, config?}.", field="configurable.mockProvider")
+    if provider not in offered:
+        raise UnsupportedMockProvider(
+            f"There is no mock provider '{provider}'.",
+            requestedProvider=provider,
+            supportedProviders=offered,
+        )
+
+
+def _check_schema(schema: dict[str, Any], configurable: dict[str, Any]) -> None:
+    problems = schemas.problems(schema, configurable)
+    if problems:
+        raise BadRequest(f"configurable does not fit: {problems[0]}", fields=problems)
+
+
+def _check_configurable(services: Services, configurable: dict[str, Any], free: bool) -> None:
+    known = {**RESERVED, **advertised(services)}
+    for key, value in configurable.items():
+        rule = known.get(key)
+        if rule is not None:
+            _check_value(key, value, rule)
+            if key == "models":
+                check_models(services, value, "configurable.models")
+        elif key.startswith("ai.") or (not free and "." not in key):
+            meant = nearest(key, known)
+            hint = f" Did you mean '{meant}'?" if meant else " Prefix keys of your own: 'acme.key'."
+            raise BadRequest(f"'{key}' is not an option of a run.{hint}", key=key)
+
+
+def check_models(services: Services, models: dict[str, Any], field: str) -> None:
+    """Agent -> a model that can be named here: a run that could only fail is not begun."""
+    for agent, reference in models.items():
+        if not isinstance(reference, str):
+            raise BadRequest(f"{field} has an agent and its model.", field=f"{field}.{agent}")
+        if services.book is None:
+            continue
+        try:
+            services.book.look_up(reference)
+        except ModelNotConfigured as unknown:
+            raise BadRequest(unknown.message, field=f"{field}.{agent}") from None
+
+
+def _check_value(key: str, value: Any, rule: dict[str, Any]) -> None:
+    low, high = rule.get("min"), rule.get("max")
+    fine = _is_a(rule["type"], value) and value in rule.get("enum", [value])
+    if fine and low is not None:
+        fine = value >= low and (high is None or value <= high)
+    if not fine:
+        bounds = f" from {low}" if low is not None else ""
+        bounds += f" to {high}" if high is not None else ""
+        kind = f"one of {', '.join(rule['enum'])}" if "enum" in rule else f"a {rule['type']}"
+        details = {"key": key, "value": value, "min": low, "max": high}
+        raise BadRequest(
+            f"{key} must be {kind}{bounds}.",
+            **{name: item for name, item in details.items() if item is not None},
+        )
+
+
+def _is_a(type_: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return False
+    kinds: dict[str, Any] = {
+        "integer": int, "number": (int, float), "string": str, "object": dict,
+    }  # fmt: skip
+    return isinstance(value, kinds[type_])
+
+
+def engine_version(services: Services, request: Request) -> int:
+    """The version a test asks the host to write as."""
+    asked = request.header("x-force-engine-version")
+    if asked is None:
+        return ENGINE_VERSION
+    if not services.settings.conformance or not request.caller.test:
+        raise ForceEngineForbidden("X-Force-Engine-Version is for test keys on a host under test.")
+    low, high = FORCEABLE
+    if not re.fullmatch(r"[0-9]{1,9}", asked) or not low <= int(asked) <= high:
+        raise UnsupportedEngineVersion(
+            f"X-Force-Engine-Version must be {low} to {high}.", min=low, max=high
+        )
+    return int(asked)

@@ -1,0 +1,38 @@
+"""``moot version`` and ``moot openapi``: what this program is, without a server."""
+
+import click
+
+from moot import __version__
+from moot.cli.shared import output
+from moot.cli.shared.options import Options, shows
+
+
+@click.command()
+@shows
+def version(options: Options) -> None:
+    """Print the version."""
+    if not options.json:
+        click.echo(f"moot {__version__}")
+        return
+    import platform
+
+    import apsw
+
+    from moot.api.host.discovery import PROTOCOL_VERSION
+
+    output.show_json(
+        {
+            "moot": __version__,
+            "protocol": PROTOCOL_VERSION,
+            "python": platform.python_version(),
+            "sqlite": apsw.sqlite_lib_version(),
+        }
+    )
+
+
+@click.command()
+def openapi() -> None:
+    """Print the API's OpenAPI document."""
+    from moot.api.host.openapi import document
+
+    output.show_json(document())

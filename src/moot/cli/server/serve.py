@@ -1,0 +1,133 @@
+"""``moot serve``: the server in this process, until told to stop."""
+
+import errno
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moot.cli.server import child_process as child
+from moot.cli.shared.errors import Trouble
+from moot.config.place import address_of, url_file
+
+if TYPE_CHECKING:
+    from moot.config.settings import Settings
+
+OPTIONS = (
+    click.argument("database", required=False, metavar="[DB]"),
+    click.option("--database", "database_option", metavar="DB", help="The SQLite file [moot.db]."),
+    click.option("--host", help="Address to listen on [127.0.0.1]."),
+    click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 takes a free one [7666]."),
+    click.option("--workflows", metavar="DIR", help="Register the workflows in this folder."),
+    click.option("--agents", metavar="DIR", help="Take in the agents in this folder [agents]."),
+    click.option("--nodes", metavar="FILE", help="A Python file of @node functions."),
+    click.option(
+        "--peer", "peers", multiple=True, metavar="NAME=URL", help="A host to hand work to."
+    ),
+    click.option(
+        "--trust-local",
+        is_flag=True,
+        default=None,
+        help="Programs on this machine use /threads without a key.",
+    ),
+    click.option("--conformance", is_flag=True, default=None, help="Be a host under test."),
+    click.option("--log-json", is_flag=True, help="Log lines as JSON."),
+)
+
+
+def server_options(command: Any) -> Any:
+    """What ``serve`` and ``dev`` have in common."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command()
+@server_options
+@click.option(child.FLAG, "with_parent", is_flag=True, hidden=True)
+def serve(log_json: bool, with_parent: bool, **flags: Any) -> None:
+    """Run the server, on one database file, until Ctrl-C or SIGTERM."""
+    if with_parent:
+        child.end_with_parent()
+    run_server(settings_from(flags), log_json)
+
+
+def settings_from(flags: dict[str, Any]) -> "Settings":
+    from moot.config import settings as config
+
+    positional, option = flags.pop("database"), flags.pop("database_option")
+    if positional and option and positional != option:
+        raise click.UsageError("Give the database once: as DB or as --database.")
+    peers = ",".join(flags.pop("peers")) or None
+    try:
+        settings = config.load({**flags, "peers": peers, "database": positional or option})
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    folder = Path(settings.database).parent
+    if not folder.is_dir():
+        raise click.UsageError(f"there is no folder {folder} for {settings.database}; make it.")
+    if settings.workflows and not Path(settings.workflows).is_dir():
+        raise click.UsageError(f"--workflows: there is no folder {settings.workflows}.")
+    if settings.agents and not Path(settings.agents).is_dir():
+        raise click.UsageError(f"--agents: there is no folder {settings.agents}.")
+    if settings.nodes and not Path(settings.nodes).is_file():
+        raise click.UsageError(f"--nodes: there is no file {settings.nodes}.")
+    if settings.tools and not Path(settings.tools).exists():
+        raise click.UsageError(f"tools: there is no file or folder {settings.tools}.")
+    return settings
+
+
+def run_server(settings: "Settings", log_json: bool) -> None:
+    from moot.api import server
+    from moot.cli.server import log_format as logs
+    from moot.store.sqlite.errors import StoreBusy, StoreRefused
+
+    logs.to_stderr(log_json)
+    refuse_taken_port(settings)
+    try:
+        server.serve(settings, lambda url: announce(settings, url))
+    except StoreBusy as busy:
+        raise Trouble(in_use(Path(settings.database), busy.pid)) from busy
+    except (StoreRefused, ValueError) as refusal:
+        raise Trouble(str(refusal)) from refusal
+    url_file(Path(settings.database)).unlink(missing_ok=True)
+
+
+def in_use(database: Path, pid: int | None) -> str:
+    """Who has the file, where it answers, and what can be done."""
+    url = address_of(database)
+    known = [*([f"process {pid}"] if pid else []), *([url] if url else [])]
+    who = f" ({', '.join(known)})" if known else ""
+    stop = f"stop that one with: kill {pid}" if pid else "stop that one first"
+    return f"{database} is in use by another Moot{who}; {stop}, or use another file."
+
+
+def refuse_taken_port(settings: "Settings") -> None:
+    """Found before the file is opened, so that the sentence is about the port."""
+    try:
+        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = found[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        place = f"{settings.host}:{settings.port}"
+        if error.errno == errno.EADDRINUSE:
+            raise Trouble(
+                f"{place} is in use already, maybe by another Moot;"
+                " stop that one, or choose with --port (0 takes a free one)."
+            ) from error
+        raise Trouble(f"Cannot listen on {place}: {error.strerror or error}.") from error
+
+
+def announce(settings: "Settings", url: str) -> None:
+    from moot import __version__
+    from moot.api.server import key_file
+    from moot.cli.shared import output
+
+    output.parts(f"moot {__version__}", url, f"database {settings.database}",
+                 f"key in {key_file(settings)}", "Ctrl-C stops")  # fmt: skip
+    # for commands on this machine: a server on another port is found by its file
+    near = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+    url_file(Path(settings.database)).write_text(near + "\n", encoding="utf-8")

@@ -1,0 +1,80 @@
+"""What a test suite tries memory with: ``core.identity`` with a ``memoryAction``. It uses the same
+memory as any node; not registered in normal running."""
+
+from typing import Any
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from moot.core.errors import BadRequest
+from moot.core.events import NewEvent, iso
+from moot.core.ids import derived_id
+from moot.core.workflows.node_types import Completed, Kind, NodeType
+from moot.engine.nodes import identity
+
+HOUR_MS = 3_600_000
+
+
+async def _write_then_read(ctx: Any) -> Completed:
+    text = ctx.config.get("content", "The suite was here.")
+    await ctx.memory.put(text, tags=["conformance"])
+    [entry] = await ctx.memory.list(tag="conformance", limit=1)
+    return _variable("memoryReadback", to_builtins(entry))
+
+
+async def _cross_tenant(ctx: Any) -> Completed:
+    found = await ctx.memory.list(ctx.config.get("probeMemoryRef", ""))
+    return _variable("crossTenantProbe", [to_builtins(entry) for entry in found])
+
+
+async def _redaction(ctx: Any) -> Completed:
+    """The value of a test secret follows from its name. From here on it is a secret of the run."""
+    name = str(ctx.config.get("byokSecretId", ""))
+    value = derived_id("test-secret-", name)
+    payload = {"level": "info", "message": f"Test secret {name} is used.", "nodeId": ctx.node_id}
+    sealed = {f"secret:{name}": value}
+    await ctx.recorded(NewEvent("log.appended", payload, ctx.node_id, sealed=sealed))
+    written = await ctx.memory.put(f"The key is {value}.", tags=[value])
+    return _variable("memoryReadback", to_builtins(await ctx.memory.get(written.id)))
+
+
+async def _expiry(ctx: Any) -> Completed:
+    for name, end in (("past", ctx.now() - HOUR_MS), ("future", ctx.now() + HOUR_MS)):
+        try:
+            await ctx.memory.put(f"It is {name}.", memory_id=name, expires_at=iso(end * 1000))
+        except BadRequest as refusal:
+            await ctx.log("info", refusal.message)
+    found = await ctx.memory.list()
+    return _variable("memoryList", [to_builtins(entry) for entry in found])
+
+
+def _variable(name: str, value: Any) -> Completed:
+    return Completed({name: value}, variables={name: value})
+
+
+ACTIONS = {
+    "write-then-read": _write_then_read,
+    "cross-tenant-probe": _cross_tenant,
+    "redaction-probe": _redaction,
+    "ttl-probe": _expiry,
+}
+
+
+async def _act(ctx: Any) -> Completed:
+    return await ACTIONS[ctx.config["memoryAction"]](ctx)
+
+
+def _check(config: dict[str, Any]) -> str | None:
+    if config["memoryAction"] in ACTIONS:
+        return None
+    return f"config.memoryAction must be one of {', '.join(ACTIONS)}"
+
+
+PROBE = NodeType(type_id="core.identity", kind=Kind.ACTIVITY, activity=_act, check=_check)
+
+
+def _instead(node: Any) -> NodeType | None:
+    return PROBE if "memoryAction" in node.config else None
+
+
+IDENTITY = replace(identity.TYPE, instead=_instead)

@@ -1,6 +1,0 @@
-"""The friendly YAML form of a workflow, compiled to a protocol definition. Text in, dict out."""
-
-from moot.core.friendly.document import compile_yaml
-from moot.core.friendly.source import FlowFileError
-
-__all__ = ["FlowFileError", "compile_yaml"]

@@ -1,0 +1,312 @@
+"""The protocol's workflow definition: parsed, and checked as far as that needs no host."""
+
+import difflib
+import re
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import UNSET
+
+from moot.core.errors import BadRequest, CycleDetected
+from moot.core.workflows.schema import (
+    REDUCER,
+    TYPE_ID,
+    WORKFLOW_ID,
+    AgentRef,
+    ChannelAccess,
+    ChannelDef,
+    Connection,
+    EdgeCondition,
+    EdgeDef,
+    Expression,
+    Json,
+    NodeDef,
+    Static,
+    Variable,
+    WorkflowDef,
+)
+
+__all__ = [
+    "TYPE_ID",
+    "WORKFLOW_ID",
+    "ChannelAccess",
+    "ChannelDef",
+    "Connection",
+    "EdgeCondition",
+    "EdgeDef",
+    "Expression",
+    "NodeDef",
+    "Static",
+    "Variable",
+    "WorkflowDef",
+    "fits",
+    "nearest",
+    "parse",
+]
+
+#: no name of ours is longer
+LONGEST_WORD = 256
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word a person most likely meant. Comparing what nobody typed takes too long."""
+    if len(word) > LONGEST_WORD:
+        return None
+    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+#: the types of a supervisor and of what carries out its decisions
+SUPERVISOR = "core.orchestrator.supervisor"
+DISPATCH = "core.dispatch"
+
+#: ids of the host's own workflows begin like this; it refuses others that do
+RESERVED = "moot."
+
+
+def parse(body: bytes | dict[str, Json]) -> WorkflowDef:
+    """A definition, or a refusal that names the place and what stands there."""
+    try:
+        if isinstance(body, bytes):
+            found = msgspec.json.decode(body, type=WorkflowDef)
+        else:
+            found = msgspec.convert(body, WorkflowDef)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"The workflow is not well formed: {error}", fields=[str(error)]) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadRequest(f"The body is not JSON: {error}") from None
+    _check(found)
+    return found
+
+
+def _check(flow: WorkflowDef) -> None:
+    problems = [*_word_problems(flow), *_node_problems(flow), *_edge_problems(flow)]
+    problems += _variable_problems(flow) + _channel_problems(flow)
+    if problems:
+        raise BadRequest(f"The workflow has a mistake: {problems[0]}", fields=problems)
+    if cycle := _cycle(flow):
+        raise CycleDetected(
+            f"The nodes form a circle: {' -> '.join(cycle)}. Remove one of these edges.",
+            nodeIds=cycle,
+        )
+
+
+def _word_problems(flow: WorkflowDef) -> list[str]:
+    problems = []
+    if not _matches(WORKFLOW_ID, flow.id.removeprefix(RESERVED)) or len(flow.id) > 128:
+        problems.append(f"id '{flow.id}' must match {WORKFLOW_ID} and have at most 128 characters")
+    if not 1 <= len(flow.name) <= 256:
+        problems.append("name must have 1 to 256 characters")
+    if not flow.version:
+        problems.append("version must not be empty")
+    if not flow.nodes:
+        problems.append("a workflow needs at least one node")
+    tags = flow.metadata.tags
+    if len(tags) > 100 or any(not 1 <= len(tag) <= 256 for tag in tags):
+        problems.append("metadata.tags takes at most 100 tags of 1 to 256 characters")
+    if flow.settings.timeout < 0 or flow.settings.max_retries < 0:
+        problems.append("settings.timeout and settings.maxRetries must not be negative")
+    return problems
+
+
+def _node_problems(flow: WorkflowDef) -> list[str]:
+    problems = []
+    seen: set[str] = set()
+    for node in flow.nodes:
+        if not node.id or len(node.id) > 128:
+            problems.append("a node id must have 1 to 128 characters")
+        if node.id in seen:
+            problems.append(f"node id '{node.id}' is used twice")
+        seen.add(node.id)
+        if not _matches(TYPE_ID, node.type_id):
+            problems.append(f"node '{node.id}': typeId '{node.type_id}' must match {TYPE_ID}")
+        if not node.name:
+            problems.append(f"node '{node.id}' needs a name")
+    for node in flow.nodes:
+        problems += _port_problems(node, seen)
+    return problems
+
+
+def _agent_problems(node: NodeDef) -> list[str]:
+    if node.agent is UNSET:
+        return []
+    try:
+        msgspec.convert(node.agent, AgentRef)
+    except msgspec.ValidationError as error:
+        return [f"node '{node.id}', agent: {error}"]
+    both = "version" in node.agent and "channel" in node.agent
+    return [f"node '{node.id}', agent: version and channel exclude each other"] if both else []
+
+
+def _port_problems(node: NodeDef, known: set[str]) -> list[str]:
+    problems = _agent_problems(node)
+    for port, value in node.inputs.items():
+        if isinstance(value, Connection) and value.node_id not in known:
+            problems.append(
+                f"node '{node.id}', input '{port}': there is no node '{value.node_id}'"
+                + _suggest(value.node_id, known)
+            )
+    return problems
+
+
+def _edge_problems(flow: WorkflowDef) -> list[str]:
+    problems = []
+    known = {node.id for node in flow.nodes}
+    seen: set[str] = set()
+    for edge in flow.edges:
+        if not edge.id:
+            problems.append("an edge needs an id")
+        if edge.id in seen:
+            problems.append(f"edge id '{edge.id}' is used twice")
+        seen.add(edge.id)
+        problems += [
+            f"edge '{edge.id}': there is no node '{end}'{_suggest(end, known)}"
+            for end in (edge.source_node_id, edge.target_node_id)
+            if end not in known
+        ]
+        problems += _condition_problems(edge)
+    return problems
+
+
+def _condition_problems(edge: EdgeDef) -> list[str]:
+    condition = edge.condition
+    if condition is UNSET:
+        return []
+    if condition.type == "expression":
+        return (
+            [] if condition.expression else [f"edge '{edge.id}': the condition has no expression"]
+        )
+    if not condition.left:
+        return [f"edge '{edge.id}': a condition of type {condition.type} needs 'left'"]
+    if condition.type == "regex" and not isinstance(condition.right, str):
+        return [f"edge '{edge.id}': a regex condition needs a pattern in 'right'"]
+    return []
+
+
+def _variable_problems(flow: WorkflowDef) -> list[str]:
+    problems = []
+    seen: set[str] = set()
+    for variable in flow.variables:
+        if variable.name in seen:
+            problems.append(f"variable '{variable.name}' is declared twice")
+        seen.add(variable.name)
+        if variable.name in flow.channels:
+            problems.append(f"'{variable.name}' is declared as a variable and as a channel")
+        if variable.default_value is not UNSET and not fits(variable.type, variable.default_value):
+            problems.append(f"the default of variable '{variable.name}' is not a {variable.type}")
+    return problems
+
+
+def _channel_problems(flow: WorkflowDef) -> list[str]:
+    problems = []
+    for name, channel in flow.channels.items():
+        problems += _list_problems(name, channel)
+        if not _matches(REDUCER, channel.reducer):
+            problems.append(f"channel '{name}': '{channel.reducer}' is not a reducer")
+        if channel.max_size is not UNSET and channel.max_size < 1:
+            problems.append(f"channel '{name}': maxSize must be at least 1")
+        if channel.ttl_ms is not UNSET:
+            if not 1 <= channel.ttl_ms <= 31_536_000_000:
+                problems.append(f"channel '{name}': ttlMs must be 1 to 31536000000")
+            if channel.reducer not in ("append", "votes", "feedback"):
+                problems.append(f"channel '{name}': ttlMs goes with append, votes or feedback")
+    return problems
+
+
+def _list_problems(name: str, channel: ChannelDef) -> list[str]:
+    """What the published schema calls unique."""
+    lists: dict[str, list[Json]] = {"compatibleWith": list(channel.compatible_with)}
+    if isinstance(channel.access, ChannelAccess):
+        sides = {"readers": channel.access.readers, "writers": channel.access.writers}
+        lists |= {side: list(given) for side, given in sides.items() if given is not UNSET}
+    return [
+        f"channel '{name}': {key} names something twice"
+        for key, entries in lists.items()
+        if len(set(entries)) < len(entries)
+    ]
+
+
+def fits(type_: str, value: Json) -> bool:
+    """Whether a JSON value is of a declared variable type."""
+    match type_:
+        case "string":
+            return isinstance(value, str)
+        case "number":
+            return isinstance(value, (int, float)) and not isinstance(value, bool)
+        case "boolean":
+            return isinstance(value, bool)
+        case "array":
+            return isinstance(value, list)
+        case _:
+            # The published fixtures declare "object" for "any JSON payload".
+            return True
+
+
+def loop_edges(flow: WorkflowDef) -> frozenset[str]:
+    """Edges by which a dispatch node leads back to its supervisor: the one circle there may be."""
+    kinds = {node.id: node.type_id for node in flow.nodes}
+    found = [
+        edge
+        for edge in flow.edges
+        if kinds.get(edge.source_node_id) == DISPATCH
+        and kinds.get(edge.target_node_id) == SUPERVISOR
+    ]
+    after: dict[str, list[str]] = {}
+    for edge in flow.edges if found else ():
+        if edge not in found:
+            after.setdefault(edge.source_node_id, []).append(edge.target_node_id)
+    return frozenset(
+        edge.id for edge in found if _leads(after, edge.target_node_id, edge.source_node_id)
+    )
+
+
+def _leads(after: dict[str, list[str]], start: str, end: str) -> bool:
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += after.get(name, ())
+    return end in seen
+
+
+def _cycle(flow: WorkflowDef) -> list[str]:
+    """One circle of node ids, or nothing. Iterative: a definition may be a very long chain."""
+    waiting: dict[str, int] = {node.id: 0 for node in flow.nodes}
+    after: dict[str, list[str]] = {node.id: [] for node in flow.nodes}
+    back = loop_edges(flow)
+    for edge in flow.edges:
+        if edge.id in back:
+            continue
+        waiting[edge.target_node_id] += 1
+        after[edge.source_node_id].append(edge.target_node_id)
+    ready = [node for node, count in waiting.items() if not count]
+    while ready:
+        for target in after[ready.pop()]:
+            waiting[target] -= 1
+            if not waiting[target]:
+                ready.append(target)
+    stuck = {node for node, count in waiting.items() if count}
+    return _walk_circle(stuck, after) if stuck else []
+
+
+def _walk_circle(stuck: set[str], after: dict[str, list[str]]) -> list[str]:
+    """Every stuck node has a stuck predecessor, so walking backwards must meet itself."""
+    before = {target: node for node in sorted(stuck) for target in after[node] if target in stuck}
+    node = min(before)
+    path: list[str] = []
+    while node not in path:
+        path.append(node)
+        node = before[node]
+    circle = [*path[path.index(node) :], node]
+    return circle[::-1]
+
+
+def _matches(pattern: str, text: str) -> bool:
+    return re.fullmatch(pattern.strip("^$"), text) is not None
+
+
+def _suggest(word: str, known: Iterable[str]) -> str:
+    found = nearest(word, known)
+    return f"; did you mean '{found}'?" if found else ""

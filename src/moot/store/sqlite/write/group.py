@@ -1,0 +1,223 @@
+"""What many batches come to: the rows of one transaction, each run's last word only."""
+
+from typing import Any
+
+import apsw
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import astuple
+
+from moot.core.errors import Conflict, SequenceConflict
+from moot.core.errors.triggers import Overtaken
+from moot.store.hash_chain import link, place
+from moot.store.protocol import Append, Batch, EffectRow, InboxRow, Note, Receipt, RunRow
+from moot.store.sqlite import memory_entries as notes
+from moot.store.sqlite.write import statements as sql
+from moot.store.sqlite.write.heads import Head, Heads
+from moot.store.sqlite.write.records import Standing
+
+ReceiptKey = tuple[str, str, str]
+
+_encode = msgspec.json.Encoder().encode
+
+
+def receipt_key(receipt: Receipt) -> ReceiptKey:
+    return receipt.tenant, receipt.operation, receipt.key
+
+
+class Group:
+    """Batches are added one by one; a batch in conflict is left out whole."""
+
+    def __init__(self, heads: Heads, standing: Standing) -> None:
+        self._heads = heads
+        self._standing = standing
+        self.taken: set[ReceiptKey] = set()
+        self.touched: dict[str, Head] = {}
+        self._events: list[Any] = []
+        self._runs: dict[int, RunRow] = {}
+        self._work: dict[int, tuple[Head, int | None]] = {}
+        self._snapshots: dict[int, tuple[int, int, bytes]] = {}
+        self._inbox: dict[int, tuple[str, list[InboxRow]]] = {}
+        self._messages: list[Any] = []
+        self._texts: list[Any] = []
+        self._effects: dict[tuple[str, str, str], EffectRow] = {}
+        self._receipts: list[Receipt] = []
+        self._artifacts: dict[tuple[str, str, str], bytes] = {}
+        self._unsealed: dict[tuple[str, str], None] = {}
+        self._sealed: dict[tuple[str, str], dict[str, bytes | None]] = {}
+        self._notes: list[Note] = []
+        self._inboxes: dict[str, None] = {}
+
+    def add(self, batch: Batch) -> Conflict | None:
+        """Takes all of the batch, or says why none of it."""
+        conflict = self._conflict(batch)
+        if conflict is not None:
+            return SequenceConflict(conflict)
+        if (changed := self._standing.overtaken(batch)) is not None:
+            return Overtaken(changed)
+        self._standing.add(batch)
+        for append in batch.appends:
+            self._append(append)
+        self.index(batch.effects)
+        if batch.receipt is not None:
+            self.taken.add(receipt_key(batch.receipt))
+            self._receipts.append(batch.receipt)
+        for artifact in batch.artifacts:
+            where = artifact.tenant, artifact.run_id, artifact.artifact_id
+            self._artifacts[where] = artifact.body
+        if batch.sealed or batch.unseal:
+            self._seal(batch)
+        self._notes += batch.notes
+        self._inboxes |= dict.fromkeys(batch.inboxes)
+        return None
+
+    def _conflict(self, batch: Batch) -> str | None:
+        """The run that is not where the batch expects it; '' when it is only the receipt."""
+        appends = batch.appends
+        for append in appends:
+            head = self._heads.get(append.run_id)
+            if head is None:
+                continues = append.first == 0
+            else:
+                continues = head.next_sequence == append.first and head.tenant == append.tenant
+            if not continues:
+                return append.run_id
+        twice = len(appends) > 1 and len({append.run_id for append in appends}) < len(appends)
+        taken = batch.receipt is not None and receipt_key(batch.receipt) in self.taken
+        if twice or taken:
+            return appends[0].run_id if appends else ""
+        return None
+
+    def _append(self, append: Append) -> None:
+        tenant, run_id = append.tenant, append.run_id
+        head = self._heads.get(run_id) or self._heads.create(run_id, tenant)
+        self.touched[run_id] = head
+        n, sequence, last, where = head.n, head.next_sequence, head.hash, place(tenant, run_id)
+        for body in append.events:
+            last = link(last, where, sequence, body)
+            self._events += (n, sequence, last, body)
+            sequence += 1
+        head.next_sequence, head.hash = sequence, last
+        self.derive(head, append)
+
+    def derive(self, head: Head, append: Append) -> None:
+        """The run's derived rows; those of earlier batches are overtaken."""
+        if append.row is not None:
+            self._runs[head.n] = append.row
+        if append.work is not UNSET:
+            self._work[head.n] = (head, append.work)
+        if append.inbox is not UNSET:
+            self._inbox[head.n] = (append.tenant, append.inbox)
+        for message_id, sequence in append.messages:
+            self._messages += (head.n, message_id, sequence)
+        for text in append.texts:
+            self._texts += (text.at, head.n, text.sequence, text.source)
+        if append.snapshot is not None:
+            position = append.first + len(append.events)
+            self._snapshots[head.n] = (append.fold_version, position, append.snapshot)
+
+    @property
+    def texts(self) -> int:
+        """How many events there are to be indexed."""
+        return len(self._texts) // 4
+
+    def index(self, effects: list[EffectRow]) -> None:
+        for effect in effects:
+            where = effect.tenant, effect.run_id, effect.invocation_id
+            known = self._effects.get(where)
+            if known is None or effect.sequence >= known.sequence:
+                self._effects[where] = effect
+
+    def _seal(self, batch: Batch) -> None:
+        for tenant, run_id, name, value in batch.sealed:
+            self._sealed.setdefault((tenant, run_id), {})[name] = value
+        for run in batch.unseal:
+            self._unsealed[run] = None
+            self._sealed.pop(run, None)
+
+    def write(self, db: apsw.Connection) -> None:
+        """Must run inside a transaction."""
+        self._write_log(db)
+        self._write_derived(db)
+        self._write_beside(db)
+        self._standing.write(db)
+
+    def _write_log(self, db: apsw.Connection) -> None:
+        heads: list[Any] = []
+        for run_id, head in self.touched.items():
+            heads += (head.n, head.tenant, run_id, head.next_sequence, head.hash)
+        sql.PUT_HEADS.run(db, heads)
+        sql.ADD_EVENTS.run(db, self._events)
+
+    def _write_derived(self, db: apsw.Connection) -> None:
+        runs: list[Any] = []
+        for n, row in self._runs.items():
+            runs += (n, *astuple(row))
+        sql.PUT_RUNS.run(db, runs)
+        self._write_work(db)
+        self._write_inbox(db)
+        sql.PUT_MESSAGES.run(db, self._messages)
+        sql.ADD_TEXTS.run(db, self._texts)
+        snapshots: list[Any] = []
+        for n, cached in self._snapshots.items():
+            snapshots += (n, *cached)
+        sql.PUT_SNAPSHOTS.run(db, snapshots)
+        effects: list[Any] = []
+        for effect in self._effects.values():
+            effects += (effect.tenant, effect.invocation_id, effect.run_id, effect.sequence)
+            effects += (int(effect.finished), effect.day, effect.tokens, effect.money)
+            effects.append(effect.member)
+        sql.PUT_EFFECTS.run(db, effects)
+
+    def _write_inbox(self, db: apsw.Connection) -> None:
+        """Rare beside events: questions are put and answered at the pace of people."""
+        for n, (tenant, rows) in self._inbox.items():
+            db.execute(sql.DROP_INBOX, (n,))
+            for row in rows:
+                columns = list(astuple(row))
+                columns[6] = _encode(row.actions).decode()
+                db.execute(sql.ADD_INBOX, (n, *columns))
+            db.execute(sql.BUMP_INBOX, (tenant,))
+        for tenant in self._inboxes:
+            db.execute(sql.BUMP_INBOX, (tenant,))
+
+    def _write_work(self, db: apsw.Connection) -> None:
+        put: list[int] = []
+        drop: list[int] = []
+        for n, (head, due_at) in self._work.items():
+            if due_at == head.due_at:
+                continue
+            if due_at is None:
+                drop.append(n)
+            else:
+                put += (n, due_at)
+            head.due_at = due_at
+        sql.PUT_WORK.run(db, put)
+        sql.DROP_WORK.run(db, drop)
+
+    def _write_beside(self, db: apsw.Connection) -> None:
+        receipts: list[Any] = []
+        for receipt in self._receipts:
+            receipts += (*receipt_key(receipt), receipt.digest, receipt.status)
+            receipts += (_encode(receipt.headers), receipt.body, receipt.created_at)
+        sql.ADD_RECEIPTS.run(db, receipts)
+        artifacts: list[Any] = []
+        for where, body in self._artifacts.items():
+            artifacts += (*where, body)
+        sql.PUT_ARTIFACTS.run(db, artifacts)
+        self._write_sealed(db)
+        for note in self._notes:
+            notes.keep(db, note)
+
+    def _write_sealed(self, db: apsw.Connection) -> None:
+        put: list[Any] = []
+        drop: list[Any] = []
+        for run, values in self._sealed.items():
+            for name, value in values.items():
+                if value is None:
+                    drop += (*run, name)
+                else:
+                    put += (*run, name, value)
+        sql.UNSEAL.run(db, [part for run in self._unsealed for part in run])
+        sql.SEAL.run(db, put)
+        sql.FORGET_SEALED.run(db, drop)
