@@ -88,9 +88,9 @@ async def _commit(store: Any, batch: list[Any]) -> None:
 
 async def _pattern(host: Any) -> list[Event]:
     """The log of a real thread with one turn."""
-    from moot.core.conversations.turns import Speaker
     from moot.core.runs.answers import Answer
     from moot.core.runs.start import StartRun
+    from moot.core.speaker import Speaker
     from moot.core.state.conversation import THREAD
     from moot.engine.workflows.built_in import TALK
 

@@ -13,7 +13,7 @@ from moot import tool
 from moot.agents.tools import functions
 from moot.agents.tools.errors import ToolError
 from moot.agents.tools.toolbox import Errand, Usable
-from moot.core.json import schema as schemas
+from moot.core.json.schema import problems
 from moot.core.trace import of_run
 
 ERRAND = Errand("call-1", of_run("run_x", None))
@@ -69,9 +69,9 @@ def test_parameters_become_a_schema_with_everything_in_it() -> None:
         "note": {"text": "t"},
         "days": 3,
     }
-    assert schemas.problems(schema, good) == []
+    assert problems(schema, good) == []
     for wrong in ({"days": 0}, {"part": {}}, {"mode": "foot"}, {"more": 1}, {"to": {"number": 1}}):
-        assert schemas.problems(schema, {**good, **wrong}) != []
+        assert problems(schema, {**good, **wrong}) != []
 
 
 async def test_a_function_gets_what_its_types_say_and_gives_json() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from moot.agents.prompts.work import decision_schema, order
 from moot.core.errors.models import ModelAnswerInvalid
-from moot.core.json import schema as schemas
+from moot.core.json import schema
 
 WORKERS = ["finder", "checker"]
 NEXT = {"kind": "next-worker", "nextWorkerIds": ["finder"]}
@@ -49,5 +49,5 @@ def test_what_is_no_decision_is_said_to_be_none(answer: Any) -> None:
 def test_models_are_asked_for_all_of_the_form() -> None:
     order(NEXT, WORKERS)
     form = decision_schema(WORKERS)
-    assert not schemas.problems(form, {"decision": NEXT, "confidence": 0.9})
-    assert schemas.problems(form, {"decision": NEXT})
+    assert not schema.problems(form, {"decision": NEXT, "confidence": 0.9})
+    assert schema.problems(form, {"decision": NEXT})

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from moot.api.agent_bridge import stream as bridge_stream
-from moot.api.agent_bridge import view as bridge_view
+from moot.api.agent_bridge import stream, view
 from moot.api.app import App
 from moot.api.http.connection import Http
 from moot.api.server import build
@@ -87,7 +86,7 @@ async def test_this_machine_goes_by_its_own_name(trusting: Services, host: str) 
 async def test_who_stops_reading_is_let_go_and_may_come_back(
     trusting: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bridge_stream, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(stream, "PATIENCE_S", 0.1)
     app = App(trusting)
     made = await ask(app, "POST", "/threads", {"name": "Long"}, **HERE)
     thread = made.body["id"]
@@ -153,8 +152,8 @@ async def test_a_long_thread_is_read_in_parts_and_shown_by_its_end(
     path = f"/threads/{thread}/events"
     everything = (await ask(app, "GET", path, **HERE)).body["events"]
     assert len(everything) == 41
-    monkeypatch.setattr(bridge_view, "MOST_BYTES", 2000)
-    monkeypatch.setattr(bridge_view, "PAGE", 7)
+    monkeypatch.setattr(view, "MOST_BYTES", 2000)
+    monkeypatch.setattr(view, "PAGE", 7)
     newest = (await ask(app, "GET", path, **HERE)).body["events"]
     assert 1 < len(newest) < 41 and newest == everything[-len(newest) :]
     found: list[Any] = []

@@ -10,7 +10,7 @@ import pytest
 
 from moot.api.app import App
 from moot.api.services import Services
-from moot.api.threads import export as transfer
+from moot.api.threads import export
 from moot.config.settings import Settings
 from moot.core.workflows.yaml import compile_yaml
 
@@ -201,7 +201,7 @@ async def test_an_export_is_cut_off_where_its_key_is_revoked(
     services: Services, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """It has no end, by which who reads it knows."""
-    monkeypatch.setattr(transfer, "MOST_HELD", 1)
+    monkeypatch.setattr(export, "MOST_HELD", 1)
     path = places["thread"].replace("/stream", f"/export?format={form}")
     guest, read = await key(), services.store.read
     whole, pieces = list[bytes](), list[bytes]()

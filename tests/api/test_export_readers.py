@@ -8,7 +8,7 @@ import pytest
 
 from moot.api.app import App
 from moot.api.services import Services
-from moot.api.threads import export as transfer
+from moot.api.threads import export
 from moot.config.settings import Settings
 
 from .in_process import PATIENCE, ask
@@ -33,7 +33,7 @@ async def thread(services: Services, bearer: str, monkeypatch: pytest.MonkeyPatc
         body = {"content": f"{number} " + "word " * 400}
         said = await ask(app, "POST", f"/threads/{name}/events", body, authorization=bearer)
         assert said.status == 200, said
-    monkeypatch.setattr(transfer, "MOST_HELD", 1)
+    monkeypatch.setattr(export, "MOST_HELD", 1)
     return name
 
 
@@ -79,7 +79,7 @@ async def test_minutes_are_the_same_however_much_is_held_at_a_time(
     reads = Reads(services, monkeypatch)
     little = await whole(services, thread, form, bearer)
     assert len([asked for asked in reads.asked if asked > 2]) == 2, "its size is known from then on"
-    monkeypatch.setattr(transfer, "MOST_HELD", 1 << 20)
+    monkeypatch.setattr(export, "MOST_HELD", 1 << 20)
     assert little == await whole(services, thread, form, bearer)
 
 
@@ -110,7 +110,7 @@ async def test_nothing_is_read_for_who_has_gone(
 async def test_who_does_not_take_it_is_let_go(
     services: Services, thread: str, form: str, bearer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(export, "PATIENCE_S", 0.01)
     taken: list[dict[str, Any]] = []
 
     async def send(message: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from moot.api.app import App
-from moot.api.http import rate_limit as limits
+from moot.api.http import rate_limit
 from moot.api.http.rate_limit import RateLimit
 from moot.api.services import Services
 from moot.clock import SystemClock
@@ -60,7 +60,7 @@ async def test_a_key_that_is_known_is_not_stopped_by_others_at_its_address(
 
 
 def test_a_bucket_in_use_is_not_the_one_that_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_BUCKETS", 2)
+    monkeypatch.setattr(rate_limit, "MOST_BUCKETS", 2)
     rate = RateLimit(1, Stopped())
     rate.spend("busy", "key")
     for number in range(10):

@@ -13,7 +13,7 @@ from moot.cli.councils.live_rows import Live
 from moot.cli.councils.members import Room
 from moot.cli.councils.screen import laid_out
 from moot.cli.councils.session import decided, waits_for
-from moot.cli.councils.transcript import TELLS, Teller, Told, outcome_of
+from moot.cli.councils.transcript_lines import TELLS, Teller, Told, outcome_of
 from moot.cli.runs.find import cost_of
 from moot.cli.threads.list import _last
 from moot.core.conversations.decisions import read

@@ -20,7 +20,7 @@ from moot.cli.councils.prompt import (
     read,
 )
 from moot.cli.councils.screen import cut, laid_out, window, wrapped
-from moot.cli.councils.transcript import Told
+from moot.cli.councils.transcript_lines import Told
 from moot.cli.shared import quantities
 
 SEATS = [Seat("host:ada", "Ada", "skeptic"), Seat("host:bo", "Bob", "legal")]

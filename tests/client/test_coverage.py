@@ -13,8 +13,7 @@ import pytest
 import moot.client
 from moot import AsyncClient, Client
 from moot.api.routes import ENDPOINTS
-from moot.client import host, roster, runs, schedules, threads, webhooks
-from moot.client import triggers as inbound
+from moot.client import host, roster, runs, schedules, threads, triggers, webhooks
 from moot.client.http.methods import async_its, awaits, its, waits
 from moot.client.http.operation import OPERATIONS, Operation
 from moot.client.http.sse import Frame, Spoken
@@ -24,9 +23,7 @@ from moot.client.operations import (
 from moot.client.operations import (
     runs as calls_runs,
 )
-from moot.client.operations import (
-    search as calls_reading,
-)
+from moot.client.operations import search
 from moot.client.operations import (
     threads as calls_threads,
 )
@@ -122,7 +119,7 @@ def methods(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def test_every_operation_is_a_method_somewhere() -> None:
-    modules = (runs, threads, host, webhooks, schedules, roster, inbound, moot.client)
+    modules = (runs, threads, host, webhooks, schedules, roster, triggers, moot.client)
     values = [value for module in modules for value in vars(module).values()]
     classes = [value for value in values if isinstance(value, type)]
     used: set[str] = set()
@@ -130,8 +127,8 @@ def test_every_operation_is_a_method_somewhere() -> None:
         operation = getattr(method, "_operation", None)
         used |= {operation.__name__} if operation else set()
         used |= set(getattr(getattr(method, "__code__", None), "co_names", ()))
-    parts = (webhooks, schedules, roster, inbound)
-    for module in (calls_runs, calls_threads, calls_host, calls_reading, *parts):
+    parts = (webhooks, schedules, roster, triggers)
+    for module in (calls_runs, calls_threads, calls_host, search, *parts):
         made = {name for name, value in vars(module).items() if isinstance(value, Operation)}
         assert made - used == set(), module.__name__
 

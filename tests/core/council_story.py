@@ -8,8 +8,8 @@ from random_gates import ANSWERS
 from simulator import ADA, BOT, CHAIR, Life, World, compiled, definition, node
 
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake
-from moot.core.conversations.turns import Speaker
 from moot.core.runs.start import Limits
+from moot.core.speaker import Speaker
 from moot.core.state.council_policy import ENDLESS, FOR_ROUNDS
 
 

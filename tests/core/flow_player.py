@@ -10,8 +10,8 @@ from moot.core.pending import pending
 from moot.core.runs.start import Limits, StartRun
 from moot.core.state.run import Run, apply
 from moot.core.state.status import NodeStatus, Status
-from moot.core.workflows.compiled import Flow, compile_flow
 from moot.core.workflows.definition import parse
+from moot.core.workflows.graph import Flow, compile_flow
 from moot.core.workflows.node_types import Completed, Failed, Kind, NodeError, NodeType, Outcome
 from moot.core.workflows.yaml import compile_yaml
 from moot.engine.nodes.registry import built_in

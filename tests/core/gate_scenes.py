@@ -4,8 +4,8 @@ from typing import Any
 
 from simulator import CHAIR, Life, World, chain, compiled, definition, node
 
-from moot.core.conversations.turns import Speaker
 from moot.core.events import Event
+from moot.core.speaker import Speaker
 
 MEMBERS = ("host:cfo", "host:cto", "host:chair")
 ROSTER = [{"agentId": name} for name in MEMBERS]

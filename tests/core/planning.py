@@ -8,8 +8,8 @@ from simulator import Life, World, chain, compiled, definition, edge, node
 from moot.core.children.handoff import TRANSITIONS
 from moot.core.commands import CancelRun
 from moot.core.events import Event
-from moot.core.workflows.compiled import Flow
 from moot.core.workflows.definition import DISPATCH, SUPERVISOR
+from moot.core.workflows.graph import Flow
 
 DONE = {"kind": "terminate", "reason": "goal-reached"}
 CHAIN = "core.workflowChain.event"

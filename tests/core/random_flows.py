@@ -14,7 +14,7 @@ from moot.core.events import NewEvent
 from moot.core.runs.nodes import Emit
 from moot.core.runs.start import Limits
 from moot.core.state.status import NodeStatus
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 from moot.core.workflows.node_types import Artifact, ChannelWrite, Completed, Failed, NodeError
 
 LONG = os.environ.get("MOOT_LONG") == "1"

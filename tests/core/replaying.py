@@ -8,7 +8,7 @@ from simulator import TENANT, Life
 from moot.core.events import Event, decode
 from moot.core.runs.start import Limits
 from moot.core.state.run import Run, fold
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 from moot.engine.head import Head
 from moot.engine.replay.replay import Replay
 from moot.engine.workflows.registry import Flows

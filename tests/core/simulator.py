@@ -13,25 +13,25 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from moot.core.children import decide as children
-from moot.core.children import peer_requests as asking
-from moot.core.children.decide import ChildEnded, ChildWaits
+from moot.core.children import peer_requests
+from moot.core.children.decide import ChildWaits, may_begin, next_child, spawn
 from moot.core.commands import Advance, CancelRun, Command, Compute, Dispatch, FinishNode, decide
-from moot.core.conversations.turns import Speaker
 from moot.core.councils.decide import Participate
 from moot.core.errors import MootError
 from moot.core.events import TERMINAL_TYPES, Event, NewEvent, decode, encode, event_id, iso
 from moot.core.pending import Owed, pending
 from moot.core.runs.answers import Answer
+from moot.core.runs.child_outputs import ChildEnded
 from moot.core.runs.readiness import PortProblem
 from moot.core.runs.start import Limits, StartRun
 from moot.core.secrets import sealed_event
+from moot.core.speaker import Speaker
 from moot.core.state.node import NODE_ENDS
 from moot.core.state.run import Run, apply, fold
 from moot.core.supervisors.decide import WorkerRefused
 from moot.core.threads.decide import Control
-from moot.core.workflows.compiled import Flow, compile_flow
 from moot.core.workflows.definition import parse
+from moot.core.workflows.graph import Flow, compile_flow
 from moot.core.workflows.node_types import Call, Completed, Failed, Kind, NodeError, NodeType
 from moot.core.workflows.peer_ids import is_away
 from moot.engine.nodes.registry import built_in
@@ -286,12 +286,12 @@ class World:
     def _dispatch(self, life: Life, node_id: str) -> None:
         state_, flow_node = life.run.nodes[node_id], life.flow.nodes[node_id]
         try:
-            spec = children.next_child(life.run, flow_node, self.at, life.sealed, state_.children)
+            spec = next_child(life.run, flow_node, self.at, life.sealed, state_.children)
         except PortProblem:
             spec = None
         away = spec is not None and is_away(spec.workflow_id)
         known = spec is None or away or spec.workflow_id in self.flows
-        if spec and not known and children.may_begin(life.run, life.flow, node_id, spec):
+        if spec and not known and may_begin(life.run, life.flow, node_id, spec):
             error = NodeError(code="unknown_child_workflow", message="none", retryable=False)
             if flow_node.type.dispatches:
                 self._decide(life, WorkerRefused(node_id, spec.workflow_id, error, self.at))
@@ -316,7 +316,7 @@ class World:
             life.sealed.pop(f"var:{new.payload['name']}", None)
         if new.sealed:
             life.sealed.update(new.sealed)
-        if new.type == "node.dispatched" and asking.begins_here(new):
+        if new.type == "node.dispatched" and peer_requests.begins_here(new):
             self._spawn(life, str(new.node_id), str(new.payload["childRunId"]))
         elif new.type in TERMINAL_TYPES:
             self._end(life)
@@ -340,7 +340,7 @@ class World:
 
     def _spawn(self, parent: Life, node_id: str, child_run: str) -> None:
         flow_node = parent.flow.nodes[node_id]
-        command = children.spawn(parent.run, flow_node, self.at, parent.sealed, self.limits)
+        command = spawn(parent.run, flow_node, self.at, parent.sealed, self.limits)
         workflow_id = parent.log[-1].payload["childWorkflowId"]
         assert child_run not in self.lives, "two children have one id"
         child = self.lives[child_run] = Life(child_run, self.flows[workflow_id])

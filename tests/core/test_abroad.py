@@ -9,7 +9,7 @@ from planning import CHAIN, DONE, fast, hand, planned, settle, variable, world
 from random_flows import examples
 from simulator import Life, World, chain, compiled, node
 
-from moot.core.children.decide import ChildEnded, ChildWaits
+from moot.core.children.decide import ChildWaits
 from moot.core.children.handoff import TRANSITIONS
 from moot.core.commands import (
     CancelRun,
@@ -20,6 +20,7 @@ from moot.core.commands import (
     ResumeRun,
     Wake,
 )
+from moot.core.runs.child_outputs import ChildEnded
 from moot.core.state.remote_children import CREATE, FOLLOW, MOST_WAITS, STOP
 from moot.core.state.status import Status
 from moot.core.workflows.node_types import NodeError

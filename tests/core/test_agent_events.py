@@ -8,8 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.core.agents import events as agent_events
-from moot.core.agents.events import CHARACTERS_OF_A_TOKEN, FULL_LIMIT, TOKEN_LIMIT, Block
+from moot.core.agents.events import (
+    CHARACTERS_OF_A_TOKEN,
+    FULL_LIMIT,
+    TOKEN_LIMIT,
+    VERBOSITIES,
+    Block,
+    called,
+    decided,
+    delta,
+    reasoned,
+    returned,
+    verbosity_of,
+)
 from moot.core.commands import Advance, FinishNode, decide
 from moot.core.errors import BadRequest, CapabilityRequired
 from moot.core.events import Event, NewEvent
@@ -20,8 +31,8 @@ from moot.core.secrets import MASK
 from moot.core.state.agents import DECIDED, DELTA, HANDOFF
 from moot.core.state.run import Run, apply, fold
 from moot.core.state.status import Status
-from moot.core.workflows.compiled import Flow, compile_flow
 from moot.core.workflows.definition import parse
+from moot.core.workflows.graph import Flow, compile_flow
 from moot.core.workflows.node_types import Completed, Kind, NodeType
 from moot.engine.nodes.registry import built_in
 
@@ -76,31 +87,31 @@ def test_a_thought_that_is_switched_off_says_nothing() -> None:
 
 @pytest.mark.parametrize("wrong", ["summary", "off", "loud", None, 3])
 def test_what_a_run_asks_for_counts_if_there_is_such_a_thing(wrong: Any) -> None:
-    found = agent_events.verbosity_of({"reasoningVerbosity": wrong})
-    assert found == (wrong if wrong in agent_events.VERBOSITIES else "summary")
+    found = verbosity_of({"reasoningVerbosity": wrong})
+    assert found == (wrong if wrong in VERBOSITIES else "summary")
 
 
 def test_the_hash_of_arguments_is_over_their_one_spelling() -> None:
     one, other = (
-        agent_events.called("n", "host:a", "t", (0, "c"), [given]).payload
+        called("n", "host:a", "t", (0, "c"), [given]).payload
         for given in ({"b": 1.0, "a": [None]}, {"a": [None], "b": 1})
     )
     assert one["argsHash"] == other["argsHash"] == canonical.digest({"a": [None], "b": 1})
-    assert "argsHash" not in agent_events.called("n", "host:a", "t", (0, "c"), []).payload
+    assert "argsHash" not in called("n", "host:a", "t", (0, "c"), []).payload
 
 
 @pytest.mark.parametrize(
     ("confidence", "kept"), [(0.0, 0.0), (1, 1), (None, None), (float("nan"), None)]
 )
 def test_a_confidence_that_is_no_number_says_nothing(confidence: Any, kept: Any) -> None:
-    payload = agent_events.decided("n", "host:a", 1, confidence, 0).payload
+    payload = decided("n", "host:a", 1, confidence, 0).payload
     assert payload.get("confidence") == kept
 
 
 @pytest.mark.parametrize("confidence", [-0.1, 1.1])
 def test_a_confidence_beyond_its_bounds_is_refused(confidence: float) -> None:
     with pytest.raises(BadRequest):
-        agent_events.decided("n", "host:a", 1, confidence, 0)
+        decided("n", "host:a", 1, confidence, 0)
 
 
 # -- in a run ------------------------------------------------------------------------------------
@@ -217,16 +228,16 @@ def test_an_agent_says_each_thing_once() -> None:
     for life in range(2):
         for block, words in enumerate((["x", "y"], ["z"])):
             for number, word in enumerate(words):
-                event = agent_events.delta("a", "host:one", word, block, number, "full")
+                event = delta("a", "host:one", word, block, number, "full")
                 assert told.say(event) == ([DELTA] if not life else [])
-            event = agent_events.reasoned("a", "host:one", "".join(words), block, "full")
+            event = reasoned("a", "host:one", "".join(words), block, "full")
             assert bool(told.say(event)) is not bool(life)
-        call = agent_events.called("a", "host:one", "t", (0, "c0"), [])
-        back = agent_events.returned("a", "host:one", "t", (0, "c0"), {"outcome": 1})
+        call = called("a", "host:one", "t", (0, "c0"), [])
+        back = returned("a", "host:one", "t", (0, "c0"), {"outcome": 1})
         assert bool(told.say(call)) is bool(told.say(back)) is not bool(life)
         cut = NewEvent("envelope.truncated", {"nodeId": "a"}, "a", hints={"nth": 0})
         assert bool(told.say(cut)) is not bool(life)
-        sure = agent_events.decided("a", "host:one", "go", 0.9, 0)
+        sure = decided("a", "host:one", "go", 0.9, 0)
         assert bool(told.say(sure)) is not bool(life)
     sequences = [event.payload["sequence"] for event in told.log if event.type == DELTA]
     assert sequences == [0, 1, 0]
@@ -237,9 +248,9 @@ def test_an_agent_says_each_thing_once() -> None:
 def test_a_tool_that_nobody_called_gives_nothing() -> None:
     told = Told(flow_of(pinned("a", "host:one")))
     with pytest.raises(BadRequest):
-        told.say(agent_events.returned("a", "host:one", "t", (0, "c0"), {"outcome": 1}))
+        told.say(returned("a", "host:one", "t", (0, "c0"), {"outcome": 1}))
     with pytest.raises(BadRequest):
-        agent_events.returned("a", "host:one", "t", (0, "c0"), {})
+        returned("a", "host:one", "t", (0, "c0"), {})
 
 
 @pytest.mark.parametrize(
@@ -252,7 +263,7 @@ def test_a_decision_waits_when_its_agent_is_not_sure_enough(
 ) -> None:
     options = {} if threshold is None else {"escalationThreshold": threshold}
     told = Told(flow_of(pinned("a", "host:one")), configurable=options)
-    types = told.say(agent_events.decided("a", "host:one", {"go": 1}, confidence, 0))
+    types = told.say(decided("a", "host:one", {"go": 1}, confidence, 0))
     if not waits:
         assert types == [DECIDED] and told.run.status is Status.RUNNING
         return

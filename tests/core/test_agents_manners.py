@@ -23,7 +23,7 @@ from moot.core.errors import ThreadPaused as Paused
 from moot.core.errors.threads import NameTaken
 from moot.core.events import Event
 from moot.core.state.council_policy import OF_THREADS
-from moot.core.threads.agent_limits import LONGEST, MOST_BROUGHT
+from moot.core.threads.agent_control_checks import LONGEST, MOST_BROUGHT
 from moot.core.threads.decide import Control
 from moot.core.threads.pending_requests import Listener
 

@@ -6,8 +6,8 @@ import pytest
 from gate_scenes import approval, caused_by, short
 from simulator import ADA, BOT, CHAIR, Life, World, compiled, definition, edge, node
 
-from moot.core.conversations.turns import Speaker
 from moot.core.errors import BadRequest, Forbidden, NotYourName
+from moot.core.speaker import Speaker
 from moot.core.state.status import Status
 
 ALL = ["accept", "reject", "refine", "edit", "ask"]

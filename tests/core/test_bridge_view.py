@@ -27,7 +27,7 @@ from moot.core.events import Event, decode, encode, event_id, iso
 from moot.core.state.conversation import Conversation
 from moot.core.state.run import Run, apply, fold
 from moot.core.state.thread_controls import ThreadState
-from moot.core.threads import agent_bridge as bridge
+from moot.core.threads import agent_bridge
 from moot.core.threads.control_text import says
 from moot.core.threads.side_threads import LinkedFrom, SideEnded
 from moot.core.threads.undo import undo
@@ -114,8 +114,8 @@ def test_both_views_agree_whatever_happens(story: list[Any], opening: str | None
     assert [each["id"] for each in said] == [event.event_id for event, _ in turns]
     for each, (_, turn) in zip(said, turns, strict=True):
         assert each["content"] == turn["content"]
-        assert each["from"] == bridge.handle(turn.get("speakerId") or turn["from"])
-        assert each["to"] == bridge.handle(turn.get("to", "all"))
+        assert each["from"] == agent_bridge.handle(turn.get("speakerId") or turn["from"])
+        assert each["to"] == agent_bridge.handle(turn.get("to", "all"))
     times = [each["ts"] for each in found]
     assert times == sorted(set(times)), "every event has a time of its own"
     assert len({each["id"] for each in found}) == len(found)
@@ -227,7 +227,7 @@ def _event(run_id: str, log: list[Event], type_: str, payload: dict[str, Any]) -
 
 def told_of(run: Run, log: list[Event]) -> list[dict[str, Any]]:
     talk = run.conversations[TALK]
-    teller = bridge.Teller(talk, run.run_id, "Ours", "user")
+    teller = agent_bridge.Teller(talk, run.run_id, "Ours", "user")
     return [each for event in log for each in teller.tell(event)]
 
 
@@ -299,11 +299,11 @@ def test_who_steers_without_a_seat_is_given_one_where_that_is_trusted() -> None:
 
 
 def test_times_are_read_as_people_write_them() -> None:
-    moment = bridge.instant("2030-01-31T12:00:00.000001Z")
+    moment = agent_bridge.instant("2030-01-31T12:00:00.000001Z")
     for text in ("2030-01-31T12:00:00.000001+00:00", "2030-01-31T13:00:00.000001+01:00",
                  "2030-01-31T12:00:00.000001"):  # fmt: skip
-        assert bridge.instant(text) == moment
-    assert bridge.instant("2030-01-31") < moment
+        assert agent_bridge.instant(text) == moment
+    assert agent_bridge.instant("2030-01-31") < moment
 
 
 @pytest.mark.parametrize("who", ["user", "rex"])

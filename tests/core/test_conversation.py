@@ -19,7 +19,6 @@ from simulator import ADA, BOT, CHAIR, Life, World, chain, compiled, node
 
 from moot.core.commands import CancelRun, PauseRun, Wake
 from moot.core.conversations.participants import MOST_PARTICIPANTS
-from moot.core.conversations.turns import Speaker
 from moot.core.errors import (
     BadRequest,
     Conflict,
@@ -32,6 +31,7 @@ from moot.core.errors import (
     SpeakerNotParticipant,
     ThreadPaused,
 )
+from moot.core.speaker import Speaker
 from moot.core.state.status import Status
 
 CFO = Speaker("key_cfo", ("host:cfo",))

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from moot.core.workflows.compiled import compile_flow
 from moot.core.workflows.definition import parse
-from moot.core.workflows.yaml.document import compile_yaml
+from moot.core.workflows.graph import compile_flow
+from moot.core.workflows.yaml.compile import compile_yaml
 from moot.core.workflows.yaml.source import FlowFileError
 from moot.engine.nodes.registry import built_in
 

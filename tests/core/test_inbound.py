@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.core.backoff import LONGEST_WAIT
-from moot.core.triggers import subscriptions as inbound
+from moot.core.triggers import subscriptions
 from moot.core.triggers.signatures import PREFIX, TOLERANCE, judge, standard_signature
 from moot.core.triggers.subscriptions import (
     FAILING,
@@ -113,8 +113,8 @@ def test_fields_of_one_name_are_the_same_input_from_a_queue_and_by_a_webhook(
      "X-Openwop-Signature", "Content-Type", "X-Event-Type"]), st.text(max_size=2000))))  # fmt: skip
 def test_no_header_with_a_right_in_it_is_seen(pairs: list[tuple[str, str]]) -> None:
     seen = seen_headers(pairs)
-    assert set(seen) <= {"content-type", "x-event-type"} <= inbound.HEADERS
-    assert all(len(value) <= inbound.LONGEST_HEADER for value in seen.values())
+    assert set(seen) <= {"content-type", "x-event-type"} <= subscriptions.HEADERS
+    assert all(len(value) <= subscriptions.LONGEST_HEADER for value in seen.values())
 
 
 @given(st.binary(max_size=200), st.integers(-2 * TOLERANCE, 2 * TOLERANCE), st.binary(max_size=50))

@@ -3,8 +3,7 @@
 from planning import DONE, hand, kids, planned, worker, world
 from simulator import TENANT
 
-from moot.core.children.decide import ChildEnded
-from moot.core.children.tree_limit import Seen
+from moot.core.runs.child_outputs import ChildEnded, Seen
 from moot.core.runs.start import Limits
 from moot.core.verify.walk import verify
 

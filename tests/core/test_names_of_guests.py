@@ -9,7 +9,7 @@ from thread_scenes import control, steer, talk_of, thread
 from moot.core.conversations.joining import is_guest
 from moot.core.conversations.participants import RESERVED
 from moot.core.errors.threads import NameTaken
-from moot.core.state.thread_controls import full_name, is_person
+from moot.core.text.names import full_name, is_person
 from moot.core.threads.agent_bridge import handle
 
 #: written in escapes, as most of it cannot be seen

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 
 from moot.core.errors import BadRequest
-from moot.core.workflows import peer_ids as peers
+from moot.core.workflows import peer_ids
 from moot.core.workflows.definition import WORKFLOW_ID, parse
 from moot.core.workflows.peer_ids import Origin, is_address, is_away, parted, read, written
 
-names = st.from_regex(peers.NAME, fullmatch=True)
-workflows = st.from_regex(peers.WORKFLOW, fullmatch=True)
+names = st.from_regex(peer_ids.NAME, fullmatch=True)
+workflows = st.from_regex(peer_ids.WORKFLOW, fullmatch=True)
 
 
 @given(names, workflows)
@@ -56,13 +56,13 @@ def test_an_address_is_that_of_a_host_and_nothing_more(url: str, good: bool) -> 
 
 origins = st.builds(
     Origin,
-    run_id=st.from_regex(peers.RUN_ID, fullmatch=True),
-    host_id=st.from_regex(peers.HOST_ID, fullmatch=True),
+    run_id=st.from_regex(peer_ids.RUN_ID, fullmatch=True),
+    host_id=st.from_regex(peer_ids.HOST_ID, fullmatch=True),
     well_known_url=st.sampled_from([url for url, good in ADDRESSES.items() if good]),
-    cause=st.sampled_from(peers.CAUSES),
-    event_id=st.none() | st.from_regex(peers.EVENT_ID, fullmatch=True),
-    depth=st.integers(0, peers.LARGEST),
-    tree=st.none() | st.integers(0, peers.LARGEST),
+    cause=st.sampled_from(peer_ids.CAUSES),
+    event_id=st.none() | st.from_regex(peer_ids.EVENT_ID, fullmatch=True),
+    depth=st.integers(0, peer_ids.LARGEST),
+    tree=st.none() | st.integers(0, peer_ids.LARGEST),
 )
 
 

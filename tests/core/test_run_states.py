@@ -3,7 +3,6 @@
 import pytest
 from simulator import START_MS, Life, World, chain, compiled, definition, node
 
-from moot.core.children.decide import ChildEnded
 from moot.core.commands import (
     Advance,
     CancelRun,
@@ -18,6 +17,7 @@ from moot.core.commands import (
 from moot.core.errors import MootError, RunTerminal
 from moot.core.events import Event, NewEvent, iso
 from moot.core.pending import NOTHING, pending
+from moot.core.runs.child_outputs import ChildEnded
 from moot.core.runs.nodes import Emit
 from moot.core.runs.start import Limits, StartRun
 from moot.core.state.run import Run, apply

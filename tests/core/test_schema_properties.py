@@ -8,7 +8,14 @@ import msgspec
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from moot.core.json import schema as schemas
+from moot.core.json.schema import (
+    LONGEST_TEXT,
+    MOST_PROBLEMS,
+    TOO_LARGE,
+    SchemaError,
+    check,
+    problems,
+)
 from moot.core.json.schema_cost import MOST_APPLIED, weigh
 from moot.core.json.schema_parts import places
 from moot.core.json.schema_refs import Unbounded
@@ -75,15 +82,15 @@ whole = st.builds(
 @given(whole, values)
 def test_the_answer_is_that_of_the_plain_validator(schema: dict[str, Any], value: Any) -> None:
     try:
-        schemas.check(schema)
-    except schemas.SchemaError:
+        check(schema)
+    except SchemaError:
         assume(False)
     plain = jsonschema_rs.validator_for(schema, offline=True)
-    found = schemas.problems(schema, value)
-    assume(found != [schemas.TOO_LARGE])
+    found = problems(schema, value)
+    assume(found != [TOO_LARGE])
     assert (found == []) is plain.is_valid(value)
-    assert all(len(text) <= schemas.LONGEST_TEXT for text in found)
-    assert len(found) <= schemas.MOST_PROBLEMS
+    assert all(len(text) <= LONGEST_TEXT for text in found)
+    assert len(found) <= MOST_PROBLEMS
 
 
 class Counting:
@@ -137,9 +144,9 @@ def test_weighing_never_ends_in_another_way(text: Any, schema: dict[str, Any]) -
     for word in list(schema):
         broken = {**schema, word: str(text)}
         try:
-            schemas.check(broken)
-        except schemas.SchemaError as refusal:
-            assert len(str(refusal)) <= schemas.LONGEST_TEXT
+            check(broken)
+        except SchemaError as refusal:
+            assert len(str(refusal)) <= LONGEST_TEXT
 
 
 @given(values)

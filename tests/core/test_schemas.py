@@ -6,12 +6,19 @@ import msgspec
 import pytest
 
 from moot.core.errors import BadRequest
-from moot.core.json import schema as schemas
-from moot.core.json.schema import LONGEST_TEXT, MOST_PROBLEMS, SOMEWHERE, TOO_LARGE, SchemaError
+from moot.core.json.schema import (
+    LONGEST_TEXT,
+    MOST_PROBLEMS,
+    SOMEWHERE,
+    TOO_LARGE,
+    SchemaError,
+    check,
+    problems,
+)
 from moot.core.json.schema_cost import MOST_SCHEMAS, weigh
 from moot.core.json.schema_patterns import size
-from moot.core.workflows.compiled import compile_flow
 from moot.core.workflows.definition import parse
+from moot.core.workflows.graph import compile_flow
 from moot.engine.nodes import gate_config, registry
 
 Schema = dict[str, Any]
@@ -127,14 +134,14 @@ ORDINARY: dict[str, Schema] = {
 @pytest.mark.parametrize("schema", BOMBS.values(), ids=BOMBS)
 def test_a_schema_without_a_bound_is_refused_and_nothing_fits_it(schema: Schema) -> None:
     with pytest.raises(SchemaError) as refusal:
-        schemas.check(schema)
+        check(schema)
     assert 0 < len(str(refusal.value)) <= LONGEST_TEXT
-    assert schemas.problems(schema, [[[1]]]) == [f"the schema cannot be used: {refusal.value}"]
+    assert problems(schema, [[[1]]]) == [f"the schema cannot be used: {refusal.value}"]
 
 
 @pytest.mark.parametrize("schema", ORDINARY.values(), ids=ORDINARY)
 def test_an_ordinary_schema_is_taken(schema: Schema) -> None:
-    schemas.check(schema)
+    check(schema)
 
 
 @pytest.mark.parametrize("schema", BOMBS.values(), ids=BOMBS)
@@ -183,28 +190,28 @@ def flow_with(extra: Schema) -> bytes:
 )
 def test_a_reference_whose_target_is_in_doubt_is_refused(schema: Schema, words: str) -> None:
     with pytest.raises(SchemaError, match=words):
-        schemas.check(schema)
+        check(schema)
 
 
 def test_of_millions_of_errors_only_one_is_made() -> None:
     schema = {"properties": {"l": {"items": {"allOf": [{"type": "string"}] * 50}}}}
-    assert schemas.problems(schema, {"l": [1] * 100_000}) == ['l/0: 1 is not of type "string"']
+    assert problems(schema, {"l": [1] * 100_000}) == ['l/0: 1 is not of type "string"']
 
 
 def test_of_many_problems_the_first_few_are_told() -> None:
-    found = schemas.problems({"items": {"type": "string"}}, list(range(100)))
+    found = problems({"items": {"type": "string"}}, list(range(100)))
     assert found[1] == '1: 1 is not of type "string"'
     assert len(found) == MOST_PROBLEMS
 
 
 @pytest.mark.parametrize("schema", [{"type": "integer"}, {"anyOf": [{"type": "integer"}]}])
 def test_a_problem_does_not_repeat_the_whole_value(schema: Schema) -> None:
-    (problem,) = schemas.problems(schema, "x" * 900_000)
+    (problem,) = problems(schema, "x" * 900_000)
     assert len(problem) <= LONGEST_TEXT
 
 
 def test_a_long_key_does_not_make_a_long_problem() -> None:
-    (problem,) = schemas.problems({"additionalProperties": False}, {"k" * 100_000: 1})
+    (problem,) = problems({"additionalProperties": False}, {"k" * 100_000: 1})
     assert len(problem) <= LONGEST_TEXT
 
 
@@ -219,13 +226,13 @@ def test_a_long_key_does_not_make_a_long_problem() -> None:
     ],
 )
 def test_a_value_that_is_too_much_work_is_refused(schema: Schema, value: Any) -> None:
-    schemas.check(schema)
-    assert schemas.problems(schema, value) == [TOO_LARGE]
+    check(schema)
+    assert problems(schema, value) == [TOO_LARGE]
 
 
 def test_a_large_value_that_fits_no_branch_is_refused_without_copies_of_it() -> None:
     schema = {"anyOf": [{"type": "string"}] * 1000}
-    assert schemas.problems(schema, [1] * 9000) == [SOMEWHERE]
+    assert problems(schema, [1] * 9000) == [SOMEWHERE]
 
 
 def test_large_ordinary_values_are_checked() -> None:
@@ -241,8 +248,8 @@ def test_large_ordinary_values_are_checked() -> None:
         "additionalProperties": False,
     }
     schema = {"type": "array", "items": row}
-    assert schemas.problems(schema, rows) == []
-    assert schemas.problems(schema, [*rows, {"id": "x", "name": "y"}]) == [
+    assert problems(schema, rows) == []
+    assert problems(schema, [*rows, {"id": "x", "name": "y"}]) == [
         '10000/id: "x" is not of type "integer"'
     ]
 

@@ -11,8 +11,8 @@ from moot.core.runs.readiness import Ready, holds, readiness
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
-from moot.core.workflows.compiled import Flow
 from moot.core.workflows.definition import EdgeCondition
+from moot.core.workflows.graph import Flow
 
 #: what an upstream is, seen through its edge
 UPSTREAMS: dict[str, NodeState | None] = {

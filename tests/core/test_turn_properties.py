@@ -15,8 +15,8 @@ from moot.core.commands import Command, PauseRun
 from moot.core.events import Event, decode
 from moot.core.runs.start import Limits, StartRun
 from moot.core.state.run import apply, fold
-from moot.core.workflows.compiled import Flow
-from moot.engine import transaction as turns
+from moot.core.workflows.graph import Flow
+from moot.engine import transaction
 from moot.engine.derived_rows import due_of, inbox_rows, row_of
 from moot.engine.head import Head
 from moot.engine.transaction import Turn
@@ -134,7 +134,7 @@ class TurnWorld(World):
 
 
 def lived(body: dict[str, Any], ceilings: Limits, story: list[Move]) -> TurnWorld:
-    world = TurnWorld(flows_of(body), turns.MOST_EVENTS, ceilings)
+    world = TurnWorld(flows_of(body), transaction.MOST_EVENTS, ceilings)
     world.start(world.flows["self"])
     teller = Story(world)
     for move in story:
@@ -157,11 +157,11 @@ def test_a_turn_keeps_the_promises_of_the_log(
     most: int, body: dict[str, Any], ceilings: Limits, story: list[Move]
 ) -> None:
     """Also when its batches are cut short, so that the rest follows in later ones."""
-    whole, turns.MOST_EVENTS = turns.MOST_EVENTS, most
+    whole, transaction.MOST_EVENTS = transaction.MOST_EVENTS, most
     try:
         lived(body, ceilings, story)
     finally:
-        turns.MOST_EVENTS = whole
+        transaction.MOST_EVENTS = whole
 
 
 @examples(60)
@@ -179,7 +179,7 @@ def test_what_a_turn_writes_folds_to_what_it_holds_and_tells_no_secret(
 def test_a_pause_between_two_parts_of_a_step_drains_when_the_node_is_to_be_tried_again() -> None:
     flaky = node("f", "core.fail", config={"retryable": True}, settings={"maxRetries": 1})
     flow = compiled(chain(node("n"), flaky))
-    whole, turns.MOST_EVENTS = turns.MOST_EVENTS, 4
+    whole, transaction.MOST_EVENTS = transaction.MOST_EVENTS, 4
     try:
         world = TurnWorld({}, 4, Limits())
         life = world.start(flow)
@@ -187,4 +187,4 @@ def test_a_pause_between_two_parts_of_a_step_drains_when_the_node_is_to_be_tried
         world.take(life, PauseRun(world.at))
         assert life.order()[-3:] == ["moot.pause.requested", "node.retried f", "run.paused"]
     finally:
-        turns.MOST_EVENTS = whole
+        transaction.MOST_EVENTS = whole

@@ -5,9 +5,9 @@ from typing import Any
 
 from simulator import CHAIR, TENANT, Life, World, compiled
 
-from moot.core.conversations.turns import Speaker
 from moot.core.councils.decide import WakeEnded
 from moot.core.events import Event
+from moot.core.speaker import Speaker
 from moot.core.state.conversation import THREAD, Conversation, first_title, thread_id
 from moot.core.state.council_policy import OF_THREADS
 from moot.core.state.floor import Floor

@@ -20,7 +20,7 @@ from moot.cli import moot as command_line
 from moot.config.project import parse
 from moot.config.settings import Settings
 from moot.core.errors import MootError
-from moot.core.workflows.compiled import compile_flow, digest
+from moot.core.workflows.graph import compile_flow, digest
 from moot.core.workflows.yaml import compile_yaml
 from moot.core.workflows.yaml.steps import WORDS
 from moot.engine.nodes import registry

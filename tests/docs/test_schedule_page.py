@@ -11,7 +11,7 @@ from moot.core.schedules.model import ScheduleDraft
 from moot.core.schedules.parse import CHOICES, read_schedule
 from moot.core.schedules.words import timing_from_words
 from moot.core.workflows.schema import TriggerDef
-from moot.triggers.schedules.declared import body_of
+from moot.triggers.schedules.declarations import body_of
 
 PAGE = DOCS / "schedules.md"
 TABLE = rows(PAGE)

@@ -15,7 +15,7 @@ from moot.core.events import TERMINAL_TYPES, Event, decode
 from moot.core.runs.start import Limits, StartRun
 from moot.core.state.run import Run, fold
 from moot.core.verify.walk import verify
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 from moot.core.workflows.node_types import NodeType
 from moot.engine.host import Host
 from moot.engine.nodes.registry import built_in

@@ -18,7 +18,7 @@ from moot.net.targets import Target
 from moot.store.protocol import Append, Batch, Delivery
 from moot.store.records import DeliveryFilter
 from moot.triggers.service import Triggers
-from moot.triggers.webhooks import registrations as webhooks
+from moot.triggers.webhooks import registrations
 
 Answer = Callable[[Order], Any]
 
@@ -68,7 +68,7 @@ async def opened(place: Place, wrapper: Any = None) -> AsyncIterator[tuple[Trigg
 
 async def hook(triggers: Triggers, name: str, tenant: str = TENANT) -> Webhook:
     made = Webhook(webhook_id=f"wh_{name}", url=name, events=("*",), secret="s" * 64, created_at=1)
-    await triggers.webhooks._put(tenant, webhooks.Kept(made, 0), "me", "registered")
+    await triggers.webhooks._put(tenant, registrations.Kept(made, 0), "me", "registered")
     return made
 
 

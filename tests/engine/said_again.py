@@ -9,8 +9,8 @@ from msgspec import UNSET
 
 from moot import NodeContext
 from moot import node as node_function
-from moot.core.conversations.turns import Speaker
 from moot.core.runs.answers import Answer
+from moot.core.speaker import Speaker
 from moot.core.state.run import Run
 from moot.core.threads.decide import Control
 from moot.core.workflows.node_types import Artifact, Completed

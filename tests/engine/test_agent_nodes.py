@@ -8,8 +8,8 @@ from staff import Counted, Staff, asks, payloads, told
 
 from moot.agents.models.config import Line
 from moot.agents.tools.toolbox import Usable
-from moot.core.conversations.turns import Speaker
 from moot.core.runs.answers import Answer
+from moot.core.speaker import Speaker
 from moot.core.state.agents import DECIDED, DELTA, DONE, INVOKED, REASONED, RESOLVED
 from moot.core.state.status import Status
 from moot.engine.replay.replay import replay

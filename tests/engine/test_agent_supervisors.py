@@ -20,8 +20,8 @@ from hosting import (
 from staff import Counted, Staff, payloads, told
 
 from moot.agents.models.config import Line
-from moot.core.conversations.turns import Speaker
 from moot.core.runs.answers import Answer
+from moot.core.speaker import Speaker
 from moot.core.state.agents import DECIDED, DONE, INVOKED, REASONED, RESOLVED
 from moot.core.state.status import Status
 from moot.engine.replay.replay import replay

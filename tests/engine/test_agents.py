@@ -19,9 +19,9 @@ from hosting import (
 
 from moot import NodeContext
 from moot import node as node_function
-from moot.core.conversations.turns import Speaker
 from moot.core.events import encode
 from moot.core.runs.answers import Answer
+from moot.core.speaker import Speaker
 from moot.core.state.agents import DELTA
 from moot.core.state.status import Status
 from moot.engine.host import Host

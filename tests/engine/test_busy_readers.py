@@ -5,8 +5,8 @@ from typing import Any
 
 from hosting import TENANT, Place, Wrapped, begun, chain, log, node
 
-from moot.core.conversations.turns import Speaker
 from moot.core.runs.answers import Answer
+from moot.core.speaker import Speaker
 from moot.engine.host import Host
 from moot.store.protocol import Store
 

@@ -22,8 +22,8 @@ from moot.engine.host import Host
 from moot.net.outbound import Outbound
 from moot.store.protocol import Batch, Delivery
 from moot.store.records import DeliveryFilter
-from moot.triggers import polling as rounds
-from moot.triggers.inbound import deliveries as module
+from moot.triggers import polling
+from moot.triggers.inbound import deliveries
 from moot.triggers.inbound.queues import Consumer
 from moot.triggers.service import Triggers
 
@@ -180,7 +180,7 @@ async def test_what_comes_during_a_pause_with_an_end_is_taken_up_then(
     memory: Place, monkeypatch: pytest.MonkeyPatch, whose: str
 ) -> None:
     """Though nobody says that it has come."""
-    monkeypatch.setattr(rounds, "LONGEST_SLEEP", 3600.0)
+    monkeypatch.setattr(polling, "LONGEST_SLEEP", 3600.0)
     _, triggers = await opened(memory)
     until = memory.clock.millis() + 500
     await hire(triggers, pause=Pause(since=1, by="me", until=until if whose == "member" else 1))
@@ -246,7 +246,7 @@ async def test_a_full_queue_takes_no_more(memory: Place, monkeypatch: pytest.Mon
     [kept, *_] = await rows(memory, "q", triggers)
     await triggers.deliveries.drop(kept, "me")
     await triggers.queues.push(TENANT, "q", {}, None, "me")
-    assert module.MOST_WAITING == 10_000
+    assert deliveries.MOST_WAITING == 10_000
     await triggers.aclose()
 
 

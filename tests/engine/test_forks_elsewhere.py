@@ -13,8 +13,7 @@ from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.core.verify.walk import verify
 from moot.engine.host import Host
-from moot.engine.peers import remote_runs as peers
-from moot.engine.peers import watch as peer_watch
+from moot.engine.peers import remote_runs, watch
 
 CREATE, CANCEL = ("POST", "/v1/runs"), ("POST", "/v1/runs/*/cancel")
 FLOWS = [
@@ -26,9 +25,9 @@ FLOWS = [
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(peers, "LONGEST_PAUSE", 0.05)
-    monkeypatch.setattr(peer_watch, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(remote_runs, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(remote_runs, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0.01)
 
 
 @pytest.fixture

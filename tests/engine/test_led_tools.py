@@ -14,8 +14,8 @@ from moot.agents.invocation.invoke import Invoker
 from moot.agents.models.protocol import ToolCall
 from moot.agents.prompts.fencing import fenced
 from moot.agents.tools.toolbox import Errand, Toolbox, Usable
-from moot.core.conversations.turns import Speaker
 from moot.core.errors import MootError
+from moot.core.speaker import Speaker
 from moot.core.threads.decide import Control
 from moot.engine.host import Host
 

@@ -21,7 +21,7 @@ from moot.engine.head import Ground
 from moot.engine.host import Host
 from moot.engine.recovery import Recovery
 from moot.store.protocol import Batch
-from moot.store.sqlite.write.writer import Write, Writer
+from moot.store.sqlite.write.group_commit import Write, Writer
 
 TWICE = {"mode": "round-robin", "rounds": 2}
 

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moot.core.events import Event
-from moot.core.memory import Entry, Write, context, is_ref
+from moot.core.events import Event, MemoryWrite
+from moot.core.memory import Entry, context, is_ref
 from moot.core.state.memory import Memory
 from moot.core.state.run import Run
 from moot.engine.memory.journal import Recollections, Revisions, entry_of, note_of
@@ -112,7 +112,7 @@ class World:
         before = await self.store.note(run.tenant, ref, name, None)
         content = f"{run.run_id}.{run.next_sequence}" if what == "put" else None
         ends = None if ttl is None or what != "put" else ttl
-        write = Write(scope=ref, memory_id=name, write_id=f"{run.run_id}{run.next_sequence}",
+        write = MemoryWrite(scope=ref, memory_id=name, write_id=f"{run.run_id}{run.next_sequence}",
                       content=content, tags=tags if content else [], ttl_ms=ends)  # fmt: skip
         event: Any = Event(event_id="", run_id=run.run_id, sequence=run.next_sequence,
                            type="memory.written", timestamp="", payload={})  # fmt: skip

@@ -11,8 +11,8 @@ from said_again import answer, council, waits
 from moot import NodeContext
 from moot import node as node_function
 from moot.core.commands import SetVariables
-from moot.core.conversations.turns import Speaker
 from moot.core.errors import SpeakerNotParticipant
+from moot.core.speaker import Speaker
 from moot.core.state.memory import redacted
 from moot.core.state.status import Status
 from moot.engine.host import Host

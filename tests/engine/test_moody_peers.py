@@ -6,18 +6,17 @@ import pytest
 from hosting import Place, begun, ended, log
 from strange_peer import DONE, StrangePeer, hand, knowing, led, said, strange_peer
 
-from moot.core.state import remote_children as abroad
-from moot.engine.peers import remote_runs as peers
-from moot.engine.peers import watch as peer_watch
+from moot.core.state import remote_children
+from moot.engine.peers import remote_runs, watch
 
 RUN = ("GET", "/v1/runs/*")
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(peers, "LONGEST_PAUSE", 0.05)
-    monkeypatch.setattr(peer_watch, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(remote_runs, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(remote_runs, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -40,8 +39,8 @@ async def test_a_host_that_talks_nonsense_and_is_away_in_turns_is_not_waited_for
 async def test_a_child_that_waits_and_goes_on_again_and_again_leaves_a_short_log(
     memory: Place, lab: StrangePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(abroad, "MOST_WAITS", 8)
-    monkeypatch.setattr(peers, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(remote_children, "MOST_WAITS", 8)
+    monkeypatch.setattr(remote_runs, "FIRST_PAUSE", 0.0)
     states = [said(200, {"runId": "far_0", "status": s}) for s in ("waiting-input", "running")]
     last = said(200, {"runId": "far_0", "status": "completed", "variables": {"out": "far"}})
     lab.says(*RUN, *states * 100, last)

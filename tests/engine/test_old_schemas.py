@@ -8,7 +8,7 @@ from hosting import TENANT, Place, another, chain, delay, ended, node
 
 from moot.core.errors import BadRequest
 from moot.core.state.status import Status
-from moot.core.workflows.compiled import digest
+from moot.core.workflows.graph import digest
 from moot.engine.host import Host
 from moot.store.protocol import Definition
 

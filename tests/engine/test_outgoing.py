@@ -15,7 +15,7 @@ from moot.net.outbound import NotAsked, Order
 from moot.store.protocol import Batch
 from moot.triggers import courier
 from moot.triggers.inbound.queues import Consumer
-from moot.triggers.webhooks import registrations as webhooks
+from moot.triggers.webhooks import registrations
 
 
 async def test_a_slow_receiver_keeps_nobody_else_waiting(place: Place) -> None:
@@ -229,7 +229,9 @@ async def test_only_a_dead_letter_is_sent_again_and_a_call_for_one_that_is_gone_
         [row] = await rows(memory, made)
         with pytest.raises(Conflict, match="no dead letter"):
             await triggers.outgoing.again(TENANT, made.webhook_id, row.delivery_id)
-        moved = Batch(deliveries=[webhooks.replace(row, revision=2, due_at=None, state="dead")])
+        moved = Batch(
+            deliveries=[registrations.replace(row, revision=2, due_at=None, state="dead")]
+        )
         await memory.store.commit(moved)
         told.set()
         await soon(lambda: not triggers.courier._on_the_way)
@@ -255,7 +257,7 @@ async def test_of_two_who_change_the_secret_one_is_told_that_it_does_not_count(
 async def test_however_many_register_at_once_there_is_an_end_to_webhooks(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webhooks, "MOST_HOOKS", 5)
+    monkeypatch.setattr(registrations, "MOST_HOOKS", 5)
     async with opened(place) as (triggers, _):
         asked = [
             triggers.webhooks.register(TENANT, "http://a.example/", ("*",), (), "me")

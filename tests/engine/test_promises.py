@@ -28,7 +28,7 @@ from moot.core.state.run import FOLD_VERSION
 from moot.core.state.status import Status
 from moot.core.workflows.channels import Rule, check
 from moot.core.workflows.node_types import Artifact, Call, Completed, Kind, NodeType
-from moot.engine import transaction as turn
+from moot.engine import transaction
 from moot.store.protocol import Receipt
 
 SECRET = "the-very-secret-word"
@@ -131,7 +131,7 @@ async def test_a_secret_does_not_leave_in_an_artifact(place: Place) -> None:
 async def test_a_run_read_in_again_and_again_is_still_snapshotted(
     memory: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turn, "SNAPSHOT_EVERY", 4)
+    monkeypatch.setattr(transaction, "SNAPSHOT_EVERY", 4)
     host = memory.host(heads=1)
     flow = await registered(host, chain(*[delay(0, f"w{n}") for n in range(6)]))
     other = await registered(host, definition([node("n")], id="other"))

@@ -10,7 +10,7 @@ from moot.api.schedules.views import shown
 from moot.core.errors import BadRequest
 from moot.store.protocol import Batch
 from moot.store.records import DeliveryFilter
-from moot.triggers.schedules import manage as schedules
+from moot.triggers.schedules import service
 
 
 async def asking(host: Timepiece, name: str, count: int) -> None:
@@ -27,7 +27,7 @@ async def asking(host: Timepiece, name: str, count: int) -> None:
 async def test_no_fire_of_a_schedule_that_is_removed_asks_for_anybody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schedules, "PAGE", 5)
+    monkeypatch.setattr(service, "PAGE", 5)
     async with turning(tmp_path) as host:
         name = await host.made()
         await asking(host, name, 13)

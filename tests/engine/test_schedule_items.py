@@ -10,7 +10,7 @@ from timepieces import MINUTE, SALLY, TENANT, Timepiece, turning
 
 from moot.store.records import Delivery
 from moot.triggers.inbound.queues import Consumer
-from moot.triggers.schedules import queue_items as taking
+from moot.triggers.schedules import queue_items
 
 BY_QUEUE = {"condition": {"queue": "leads"}}
 
@@ -65,7 +65,7 @@ async def test_the_items_of_its_queue_are_given_to_the_run_with_its_beginning(
 async def test_what_is_more_than_one_run_is_given_waits_for_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(taking, "LONGEST", 60)
+    monkeypatch.setattr(queue_items, "LONGEST", 60)
     async with turning(tmp_path) as host:
         await host.made(**BY_QUEUE)
         first, second = await pushed(host, "x" * 30, "y" * 30)

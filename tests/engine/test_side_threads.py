@@ -2,10 +2,10 @@
 
 from hosting import TENANT, Place, another, log, until
 
-from moot.core.conversations.turns import Speaker
 from moot.core.errors import StorageFailed
 from moot.core.events import micros
 from moot.core.runs.answers import Answer
+from moot.core.speaker import Speaker
 from moot.core.state.conversation import THREAD
 from moot.core.threads.decide import Control
 from moot.core.verify.walk import verify

@@ -7,7 +7,7 @@ import pytest
 from hosting import soon
 
 from moot.core.errors import NotFound
-from moot.engine.streams import speech as speeches
+from moot.engine.streams import speech
 from moot.engine.streams.hub import Hub
 from moot.engine.streams.speech import Speeches
 from moot.testing.clock import VirtualClock
@@ -37,7 +37,7 @@ class Room:
 async def test_who_goes_silent_is_over_when_another_begins() -> None:
     room = Room()
     silent, talking = room.begin(), room.begin()
-    room.clock.forward(speeches.SILENCE_MS / 1000 - 1)
+    room.clock.forward(speech.SILENCE_MS / 1000 - 1)
     room.speeches.say("run_1", talking, "key_ada", "still here")
     room.clock.forward(1)
     other = room.begin()
@@ -49,7 +49,7 @@ async def test_who_goes_silent_is_over_when_another_begins() -> None:
 async def test_who_goes_silent_is_over_though_nobody_else_begins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(speeches, "SILENCE_MS", 60)
+    monkeypatch.setattr(speech, "SILENCE_MS", 60)
     room = Room()
     first, second = room.begin(), room.begin()
     room.clock.forward(0.04)
@@ -66,7 +66,7 @@ async def test_who_goes_silent_is_over_though_nobody_else_begins(
 
 
 async def test_a_full_host_forgets_the_longest_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speeches, "MOST", 3)
+    monkeypatch.setattr(speech, "MOST", 3)
     room = Room()
     names = [room.begin() for _ in range(3)]
     room.speeches.say("run_1", names[0], "key_ada", "x")

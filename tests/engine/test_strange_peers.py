@@ -13,9 +13,7 @@ from moot.core.runs.start import Limits
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.engine.host import Host
-from moot.engine.peers import http as peer_http
-from moot.engine.peers import remote_runs as peers
-from moot.engine.peers import watch as peer_watch
+from moot.engine.peers import http, remote_runs, watch
 from moot.engine.rebuild import rebuild
 
 CREATE, RUN, EVENTS = ("POST", "/v1/runs"), ("GET", "/v1/runs/*"), ("GET", "/v1/runs/*/events")
@@ -24,9 +22,9 @@ CANCEL = ("POST", "/v1/runs/*/cancel")
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(peers, "LONGEST_PAUSE", 0.05)
-    monkeypatch.setattr(peer_watch, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(remote_runs, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(remote_runs, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -62,7 +60,7 @@ NONSENSE = {
     "too deep": said(201, b"[" * 100_000),
     "elsewhere": said(302, b"", Location="http://127.0.0.1:1/"),
     "an endless head": b"HTTP/1.1 200 OK\r\n" + b"X-More: yes\r\n" * 8000,
-    "a flood": b"HTTP/1.1 201 X\r\n\r\n" + b"x" * (peer_http.MOST_BODY_BYTES + 100_000),
+    "a flood": b"HTTP/1.1 201 X\r\n\r\n" + b"x" * (http.MOST_BODY_BYTES + 100_000),
 }  # fmt: skip
 
 
@@ -120,7 +118,7 @@ async def test_a_host_that_is_away_is_waited_for_and_no_longer_than_that(
 async def test_what_is_broken_for_a_moment_is_asked_again_under_the_same_name(
     memory: Place, lab: StrangePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peer_http, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(http, "ANSWER_SECONDS", 0.5)
     busy = said(409, {"error": "idempotency_in_flight", "message": "Wait."})
     lab.says(*CREATE, said(503, {}), None, lab.HANG, "create, then cut", busy, said(500, b"x"),
              "proper")  # fmt: skip
@@ -391,5 +389,5 @@ async def test_what_has_been_decided_meanwhile_is_not_begun(
 
 
 def test_certificates_and_names_are_checked() -> None:
-    trust = peer_http._trust()
+    trust = http._trust()
     assert trust.verify_mode is ssl.CERT_REQUIRED and trust.check_hostname

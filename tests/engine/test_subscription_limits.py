@@ -6,7 +6,7 @@ import pytest
 from timepieces import TENANT, turning
 
 from moot.core.errors import BadRequest, Conflict
-from moot.triggers.inbound import subscriptions as module
+from moot.triggers.inbound import subscriptions
 from moot.triggers.inbound.queues import Consumer
 from moot.triggers.inbound.subscriptions import Wanted
 
@@ -14,7 +14,7 @@ from moot.triggers.inbound.subscriptions import Wanted
 async def test_schedules_leave_room_for_queues_and_webhooks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_SUBSCRIPTIONS", 3)
+    monkeypatch.setattr(subscriptions, "MOST_SUBSCRIPTIONS", 3)
     wanted, takes = Wanted(workflow_id="quick"), Consumer(workflow_id="quick")
     async with turning(tmp_path) as timepiece:
         triggers = timepiece.services.triggers
@@ -36,8 +36,8 @@ async def test_schedules_leave_room_for_queues_and_webhooks(
 async def test_queues_made_by_pushes_take_no_room_from_what_people_register(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_SUBSCRIPTIONS", 1)
-    monkeypatch.setattr(module, "MOST_IDLE", 2)
+    monkeypatch.setattr(subscriptions, "MOST_SUBSCRIPTIONS", 1)
+    monkeypatch.setattr(subscriptions, "MOST_IDLE", 2)
     async with turning(tmp_path) as timepiece:
         triggers = timepiece.services.triggers
         queues = triggers.queues

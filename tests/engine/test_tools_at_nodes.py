@@ -9,10 +9,10 @@ from tool_scenes import CALLED, PERSON, RETURNED, Fire, paired, tool_events, wai
 
 from moot.agents.models.config import Line
 from moot.agents.tools.errors import ToolError
-from moot.core.conversations.turns import Speaker
 from moot.core.errors import Forbidden
 from moot.core.json.canonical import digest
 from moot.core.runs.answers import Answer
+from moot.core.speaker import Speaker
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.engine.host import Host
@@ -86,11 +86,11 @@ async def test_arguments_that_do_not_fit_are_told_and_nothing_is_called(
     fire = Fire(parameters=schema)
     staff, _ = await hired(place, fire)
     from moot.agents.models.protocol import ToolCall
-    from moot.agents.tools import toolbox as tools
+    from moot.agents.tools import toolbox
 
-    box = tools.Toolbox({"fire": fire.usable})
+    box = toolbox.Toolbox({"fire": fire.usable})
     call = ToolCall(id="c", name="fire", arguments=arguments)
-    monkeypatch.setattr(tools.Toolbox, "use", _as_if(tools.Toolbox.use, box, call))
+    monkeypatch.setattr(toolbox.Toolbox, "use", _as_if(toolbox.Toolbox.use, box, call))
     host = staff.host()
     run_id = await begun(host, asks())
     await ended(host, run_id)

@@ -9,11 +9,11 @@ from staff import Counted, Staff
 from tool_scenes import CALLED, PERSON, RETURNED, Fire, council, paired, steer, waiting
 
 from moot.agents.models.config import Line
-from moot.core.conversations.turns import Speaker
 from moot.core.errors import Forbidden, MootError, NotFound
 from moot.core.events import Event
 from moot.core.json.canonical import digest
 from moot.core.runs.answers import Answer
+from moot.core.speaker import Speaker
 from moot.core.state.run import Run
 from moot.engine.host import Host
 

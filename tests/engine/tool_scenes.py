@@ -6,9 +6,9 @@ from typing import Any
 from hosting import TENANT, chain, log, node
 
 from moot.agents.tools.toolbox import Errand, Usable
-from moot.core.conversations.turns import Speaker
 from moot.core.events import Event
 from moot.core.interrupts.inbox import Item, items
+from moot.core.speaker import Speaker
 from moot.core.threads.decide import Control
 from moot.engine.host import Host
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from moot.net import dns as lookups
+from moot.net import dns
 from moot.net.dns import CallFailed, Lookups, NotAsked
 from moot.net.outbound import Order, Outbound
 
@@ -45,15 +45,15 @@ def resolver() -> Iterator[Resolver]:
 async def test_a_tenant_whose_names_are_silent_uses_up_its_own_share_only(
     resolver: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lookups, "SECONDS", 0.2)
+    monkeypatch.setattr(dns, "SECONDS", 0.2)
     names = Lookups(resolver)
     silent = [names.find(f"h{number}.silent.example", 443, "evil") for number in range(40)]
     told = await asyncio.gather(*silent, return_exceptions=True)
     assert all(isinstance(each, CallFailed) and not each.sent for each in told)
-    assert sum(isinstance(each, NotAsked) for each in told) == 40 - lookups.SHARE
-    assert len(await asked_for(resolver, lookups.SHARE)) == lookups.SHARE
+    assert sum(isinstance(each, NotAsked) for each in told) == 40 - dns.SHARE
+    assert len(await asked_for(resolver, dns.SHARE)) == dns.SHARE
     with monkeypatch.context() as patient:
-        patient.setattr(lookups, "SECONDS", 20)
+        patient.setattr(dns, "SECONDS", 20)
         assert await names.find("good.example", 443, "good") == ["203.0.114.1"]
     with pytest.raises(NotAsked):
         await names.find("good.example", 443, "evil")
@@ -62,14 +62,14 @@ async def test_a_tenant_whose_names_are_silent_uses_up_its_own_share_only(
 async def test_a_share_comes_free_when_the_look_up_ends_not_when_nobody_waits_any_more(
     resolver: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lookups, "SHARE", 1)
-    monkeypatch.setattr(lookups, "SECONDS", 0.05)
+    monkeypatch.setattr(dns, "SHARE", 1)
+    monkeypatch.setattr(dns, "SECONDS", 0.05)
     names = Lookups(resolver)
     with pytest.raises(CallFailed, match="could not be looked up within"):
         await names.find("a.silent.example", 443, "one")
     with pytest.raises(NotAsked):
         await names.find("good.example", 443, "one")
-    monkeypatch.setattr(lookups, "SECONDS", 20)
+    monkeypatch.setattr(dns, "SECONDS", 20)
     waits = asyncio.create_task(names.find("good.example", 443, "one"))
     resolver.speaks.set()
     assert await waits == ["203.0.114.1"]
@@ -78,8 +78,8 @@ async def test_a_share_comes_free_when_the_look_up_ends_not_when_nobody_waits_an
 async def test_there_is_an_end_to_how_many_are_asked_for_at_a_time(
     resolver: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lookups, "MOST", 3)
-    monkeypatch.setattr(lookups, "SECONDS", 0.1)
+    monkeypatch.setattr(dns, "MOST", 3)
+    monkeypatch.setattr(dns, "SECONDS", 0.1)
     names = Lookups(resolver)
     asked = [names.find("a.silent.example", 443, f"tenant{number}") for number in range(9)]
     told = await asyncio.gather(*asked, return_exceptions=True)

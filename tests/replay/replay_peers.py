@@ -2,8 +2,9 @@
 
 from replay_story import ADA, TENANT, Story, edge, node, workflow
 
-from moot.core.children.decide import ChildEnded, ChildWaits
+from moot.core.children.decide import ChildWaits
 from moot.core.commands import Command, PeerFound, PeerStopped
+from moot.core.runs.child_outputs import ChildEnded
 from moot.core.trace import read as trace_of
 from moot.core.workflows.peer_ids import read
 from moot.engine.peers.calls import Peer

@@ -9,11 +9,11 @@ from moot import NodeContext
 from moot import node as node_function
 from moot.agents.invocation.desk import Assignment, Desk, Done, Invoke, nobody
 from moot.conformance.mock_model import Programs
-from moot.core.conversations.turns import Speaker
 from moot.core.runs.answers import Answer
 from moot.core.runs.start import StartRun
+from moot.core.speaker import Speaker
 from moot.core.threads.decide import Control
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 from moot.engine.host import Host
 from moot.engine.nodes.registry import built_in
 from moot.engine.workflows.registry import Flows

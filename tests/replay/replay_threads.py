@@ -6,7 +6,7 @@ from typing import Any
 from replay_councils import Members, floor_of, rest
 from replay_story import ADA, TENANT, Story, chain, node
 
-from moot.core.conversations.turns import Speaker
+from moot.core.speaker import Speaker
 from moot.core.state.council_policy import OF_THREADS
 from moot.core.threads.decide import Control
 from moot.core.threads.seats import LeaveSeat, TakeSeat

@@ -14,8 +14,8 @@ from moot.core.events import decode
 from moot.core.runs.start import Limits
 from moot.core.state.run import Run, fold
 from moot.core.verify.walk import verify
-from moot.core.workflows.compiled import Flow, compile_flow
 from moot.core.workflows.definition import parse
+from moot.core.workflows.graph import Flow, compile_flow
 from moot.engine.head import Head
 from moot.engine.replay.replay import Replay
 

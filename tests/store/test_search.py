@@ -19,8 +19,8 @@ from moot.store.memory.store import MemoryStore
 from moot.store.protocol import Append, EffectRow, Store
 from moot.store.search import Found, ReadMark, TextRow
 from moot.store.sqlite import SqliteStore
-from moot.store.sqlite.read import search as searching
-from moot.store.sqlite.write import search_index as indexing
+from moot.store.sqlite.read import search
+from moot.store.sqlite.write import search_index
 from moot.store.sqlite.write.search_index import CHUNK
 from sqlite_doors import meddling
 
@@ -221,8 +221,8 @@ async def test_a_file_that_was_closed_is_searched_without_writing(tmp_path: Any)
 
 async def test_the_newest_come_first_without_sorting_and_by_index(tmp_path: Any) -> None:
     await (await SqliteStore.open(tmp_path / "moot.db")).aclose()
-    queries = (searching.SEARCH, searching.READ_MARKS, searching.NUMBER, indexing.NEXT,
-               indexing.DONE, indexing.TAKEN, indexing.LAST)  # fmt: skip
+    queries = (search.SEARCH, search.READ_MARKS, search.NUMBER, search_index.NEXT,
+               search_index.DONE, search_index.TAKEN, search_index.LAST)  # fmt: skip
     with meddling(tmp_path / "moot.db") as db:
         for sql in queries:
             names = re.findall(r":(\w+)", sql)

@@ -6,10 +6,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from moot.store.sqlite import SqliteStore
-from moot.store.sqlite import memory_entries as notes
-from moot.store.sqlite.read import deliveries, queries, tallies
-from moot.store.sqlite.read import idempotency as known
+from moot.store.sqlite import SqliteStore, memory_entries
+from moot.store.sqlite.read import deliveries, idempotency, queries, tallies
 from moot.store.sqlite.read.runs import LISTS
 from moot.store.sqlite.write import heads, statements
 from moot.store.sqlite.write.bulk import Bulk
@@ -24,7 +22,7 @@ READS = {
 }  # fmt: skip
 BULKS = {
     f"{name} of {rows} rows": bulk.sql[rows]
-    for name, bulk in {**vars(statements), **vars(known)}.items()
+    for name, bulk in {**vars(statements), **vars(idempotency)}.items()
     if isinstance(bulk, Bulk)
     for rows in (1, 4)
 }
@@ -37,7 +35,7 @@ WRITES = {
 }
 MEMORY = {
     f"memory {name}": sql
-    for name, sql in vars(notes).items()
+    for name, sql in vars(memory_entries).items()
     if name.isupper() and isinstance(sql, str) and re.match(r"\s*(SELECT|UPDATE|DELETE)", sql)
     and not name.startswith("_")
 }  # fmt: skip
@@ -101,7 +99,7 @@ async def test_deliveries_come_in_the_order_of_their_index(path: Path, name: str
 @pytest.mark.parametrize("name", LISTS_OF_MEMORY)
 async def test_what_is_remembered_comes_in_the_order_of_an_index(path: Path, name: str) -> None:
     with meddling(path) as db:
-        steps = plan(db, getattr(notes, name))
+        steps = plan(db, getattr(memory_entries, name))
     assert not [step for step in steps if "ORDER BY" in step]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moot.api.threads import export as transfer
+from moot.api.threads import export
 from moot.testing import Bench
 
 #: what begins and ends lines, and what Markdown does not show at an end
@@ -72,7 +72,7 @@ def test_the_pieces_come_to_the_same_whatever_their_size(
 ) -> None:
     usual = b"".join(sent(bench, thread, form))
     for page, piece in ((1, 1), (7, 1000), (100_000, 10**9)):
-        monkeypatch.setattr(transfer, "PAGE", page)
-        monkeypatch.setattr(transfer, "PIECE", piece)
+        monkeypatch.setattr(export, "PAGE", page)
+        monkeypatch.setattr(export, "PIECE", piece)
         assert b"".join(sent(bench, thread, form)) == usual
     assert usual.endswith({"md": b"sent rex away*\n", "html": b"</html>\n", "json": b"]}"}[form])

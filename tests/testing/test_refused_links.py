@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from moot import ApiError
-from moot.api.threads import controls as steering
-from moot.api.threads import councils as threads
+from moot.api.threads import controls, councils
 from moot.core.runs.answers import Answer
 from moot.testing import Bench
 
@@ -26,17 +25,17 @@ def test_a_thread_that_closes_in_that_moment_leaves_no_side_thread(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     main = bench.client.threads.begin("Main")
-    control = steering.control
+    control = controls.control
 
     async def just_closed(request: Any, talk: Any, *given: Any, **more: Any) -> Any:
-        run, _ = await threads.place(request)
+        run, _ = await councils.place(request)
         command = await control(request, talk, *given, **more)
         value = {"operation": "close", "decision": "Enough."}
         end = Answer(node_id=talk.node_id, value=value, who=command.who, at=command.at)
         await request.services.host.handle(run.tenant, run.run_id, end)
         return command
 
-    monkeypatch.setattr(steering, "control", just_closed)
+    monkeypatch.setattr(controls, "control", just_closed)
     with pytest.raises(ApiError) as refused:
         main.side("Details")
     assert refused.value.code == "conversation_closed"

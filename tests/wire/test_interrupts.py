@@ -12,7 +12,7 @@ import httpx2 as httpx
 import pytest
 from openwop_client import OpenwopClient, ResolveInterruptRequest, WopError
 
-from moot.api.access import signed_links as tokens
+from moot.api.access import signed_links
 from moot.api.access.auth import hash_of
 
 from .api import Api, definition, in_time
@@ -589,7 +589,7 @@ def minted(host: Callable[..., Any]) -> tuple[Any, Callable[..., str]]:
     def mint(run_id: str, **changes: Any) -> str:
         with sqlite3.connect(found.server.database) as db:
             query = "SELECT value FROM secrets WHERE name = ?"
-            [[secret]] = db.execute(query, [tokens.SECRET_NAME])
+            [[secret]] = db.execute(query, [signed_links.SECRET_NAME])
         db.close()
         given = {
             "tenant": "default", "run_id": run_id, "node_id": "gate",
@@ -597,7 +597,7 @@ def minted(host: Callable[..., Any]) -> tuple[Any, Callable[..., str]]:
             "expires_at": int(time.time() * 1000) + 60_000,
             "by": hash_of(found.key),
         }  # fmt: skip
-        token = tokens.mint(secret, tokens.Ticket(**{**given, **changes}))
+        token = signed_links.mint(secret, signed_links.Ticket(**{**given, **changes}))
         return f"/v1/interrupts/{token}"
 
     return found, mint

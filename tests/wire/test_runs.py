@@ -1024,11 +1024,11 @@ def test_other_families_are_simply_not_there(api: Api, path: str) -> None:
 
 def test_no_route_that_is_served_is_called_missing() -> None:
     from moot.api import routes
-    from moot.api.host import not_provided as absent
-    from moot.conformance import routes as conformance
+    from moot.api.host import unsupported
+    from moot.conformance.routes import SEAMS
 
-    served = (*routes.ENDPOINTS, *conformance.SEAMS)
-    assert not [row.path for row in served if absent.refusal(row.path) is not None]
+    served = (*routes.ENDPOINTS, *SEAMS)
+    assert not [row.path for row in served if unsupported.refusal(row.path) is not None]
 
 
 # -- the seams of conformance mode -------------------------------------------------------------

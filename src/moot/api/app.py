@@ -10,13 +10,13 @@ from typing import Any
 
 from moot.api.access.auth import keep_to_thread, require
 from moot.api.access.trust_local import LOCAL, is_local, trusted
-from moot.api.host import not_provided as absent
+from moot.api.host import unsupported
 from moot.api.http.idempotency import HEADER, Idempotency, refused
 from moot.api.http.request import SSE, Endpoint, Receive, Reply, Request, Scope, Send, Stream
 from moot.api.routes import Router
 from moot.api.services import Services
 from moot.core.errors import BadRoot, MethodNotAllowed, MootError, NotFound
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
 from moot.store.protocol import Key
 
 log = logging.getLogger("moot.api")
@@ -135,7 +135,7 @@ def _rooted(path: str) -> bool:
 
 
 def _lost(found: Any, request: Request) -> MootError:
-    missing = absent.refusal(request.path)
+    missing = unsupported.refusal(request.path)
     if missing is not None:
         return missing
     if found is not None:

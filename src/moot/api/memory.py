@@ -6,8 +6,8 @@ from typing import Any
 from msgspec import to_builtins
 
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.core import memory as notes
 from moot.core.errors import BadRequest, NotFound
+from moot.core.memory import LONGEST_ID, LONGEST_REF, LONGEST_TAG, MOST
 from moot.core.state.run import Run
 from moot.engine.memory.journal import entry_of
 from moot.store.protocol import Note
@@ -29,9 +29,9 @@ async def show(request: Request) -> Reply:
     if name is not None:
         one = await memory.get(tenant, ref, run, name)
         return Reply({"ref": ref, "entries": [] if one is None else [_shown(one)]})
-    if tag is not None and not 1 <= len(tag) <= notes.LONGEST_TAG:
-        raise BadRequest(f"tag has 1 to {notes.LONGEST_TAG} characters.", field="tag")
-    limit = request.integer("limit", 0, 0, notes.MOST)
+    if tag is not None and not 1 <= len(tag) <= LONGEST_TAG:
+        raise BadRequest(f"tag has 1 to {LONGEST_TAG} characters.", field="tag")
+    limit = request.integer("limit", 0, 0, MOST)
     listed = await memory.list(tenant, ref, run, tag, limit)
     return Reply({"ref": ref, "entries": [_shown(note) for note in listed]})
 
@@ -62,13 +62,13 @@ async def forget(request: Request) -> Reply:
         raise BadRequest("Say which memory: ref.", field="ref")
     gone = await request.services.host.memory.forget(request.caller.tenant, ref, name)
     if not gone:
-        raise NotFound("There is nothing to forget.", memoryRef=ref[: notes.LONGEST_REF])
+        raise NotFound("There is nothing to forget.", memoryRef=ref[:LONGEST_REF])
     log.info("Memory was erased", extra={"action": "memory.forgotten", "key_id": request.caller.id})
     return Reply({"ref": ref, "forgotten": gone})
 
 
-REF = ({"type": "string", "minLength": 1, "maxLength": notes.LONGEST_REF}, "which memory")
-ID = ({"type": "string", "minLength": 1, "maxLength": notes.LONGEST_ID}, "which entry")
+REF = ({"type": "string", "minLength": 1, "maxLength": LONGEST_REF}, "which memory")
+ID = ({"type": "string", "minLength": 1, "maxLength": LONGEST_ID}, "which entry")
 
 ENDPOINTS = (
     Endpoint(
@@ -78,9 +78,9 @@ ENDPOINTS = (
         query={
             "ref": REF,
             "id": ID,
-            "tag": ({"type": "string", "minLength": 1, "maxLength": notes.LONGEST_TAG},
+            "tag": ({"type": "string", "minLength": 1, "maxLength": LONGEST_TAG},
                     "only entries with this tag"),
-            "limit": ({"type": "integer", "minimum": 0, "maximum": notes.MOST},
+            "limit": ({"type": "integer", "minimum": 0, "maximum": MOST},
                       "at most so many; 0 is the usual hundred"),
             "runId": ({"type": "string"}, "as this run sees it"),
             "at": ({"type": "integer", "minimum": 1}, "as the run saw it before this event"),

@@ -4,81 +4,56 @@ import re
 
 from moot.api import memory
 from moot.api.access import keys
-from moot.api.agent_bridge import routes as bridge
+from moot.api.agent_bridge import routes
 from moot.api.agents import deployments, tools
 from moot.api.agents import routes as agents
 from moot.api.host import discovery, ops
 from moot.api.http.request import Endpoint, pattern_of
 from moot.api.interrupts import routes as interrupts
-from moot.api.replay import diffs, forks
-from moot.api.replay import verify as verifications
+from moot.api.replay import diffs, forks, verify
 from moot.api.roster import routes as roster
-from moot.api.runs import (
-    debug_bundle as bundle,
-)
-from moot.api.runs import (
-    events as streams,
-)
-from moot.api.runs import (
-    parents as ancestry,
-)
+from moot.api.runs import debug_bundle, events, parents, supervisor_turns
 from moot.api.runs import (
     routes as runs,
 )
-from moot.api.runs import (
-    supervisor_turns as supervising,
-)
 from moot.api.schedules import routes as schedules
-from moot.api.search import catch_ups
-from moot.api.search import read_marks as reading
+from moot.api.search import catch_ups, read_marks
 from moot.api.search import routes as search
 from moot.api.threads import (
-    controls as steering,
-)
-from moot.api.threads import (
-    councils as threads,
-)
-from moot.api.threads import (
-    export as transfer,
-)
-from moot.api.threads import (
-    join_keys as joining,
-)
-from moot.api.threads import (
-    next_request as addressed,
-)
-from moot.api.threads import (
+    controls,
+    councils,
+    export,
+    join_keys,
+    next_request,
     presence,
     seats,
     speech,
 )
-from moot.api.threads import (
-    threads as keeping,
-)
+from moot.api.threads import routes as keeping
 from moot.api.triggers import deliveries, ingest, queues, subscriptions, webhooks
 from moot.api.workflows import routes as workflows
-from moot.conformance import routes as conformance
+from moot.conformance.routes import SEAMS
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *runs.ENDPOINTS,
     *interrupts.ENDPOINTS,
     *forks.ENDPOINTS,
     *diffs.ENDPOINTS,
-    *verifications.ENDPOINTS,
-    *streams.ENDPOINTS,
-    *ancestry.ENDPOINTS,
-    *threads.ENDPOINTS,
-    *steering.ENDPOINTS,
-    *joining.ENDPOINTS,
+    *verify.ENDPOINTS,
+    *events.ENDPOINTS,
+    *parents.ENDPOINTS,
+    *councils.ENDPOINTS,
+    *controls.ENDPOINTS,
+    *join_keys.ENDPOINTS,
     *seats.ENDPOINTS,
     *keeping.ENDPOINTS,
     *speech.ENDPOINTS,
-    *bridge.ENDPOINTS,
+    *routes.ENDPOINTS,
     *presence.ENDPOINTS,
-    *addressed.ENDPOINTS,
-    *supervising.ENDPOINTS,
-    *transfer.ENDPOINTS,
-    *reading.ENDPOINTS,
+    *next_request.ENDPOINTS,
+    *supervisor_turns.ENDPOINTS,
+    *export.ENDPOINTS,
+    *read_marks.ENDPOINTS,
     *catch_ups.ENDPOINTS,
     *search.ENDPOINTS,
     *workflows.ENDPOINTS,
@@ -86,7 +61,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *agents.ENDPOINTS,
     *deployments.ENDPOINTS,
     *tools.ENDPOINTS,
-    *bundle.ENDPOINTS,
+    *debug_bundle.ENDPOINTS,
     *memory.ENDPOINTS,
     *keys.ENDPOINTS,
     *webhooks.ENDPOINTS,
@@ -107,7 +82,7 @@ class Router:
     """Exact paths by look-up, the others by pattern; literal verbs win over plain ids."""
 
     def __init__(self, under_trial: bool) -> None:
-        endpoints = (*ENDPOINTS, *conformance.SEAMS) if under_trial else ENDPOINTS
+        endpoints = (*ENDPOINTS, *SEAMS) if under_trial else ENDPOINTS
         self.endpoints = endpoints
         self._exact: dict[str, dict[str, Endpoint]] = {}
         patterns: dict[str, dict[str, Endpoint]] = {}

@@ -21,7 +21,7 @@ from moot.agents.models.registry import Book
 from moot.agents.roster.members import KIND as MEMBER
 from moot.agents.roster.members import Roster
 from moot.agents.roster.resolve import Instances
-from moot.api.access import signed_links as tokens
+from moot.api.access import signed_links
 from moot.api.access.auth import DEFAULT_TENANT, LIVE_PREFIX, hash_of, new_key
 from moot.api.app import App
 from moot.api.host import discovery, selfcheck
@@ -96,7 +96,7 @@ async def build(
     services.tools, services.book = shelf, book
     await services.triggers.load()
     fresh = clock.new_secret("").encode()
-    services.token_secret = await store.secret(tokens.SECRET_NAME, fresh)
+    services.token_secret = await store.secret(signed_links.SECRET_NAME, fresh)
     await meet(services)
     await first_key(services)
     if settings.conformance:

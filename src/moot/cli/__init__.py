@@ -83,7 +83,7 @@ class InOrder(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS:
-            from moot.core.workflows.definition import nearest
+            from moot.core.text.nearest import nearest
 
             meant = nearest(args[0], COMMANDS)
             hint = f" Did you mean '{meant}'?" if meant else ""

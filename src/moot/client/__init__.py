@@ -6,8 +6,7 @@ methods of them. Nothing here imports the server.
 
 from typing import TYPE_CHECKING, Unpack
 
-from moot.client import host, roster, schedules, webhooks
-from moot.client import triggers as inbound
+from moot.client import host, roster, schedules, triggers, webhooks
 from moot.client.agent_bridge import AsyncBridge, Bridge
 from moot.client.errors import (
     AlreadyAnswered,
@@ -90,8 +89,8 @@ class Client:
         self.webhooks = webhooks.Webhooks(self.sender)
         self.schedules = schedules.Schedules(self.sender)
         self.roster = roster.Roster(self.sender)
-        self.queues = inbound.Queues(self.sender)
-        self.subscriptions = inbound.Subscriptions(self.sender)
+        self.queues = triggers.Queues(self.sender)
+        self.subscriptions = triggers.Subscriptions(self.sender)
 
     discovery = waits(calls_host.discovery)
     openapi = waits(calls_host.openapi)
@@ -145,8 +144,8 @@ class AsyncClient:
         self.webhooks = webhooks.AsyncWebhooks(self.sender)
         self.schedules = schedules.AsyncSchedules(self.sender)
         self.roster = roster.AsyncRoster(self.sender)
-        self.queues = inbound.AsyncQueues(self.sender)
-        self.subscriptions = inbound.AsyncSubscriptions(self.sender)
+        self.queues = triggers.AsyncQueues(self.sender)
+        self.subscriptions = triggers.AsyncSubscriptions(self.sender)
 
     discovery = awaits(calls_host.discovery)
     openapi = awaits(calls_host.openapi)

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from moot.client.http.methods import AsyncOf, Of, awaits, waits
-from moot.client.operations import host as calls
-from moot.client.operations import runs as calls_runs
+from moot.client.operations import host, runs
 from moot.wire.host import Registered
 from moot.wire.runs import Inbox
 
@@ -14,14 +13,14 @@ from moot.wire.runs import Inbox
 class InboxPart(Of):
     """Everything that waits for a person. A row of it can be answered."""
 
-    list = waits(calls_runs.inbox)
-    questions = waits(calls_runs.questions)
-    resolve = waits(calls_runs.resolve_only)
-    approve = waits(calls_runs.approve)
-    reject = waits(calls_runs.reject)
-    answer = waits(calls_runs.answer)
-    by_link = waits(calls_runs.question_by_link)
-    answer_link = waits(calls_runs.answer_by_link)
+    list = waits(runs.inbox)
+    questions = waits(runs.questions)
+    resolve = waits(runs.resolve_only)
+    approve = waits(runs.approve)
+    reject = waits(runs.reject)
+    answer = waits(runs.answer)
+    by_link = waits(runs.question_by_link)
+    answer_link = waits(runs.answer_by_link)
 
     def watch(self, timeout: float | None = None) -> Iterator[Inbox]:
         """The inbox now, and again whenever it has changed; for so many seconds, or for ever."""
@@ -36,14 +35,14 @@ class InboxPart(Of):
 class AsyncInboxPart(AsyncOf):
     """Everything that waits for a person, for asyncio."""
 
-    list = awaits(calls_runs.inbox)
-    questions = awaits(calls_runs.questions)
-    resolve = awaits(calls_runs.resolve_only)
-    approve = awaits(calls_runs.approve)
-    reject = awaits(calls_runs.reject)
-    answer = awaits(calls_runs.answer)
-    by_link = awaits(calls_runs.question_by_link)
-    answer_link = awaits(calls_runs.answer_by_link)
+    list = awaits(runs.inbox)
+    questions = awaits(runs.questions)
+    resolve = awaits(runs.resolve_only)
+    approve = awaits(runs.approve)
+    reject = awaits(runs.reject)
+    answer = awaits(runs.answer)
+    by_link = awaits(runs.question_by_link)
+    answer_link = awaits(runs.answer_by_link)
 
     async def watch(self, timeout: float | None = None) -> AsyncIterator[Inbox]:
         """The inbox now, and again whenever it has changed; for so many seconds, or for ever."""
@@ -60,7 +59,7 @@ def _until(timeout: float | None) -> float:
 
 
 def _wait(known: int | None, until: float) -> int:
-    left = min(until - time.monotonic(), calls_runs.LONGEST_INBOX_WAIT_S)
+    left = min(until - time.monotonic(), runs.LONGEST_INBOX_WAIT_S)
     return 0 if known is None else max(1, int(left))
 
 
@@ -77,10 +76,10 @@ def definition_in(file: str | Path) -> bytes:
 
 
 class Workflows(Of):
-    list = waits(calls.workflows)
-    get = waits(calls.workflow)
-    register = waits(calls.register)
-    check = waits(calls.check)
+    list = waits(host.workflows)
+    get = waits(host.workflow)
+    register = waits(host.register)
+    check = waits(host.check)
 
     def add(self, file: str | Path) -> Registered:
         """Register the workflow in a file."""
@@ -88,10 +87,10 @@ class Workflows(Of):
 
 
 class AsyncWorkflows(AsyncOf):
-    list = awaits(calls.workflows)
-    get = awaits(calls.workflow)
-    register = awaits(calls.register)
-    check = awaits(calls.check)
+    list = awaits(host.workflows)
+    get = awaits(host.workflow)
+    register = awaits(host.register)
+    check = awaits(host.check)
 
     async def add(self, file: str | Path) -> Registered:
         """Register the workflow in a file."""
@@ -99,48 +98,48 @@ class AsyncWorkflows(AsyncOf):
 
 
 class Agents(Of):
-    list = waits(calls.agents)
-    get = waits(calls.agent)
-    put = waits(calls.put_agent)
-    remove = waits(calls.remove_agent)
-    inventory = waits(calls.inventory)
-    inventory_entry = waits(calls.inventory_entry)
-    deployments = waits(calls.deployments)
-    deploy = waits(calls.deploy)
-    tools = waits(calls.tools)
+    list = waits(host.agents)
+    get = waits(host.agent)
+    put = waits(host.put_agent)
+    remove = waits(host.remove_agent)
+    inventory = waits(host.inventory)
+    inventory_entry = waits(host.inventory_entry)
+    deployments = waits(host.deployments)
+    deploy = waits(host.deploy)
+    tools = waits(host.tools)
 
 
 class AsyncAgents(AsyncOf):
-    list = awaits(calls.agents)
-    get = awaits(calls.agent)
-    put = awaits(calls.put_agent)
-    remove = awaits(calls.remove_agent)
-    inventory = awaits(calls.inventory)
-    inventory_entry = awaits(calls.inventory_entry)
-    deployments = awaits(calls.deployments)
-    deploy = awaits(calls.deploy)
-    tools = awaits(calls.tools)
+    list = awaits(host.agents)
+    get = awaits(host.agent)
+    put = awaits(host.put_agent)
+    remove = awaits(host.remove_agent)
+    inventory = awaits(host.inventory)
+    inventory_entry = awaits(host.inventory_entry)
+    deployments = awaits(host.deployments)
+    deploy = awaits(host.deploy)
+    tools = awaits(host.tools)
 
 
 class Memory(Of):
-    list = waits(calls.memories)
-    entries = waits(calls.entries)
-    forget = waits(calls.forget)
+    list = waits(host.memories)
+    entries = waits(host.entries)
+    forget = waits(host.forget)
 
 
 class AsyncMemory(AsyncOf):
-    list = awaits(calls.memories)
-    entries = awaits(calls.entries)
-    forget = awaits(calls.forget)
+    list = awaits(host.memories)
+    entries = awaits(host.entries)
+    forget = awaits(host.forget)
 
 
 class Keys(Of):
-    list = waits(calls.keys)
-    create = waits(calls.create_key)
-    revoke = waits(calls.revoke_key)
+    list = waits(host.keys)
+    create = waits(host.create_key)
+    revoke = waits(host.revoke_key)
 
 
 class AsyncKeys(AsyncOf):
-    list = awaits(calls.keys)
-    create = awaits(calls.create_key)
-    revoke = awaits(calls.revoke_key)
+    list = awaits(host.keys)
+    create = awaits(host.create_key)
+    revoke = awaits(host.revoke_key)

@@ -5,40 +5,40 @@ from typing import Any
 
 from moot.client.http.methods import AsyncOf, Of, awaits, waits
 from moot.client.http.operation import Again, Sent, given, operation, silent
-from moot.wire import roster as answers
+from moot.wire import roster
 
 
-@operation("GET /v1/agents/roster", answers.RosterEntries)
+@operation("GET /v1/agents/roster", roster.RosterEntries)
 def entries() -> Sent:
     """The standing agents, as the protocol shows them."""
     return Sent()
 
 
-@operation("GET /v1/agents/roster/{roster_id}", answers.RosterEntry)
+@operation("GET /v1/agents/roster/{roster_id}", roster.RosterEntry)
 def entry(roster_id: str) -> Sent:
     """One of them."""
     return Sent(roster_id)
 
 
-@operation("GET /v1/host/moot/roster", answers.Members)
+@operation("GET /v1/host/moot/roster", roster.Members)
 def members() -> Sent:
     """The standing agents: who is on duty, what is left to them."""
     return Sent()
 
 
-@operation("GET /v1/host/moot/roster/{roster_id}", answers.Member)
+@operation("GET /v1/host/moot/roster/{roster_id}", roster.Member)
 def member(roster_id: str) -> Sent:
     """One of them, and who did what with it."""
     return Sent(roster_id)
 
 
-@operation("GET /v1/host/moot/roster/{roster_id}/work", answers.MemberWork)
+@operation("GET /v1/host/moot/roster/{roster_id}/work", roster.MemberWork)
 def work(roster_id: str) -> Sent:
     """What wakes it, how it went lately, what it asks; also of one that was let go."""
     return Sent(roster_id)
 
 
-@operation("POST /v1/host/moot/roster", answers.Member, Again.ONCE)
+@operation("POST /v1/host/moot/roster", roster.Member, Again.ONCE)
 def hire(  # noqa: PLR0913 - each is a field of the entry
     persona: str, agent: str, *, roster_id: str | None = None, workflows: Sequence[str] = (),
     version: str | None = None, channel: str | None = None, label: str | None = None,
@@ -54,7 +54,7 @@ def hire(  # noqa: PLR0913 - each is a field of the entry
     return Sent(body={"persona": persona, "agentRef": ref, **more})
 
 
-@operation("PATCH /v1/host/moot/roster/{roster_id}", answers.Member)
+@operation("PATCH /v1/host/moot/roster/{roster_id}", roster.Member)
 def change(roster_id: str, fields: Mapping[str, Any]) -> Sent:
     """Change what the mapping names: persona, agentRef, workflows, enabled, label, description,
     budget."""
@@ -67,13 +67,13 @@ def dismiss(roster_id: str) -> Sent:
     return Sent(roster_id)
 
 
-@operation("GET /v1/host/moot/roster/{roster_id}/history", answers.MemberHistory)
+@operation("GET /v1/host/moot/roster/{roster_id}/history", roster.MemberHistory)
 def history(roster_id: str) -> Sent:
     """Who did what with it; also with one that was let go."""
     return Sent(roster_id)
 
 
-@operation("POST /v1/host/moot/roster/{roster_id}/pause", answers.Member)
+@operation("POST /v1/host/moot/roster/{roster_id}/pause", roster.Member)
 def pause(
     roster_id: str, *, reason: str | None = None, until: str | None = None, stop: bool = False
 ) -> Sent:
@@ -81,13 +81,13 @@ def pause(
     return Sent(roster_id, body={"stop": stop, **given(reason=reason, until=until)})
 
 
-@operation("POST /v1/host/moot/roster/{roster_id}/resume", answers.Member)
+@operation("POST /v1/host/moot/roster/{roster_id}/resume", roster.Member)
 def resume(roster_id: str) -> Sent:
     """On duty again."""
     return Sent(roster_id, body={})
 
 
-@operation("POST /v1/host/moot/roster/{roster_id}/run", answers.MemberRun, Again.ONCE)
+@operation("POST /v1/host/moot/roster/{roster_id}/run", roster.MemberRun, Again.ONCE)
 def run(
     roster_id: str, workflow_id: str, *, inputs: Mapping[str, Any] | None = None,
     item: str | None = None, dry_run: bool = False,

@@ -9,7 +9,7 @@ from moot.client.errors import TimedOut
 from moot.client.http.methods import AsyncOf, Of, async_its, awaits, its, waits
 from moot.client.http.senders import AsyncSender, Proof, Sender
 from moot.client.http.sse import Event
-from moot.client.operations import runs as calls
+from moot.client.operations import runs
 from moot.client.operations.runs import Edit, Mode, Options, Where
 from moot.wire.runs import Forked, Question, RunRow, Snapshot
 
@@ -79,22 +79,22 @@ class Run(RunState):
         super().__init__(snapshot)
         self.sender = sender
 
-    cancel = its(calls.cancel)
-    pause = its(calls.pause)
-    resume = its(calls.resume)
-    diff = its(calls.diff)
-    verify = its(calls.verify)
-    artifact = its(calls.artifact)
-    debug_bundle = its(calls.debug_bundle)
-    turn = its(calls.turn)
-    ancestry = its(calls.ancestry)
-    resolve = its(calls.resolve_only)
-    approve = its(calls.approve)
-    reject = its(calls.reject)
-    answer = its(calls.answer)
+    cancel = its(runs.cancel)
+    pause = its(runs.pause)
+    resume = its(runs.resume)
+    diff = its(runs.diff)
+    verify = its(runs.verify)
+    artifact = its(runs.artifact)
+    debug_bundle = its(runs.debug_bundle)
+    turn = its(runs.turn)
+    ancestry = its(runs.ancestry)
+    resolve = its(runs.resolve_only)
+    approve = its(runs.approve)
+    reject = its(runs.reject)
+    answer = its(runs.answer)
 
     def refresh(self) -> "Run":
-        self.snapshot = self.sender.send(calls.get(self.id))
+        self.snapshot = self.sender.send(runs.get(self.id))
         return self
 
     def wait(self, timeout: float = USUAL_WAIT_S, *, to_the_end: bool = False) -> "Run":
@@ -102,7 +102,7 @@ class Run(RunState):
         patience = Patience(timeout, to_the_end)
         while not patience.reached(self.refresh().snapshot):
             last, seconds = self.snapshot.metrics.event_count - 1, patience.seconds(self.snapshot)
-            self.sender.send(calls.poll(self.id, after=last, wait=seconds))
+            self.sender.send(runs.poll(self.id, after=last, wait=seconds))
         return self
 
     def events(
@@ -110,26 +110,26 @@ class Run(RunState):
     ) -> Iterator[Event]:
         """Every event after ``after`` once, as it happens, until the run has ended."""
         for read in self.sender.follow(
-            calls.stream(self.id, mode), proof_of(self.id), after, timeout
+            runs.stream(self.id, mode), proof_of(self.id), after, timeout
         ):
             if isinstance(read, Event):
                 yield read
 
     def questions(self) -> list[Question]:
         """What it waits for."""
-        return self.sender.send(calls.questions(self.id)).open
+        return self.sender.send(runs.questions(self.id)).open
 
     def children(self) -> list["Run"]:
         rows = self.refresh().snapshot.child_runs
-        return [Run(self.sender, self.sender.send(calls.get(row.run_id))) for row in rows]
+        return [Run(self.sender, self.sender.send(runs.get(row.run_id))) for row in rows]
 
     def fork(self, at: int, edit: Edit | None = None, *, note: str | None = None) -> "Run":
         """A branch from before event ``at``, which may be said otherwise in it."""
-        return _forked(Run, self, self.sender.send(calls.fork(self.id, at, edit, note=note)))
+        return _forked(Run, self, self.sender.send(runs.fork(self.id, at, edit, note=note)))
 
     def replay(self, from_seq: int = 0) -> "Run":
         """The same run said again from its record; nothing is called."""
-        return _forked(Run, self, self.sender.send(calls.replay(self.id, from_seq=from_seq)))
+        return _forked(Run, self, self.sender.send(runs.replay(self.id, from_seq=from_seq)))
 
 
 class AsyncRun(RunState):
@@ -139,22 +139,22 @@ class AsyncRun(RunState):
         super().__init__(snapshot)
         self.sender = sender
 
-    cancel = async_its(calls.cancel)
-    pause = async_its(calls.pause)
-    resume = async_its(calls.resume)
-    diff = async_its(calls.diff)
-    verify = async_its(calls.verify)
-    artifact = async_its(calls.artifact)
-    debug_bundle = async_its(calls.debug_bundle)
-    turn = async_its(calls.turn)
-    ancestry = async_its(calls.ancestry)
-    resolve = async_its(calls.resolve_only)
-    approve = async_its(calls.approve)
-    reject = async_its(calls.reject)
-    answer = async_its(calls.answer)
+    cancel = async_its(runs.cancel)
+    pause = async_its(runs.pause)
+    resume = async_its(runs.resume)
+    diff = async_its(runs.diff)
+    verify = async_its(runs.verify)
+    artifact = async_its(runs.artifact)
+    debug_bundle = async_its(runs.debug_bundle)
+    turn = async_its(runs.turn)
+    ancestry = async_its(runs.ancestry)
+    resolve = async_its(runs.resolve_only)
+    approve = async_its(runs.approve)
+    reject = async_its(runs.reject)
+    answer = async_its(runs.answer)
 
     async def refresh(self) -> "AsyncRun":
-        self.snapshot = await self.sender.send(calls.get(self.id))
+        self.snapshot = await self.sender.send(runs.get(self.id))
         return self
 
     async def wait(self, timeout: float = USUAL_WAIT_S, *, to_the_end: bool = False) -> "AsyncRun":
@@ -162,7 +162,7 @@ class AsyncRun(RunState):
         patience = Patience(timeout, to_the_end)
         while not patience.reached((await self.refresh()).snapshot):
             last, seconds = self.snapshot.metrics.event_count - 1, patience.seconds(self.snapshot)
-            await self.sender.send(calls.poll(self.id, after=last, wait=seconds))
+            await self.sender.send(runs.poll(self.id, after=last, wait=seconds))
         return self
 
     async def events(
@@ -170,35 +170,35 @@ class AsyncRun(RunState):
     ) -> AsyncIterator[Event]:
         """Every event after ``after`` once, as it happens, until the run has ended."""
         async for read in self.sender.follow(
-            calls.stream(self.id, mode), proof_of(self.id), after, timeout
+            runs.stream(self.id, mode), proof_of(self.id), after, timeout
         ):
             if isinstance(read, Event):
                 yield read
 
     async def questions(self) -> list[Question]:
         """What it waits for."""
-        return (await self.sender.send(calls.questions(self.id))).open
+        return (await self.sender.send(runs.questions(self.id))).open
 
     async def children(self) -> list["AsyncRun"]:
         rows = (await self.refresh()).snapshot.child_runs
-        found = [await self.sender.send(calls.get(row.run_id)) for row in rows]
+        found = [await self.sender.send(runs.get(row.run_id)) for row in rows]
         return [AsyncRun(self.sender, snapshot) for snapshot in found]
 
     async def fork(
         self, at: int, edit: Edit | None = None, *, note: str | None = None
     ) -> "AsyncRun":
         """A branch from before event ``at``, which may be said otherwise in it."""
-        made = await self.sender.send(calls.fork(self.id, at, edit, note=note))
+        made = await self.sender.send(runs.fork(self.id, at, edit, note=note))
         return _forked(AsyncRun, self, made)
 
     async def replay(self, from_seq: int = 0) -> "AsyncRun":
         """The same run said again from its record; nothing is called."""
-        made = await self.sender.send(calls.replay(self.id, from_seq=from_seq))
+        made = await self.sender.send(runs.replay(self.id, from_seq=from_seq))
         return _forked(AsyncRun, self, made)
 
 
 def proof_of(run_id: str) -> Proof:
-    return lambda last: calls.poll(run_id, after=last)
+    return lambda last: runs.poll(run_id, after=last)
 
 
 R = TypeVar("R", Run, AsyncRun)
@@ -211,28 +211,28 @@ def _forked(kind: type[R], source: Any, made: Forked) -> R:
     return kind(source.sender, known)
 
 
-def _started(made: calls.Created, workflow: str) -> Snapshot:
+def _started(made: runs.Created, workflow: str) -> Snapshot:
     return Snapshot(run_id=made.run_id, status=made.status, workflow_id=workflow)
 
 
 class Runs(Of):
     """All runs."""
 
-    page = waits(calls.page)
-    cancel = waits(calls.cancel)
-    cancel_all = waits(calls.cancel_all)
-    pause = waits(calls.pause)
-    resume = waits(calls.resume)
-    diff = waits(calls.diff)
-    verify = waits(calls.verify)
-    artifact = waits(calls.artifact)
-    debug_bundle = waits(calls.debug_bundle)
-    turn = waits(calls.turn)
-    ancestry = waits(calls.ancestry)
-    poll = waits(calls.poll)
-    branch = waits(calls.branch)
-    fork = waits(calls.fork)
-    replay = waits(calls.replay)
+    page = waits(runs.page)
+    cancel = waits(runs.cancel)
+    cancel_all = waits(runs.cancel_all)
+    pause = waits(runs.pause)
+    resume = waits(runs.resume)
+    diff = waits(runs.diff)
+    verify = waits(runs.verify)
+    artifact = waits(runs.artifact)
+    debug_bundle = waits(runs.debug_bundle)
+    turn = waits(runs.turn)
+    ancestry = waits(runs.ancestry)
+    poll = waits(runs.poll)
+    branch = waits(runs.branch)
+    fork = waits(runs.fork)
+    replay = waits(runs.replay)
 
     def start(
         self,
@@ -243,7 +243,7 @@ class Runs(Of):
         **named: Any,
     ) -> Run:
         """Start a run. Inputs are given as one mapping, by name, or both."""
-        made = self.sender.send(calls.start(workflow, inputs, options, **named))
+        made = self.sender.send(runs.start(workflow, inputs, options, **named))
         return Run(self.sender, _started(made, workflow))
 
     def ask(
@@ -256,17 +256,17 @@ class Runs(Of):
         task: Mapping[str, Any] | None = None,
     ) -> Run:
         """Start a run that is a question to an agent; its answer is the variable ``text``."""
-        made = self.sender.send(calls.ask(agent, prompt, options, task=task))
+        made = self.sender.send(runs.ask(agent, prompt, options, task=task))
         return Run(self.sender, _started(made, ""))
 
     def get(self, run_id: str) -> Run:
-        return Run(self.sender, self.sender.send(calls.get(run_id)))
+        return Run(self.sender, self.sender.send(runs.get(run_id)))
 
     def list(self, *, limit: int = 1000, **where: Unpack[Where]) -> Iterator[RunRow]:
         """At most so many, newest first, over all pages; ``where`` is what ``page`` takes."""
         cursor: str | None = None
         while limit > 0:
-            found = self.sender.send(calls.page(limit=min(limit, 500), cursor=cursor, **where))
+            found = self.sender.send(runs.page(limit=min(limit, 500), cursor=cursor, **where))
             yield from found.runs
             limit, cursor = limit - len(found.runs), found.next_cursor
             if cursor is None:
@@ -283,21 +283,21 @@ class Runs(Of):
 class AsyncRuns(AsyncOf):
     """All runs, for asyncio."""
 
-    page = awaits(calls.page)
-    cancel = awaits(calls.cancel)
-    cancel_all = awaits(calls.cancel_all)
-    pause = awaits(calls.pause)
-    resume = awaits(calls.resume)
-    diff = awaits(calls.diff)
-    verify = awaits(calls.verify)
-    artifact = awaits(calls.artifact)
-    debug_bundle = awaits(calls.debug_bundle)
-    turn = awaits(calls.turn)
-    ancestry = awaits(calls.ancestry)
-    poll = awaits(calls.poll)
-    branch = awaits(calls.branch)
-    fork = awaits(calls.fork)
-    replay = awaits(calls.replay)
+    page = awaits(runs.page)
+    cancel = awaits(runs.cancel)
+    cancel_all = awaits(runs.cancel_all)
+    pause = awaits(runs.pause)
+    resume = awaits(runs.resume)
+    diff = awaits(runs.diff)
+    verify = awaits(runs.verify)
+    artifact = awaits(runs.artifact)
+    debug_bundle = awaits(runs.debug_bundle)
+    turn = awaits(runs.turn)
+    ancestry = awaits(runs.ancestry)
+    poll = awaits(runs.poll)
+    branch = awaits(runs.branch)
+    fork = awaits(runs.fork)
+    replay = awaits(runs.replay)
 
     async def start(
         self,
@@ -308,7 +308,7 @@ class AsyncRuns(AsyncOf):
         **named: Any,
     ) -> AsyncRun:
         """Start a run. Inputs are given as one mapping, by name, or both."""
-        made = await self.sender.send(calls.start(workflow, inputs, options, **named))
+        made = await self.sender.send(runs.start(workflow, inputs, options, **named))
         return AsyncRun(self.sender, _started(made, workflow))
 
     async def ask(
@@ -321,17 +321,17 @@ class AsyncRuns(AsyncOf):
         task: Mapping[str, Any] | None = None,
     ) -> AsyncRun:
         """Start a run that is a question to an agent; its answer is the variable ``text``."""
-        made = await self.sender.send(calls.ask(agent, prompt, options, task=task))
+        made = await self.sender.send(runs.ask(agent, prompt, options, task=task))
         return AsyncRun(self.sender, _started(made, ""))
 
     async def get(self, run_id: str) -> AsyncRun:
-        return AsyncRun(self.sender, await self.sender.send(calls.get(run_id)))
+        return AsyncRun(self.sender, await self.sender.send(runs.get(run_id)))
 
     async def list(self, *, limit: int = 1000, **where: Unpack[Where]) -> AsyncIterator[RunRow]:
         """At most so many, newest first, over all pages; ``where`` is what ``page`` takes."""
         cursor: str | None = None
         while limit > 0:
-            asked = calls.page(limit=min(limit, 500), cursor=cursor, **where)
+            asked = runs.page(limit=min(limit, 500), cursor=cursor, **where)
             found = await self.sender.send(asked)
             for row in found.runs:
                 yield row

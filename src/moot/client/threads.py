@@ -8,9 +8,7 @@ from moot.client.errors import TimedOut
 from moot.client.http.methods import AsyncOf, Of, async_its, awaits, its, waits
 from moot.client.http.senders import AsyncSender, Sender
 from moot.client.http.sse import Event, Spoken
-from moot.client.operations import runs as calls_runs
-from moot.client.operations import search as calls_reading
-from moot.client.operations import threads as calls
+from moot.client.operations import runs, search, threads
 from moot.client.operations.threads import Led
 from moot.client.runs import LONGEST_POLL_S, USUAL_WAIT_S, proof_of
 from moot.wire.runs import Taken
@@ -63,45 +61,45 @@ class Thread(ThreadState):
         super().__init__(view)
         self.sender = sender
 
-    control = its(calls.control)
-    mute = its(calls.mute)
-    unmute = its(calls.unmute)
-    pause = its(calls.pause)
-    resume = its(calls.resume)
-    prod = its(calls.prod)
-    invite = its(calls.invite)
-    uninvite = its(calls.uninvite)
-    close = its(calls.close)
-    events = its(calls.events)
-    rename = its(calls.rename)
-    link = its(calls.link)
-    side = its(calls.side)
-    archive = its(calls.archive)
-    unarchive = its(calls.unarchive)
-    join = its(calls.join)
-    take_seat = its(calls.take_seat)
-    leave_seat = its(calls.leave_seat)
-    next = its(calls.next_)
-    export = its(calls.export)
-    minutes = its(calls.minutes)
-    begin_speech = its(calls.begin_speech)
-    say_words = its(calls.say_words)
-    stop_speech = its(calls.stop_speech)
-    mark_read = its(calls_reading.mark_read)
-    reading = its(calls_reading.reading)
-    catch_up = its(calls_reading.catch_up)
-    catch_ups = its(calls_reading.catch_ups)
-    get_catch_up = its(calls_reading.get_catch_up)
+    control = its(threads.control)
+    mute = its(threads.mute)
+    unmute = its(threads.unmute)
+    pause = its(threads.pause)
+    resume = its(threads.resume)
+    prod = its(threads.prod)
+    invite = its(threads.invite)
+    uninvite = its(threads.uninvite)
+    close = its(threads.close)
+    events = its(threads.events)
+    rename = its(threads.rename)
+    link = its(threads.link)
+    side = its(threads.side)
+    archive = its(threads.archive)
+    unarchive = its(threads.unarchive)
+    join = its(threads.join)
+    take_seat = its(threads.take_seat)
+    leave_seat = its(threads.leave_seat)
+    next = its(threads.next_)
+    export = its(threads.export)
+    minutes = its(threads.minutes)
+    begin_speech = its(threads.begin_speech)
+    say_words = its(threads.say_words)
+    stop_speech = its(threads.stop_speech)
+    mark_read = its(search.mark_read)
+    reading = its(search.reading)
+    catch_up = its(search.catch_up)
+    catch_ups = its(search.catch_ups)
+    get_catch_up = its(search.get_catch_up)
 
     def refresh(self) -> "Thread":
-        self.view = self.sender.send(calls.get(self.id))
+        self.view = self.sender.send(threads.get(self.id))
         return self
 
     def say(self, content: Any, *, to: str | None = None, speaker: str | None = None,
             speech_id: str | None = None) -> Taken:  # fmt: skip
         """A turn of the person of the key, or of a participant it may speak as."""
-        turn = calls.turn(content, to, speaker, speech_id)
-        return self.sender.send(calls_runs.resolve(self.run_id, self.view.node_id, turn))
+        turn = threads.turn(content, to, speaker, speech_id)
+        return self.sender.send(runs.resolve(self.run_id, self.view.node_id, turn))
 
     def transcript(self) -> list[Line]:
         """The turns so far, without the notes between them."""
@@ -111,16 +109,16 @@ class Thread(ThreadState):
         """Until nobody says anything more by itself, or it is closed."""
         patience = Quiet(timeout)
         while True:
-            run = self.sender.send(calls_runs.get(self.run_id))
+            run = self.sender.send(runs.get(self.run_id))
             if self.refresh().view.quiet or run.ended:
                 return self
             last = run.metrics.event_count - 1
             wait = patience.seconds(self.view)
-            self.sender.send(calls_runs.poll(self.run_id, after=last, wait=wait))
+            self.sender.send(runs.poll(self.run_id, after=last, wait=wait))
 
     def stream(self, after: int = -1, *, timeout: float | None = None) -> Iterator[Event | Spoken]:
         """Events, each once, and between them the words that are just being spoken."""
-        return self.sender.follow(calls.stream(self.id), proof_of(self.run_id), after, timeout)
+        return self.sender.follow(threads.stream(self.id), proof_of(self.run_id), after, timeout)
 
 
 class AsyncThread(ThreadState):
@@ -130,45 +128,45 @@ class AsyncThread(ThreadState):
         super().__init__(view)
         self.sender = sender
 
-    control = async_its(calls.control)
-    mute = async_its(calls.mute)
-    unmute = async_its(calls.unmute)
-    pause = async_its(calls.pause)
-    resume = async_its(calls.resume)
-    prod = async_its(calls.prod)
-    invite = async_its(calls.invite)
-    uninvite = async_its(calls.uninvite)
-    close = async_its(calls.close)
-    events = async_its(calls.events)
-    rename = async_its(calls.rename)
-    link = async_its(calls.link)
-    side = async_its(calls.side)
-    archive = async_its(calls.archive)
-    unarchive = async_its(calls.unarchive)
-    join = async_its(calls.join)
-    take_seat = async_its(calls.take_seat)
-    leave_seat = async_its(calls.leave_seat)
-    next = async_its(calls.next_)
-    export = async_its(calls.export)
-    minutes = async_its(calls.minutes)
-    begin_speech = async_its(calls.begin_speech)
-    say_words = async_its(calls.say_words)
-    stop_speech = async_its(calls.stop_speech)
-    mark_read = async_its(calls_reading.mark_read)
-    reading = async_its(calls_reading.reading)
-    catch_up = async_its(calls_reading.catch_up)
-    catch_ups = async_its(calls_reading.catch_ups)
-    get_catch_up = async_its(calls_reading.get_catch_up)
+    control = async_its(threads.control)
+    mute = async_its(threads.mute)
+    unmute = async_its(threads.unmute)
+    pause = async_its(threads.pause)
+    resume = async_its(threads.resume)
+    prod = async_its(threads.prod)
+    invite = async_its(threads.invite)
+    uninvite = async_its(threads.uninvite)
+    close = async_its(threads.close)
+    events = async_its(threads.events)
+    rename = async_its(threads.rename)
+    link = async_its(threads.link)
+    side = async_its(threads.side)
+    archive = async_its(threads.archive)
+    unarchive = async_its(threads.unarchive)
+    join = async_its(threads.join)
+    take_seat = async_its(threads.take_seat)
+    leave_seat = async_its(threads.leave_seat)
+    next = async_its(threads.next_)
+    export = async_its(threads.export)
+    minutes = async_its(threads.minutes)
+    begin_speech = async_its(threads.begin_speech)
+    say_words = async_its(threads.say_words)
+    stop_speech = async_its(threads.stop_speech)
+    mark_read = async_its(search.mark_read)
+    reading = async_its(search.reading)
+    catch_up = async_its(search.catch_up)
+    catch_ups = async_its(search.catch_ups)
+    get_catch_up = async_its(search.get_catch_up)
 
     async def refresh(self) -> "AsyncThread":
-        self.view = await self.sender.send(calls.get(self.id))
+        self.view = await self.sender.send(threads.get(self.id))
         return self
 
     async def say(self, content: Any, *, to: str | None = None, speaker: str | None = None,
                   speech_id: str | None = None) -> Taken:  # fmt: skip
         """A turn of the person of the key, or of a participant it may speak as."""
-        turn = calls.turn(content, to, speaker, speech_id)
-        return await self.sender.send(calls_runs.resolve(self.run_id, self.view.node_id, turn))
+        turn = threads.turn(content, to, speaker, speech_id)
+        return await self.sender.send(runs.resolve(self.run_id, self.view.node_id, turn))
 
     async def transcript(self) -> list[Line]:
         """The turns so far, without the notes between them."""
@@ -178,29 +176,29 @@ class AsyncThread(ThreadState):
         """Until nobody says anything more by itself, or it is closed."""
         patience = Quiet(timeout)
         while True:
-            run = await self.sender.send(calls_runs.get(self.run_id))
+            run = await self.sender.send(runs.get(self.run_id))
             if (await self.refresh()).view.quiet or run.ended:
                 return self
             last = run.metrics.event_count - 1
             wait = patience.seconds(self.view)
-            await self.sender.send(calls_runs.poll(self.run_id, after=last, wait=wait))
+            await self.sender.send(runs.poll(self.run_id, after=last, wait=wait))
 
     def stream(
         self, after: int = -1, *, timeout: float | None = None
     ) -> AsyncIterator[Event | Spoken]:
         """Events, each once, and between them the words that are just being spoken."""
-        return self.sender.follow(calls.stream(self.id), proof_of(self.run_id), after, timeout)
+        return self.sender.follow(threads.stream(self.id), proof_of(self.run_id), after, timeout)
 
 
 class Threads(Of):
     """All threads; a council is one that was convened with a question."""
 
-    list = waits(calls.list_)
-    minutes = waits(calls.minutes)
-    export = waits(calls.export)
+    list = waits(threads.list_)
+    minutes = waits(threads.minutes)
+    export = waits(threads.export)
 
     def get(self, thread_id: str) -> Thread:
-        return Thread(self.sender, self.sender.send(calls.get(thread_id)))
+        return Thread(self.sender, self.sender.send(threads.get(thread_id)))
 
     def convene(
         self,
@@ -209,7 +207,7 @@ class Threads(Of):
         **how: Unpack[Led],
     ) -> Thread:
         """``title``, ``moderator``, ``policy``, ``budget`` and ``open`` say how it is led."""
-        made = self.sender.send(calls.convene(question, participants, **how))
+        made = self.sender.send(threads.convene(question, participants, **how))
         return self.get(made.thread_id)
 
     def begin(
@@ -221,27 +219,27 @@ class Threads(Of):
         policy: Mapping[str, Any] | None = None,
     ) -> Thread:
         """A thread, for as long as it takes."""
-        call = calls.begin(title, participants, opening=opening, policy=policy)
+        call = threads.begin(title, participants, opening=opening, policy=policy)
         return Thread(self.sender, self.sender.send(call))
 
     def reopen(self, thread_id: str, *, note: str | None = None) -> Thread:
         """A new thread that goes on from right before the end of a closed one."""
-        return Thread(self.sender, self.sender.send(calls.reopen(thread_id, note=note)))
+        return Thread(self.sender, self.sender.send(threads.reopen(thread_id, note=note)))
 
     def import_(self, bundle: bytes) -> Thread:
         """What ``export("bundle")`` gave, on this or another host."""
-        return self.get(self.sender.send(calls.import_(bundle)).thread_id)
+        return self.get(self.sender.send(threads.import_(bundle)).thread_id)
 
 
 class AsyncThreads(AsyncOf):
     """All threads, for asyncio."""
 
-    list = awaits(calls.list_)
-    minutes = awaits(calls.minutes)
-    export = awaits(calls.export)
+    list = awaits(threads.list_)
+    minutes = awaits(threads.minutes)
+    export = awaits(threads.export)
 
     async def get(self, thread_id: str) -> AsyncThread:
-        return AsyncThread(self.sender, await self.sender.send(calls.get(thread_id)))
+        return AsyncThread(self.sender, await self.sender.send(threads.get(thread_id)))
 
     async def convene(
         self,
@@ -250,7 +248,7 @@ class AsyncThreads(AsyncOf):
         **how: Unpack[Led],
     ) -> AsyncThread:
         """``title``, ``moderator``, ``policy``, ``budget`` and ``open`` say how it is led."""
-        made = await self.sender.send(calls.convene(question, participants, **how))
+        made = await self.sender.send(threads.convene(question, participants, **how))
         return await self.get(made.thread_id)
 
     async def begin(
@@ -262,14 +260,14 @@ class AsyncThreads(AsyncOf):
         policy: Mapping[str, Any] | None = None,
     ) -> AsyncThread:
         """A thread, for as long as it takes."""
-        call = calls.begin(title, participants, opening=opening, policy=policy)
+        call = threads.begin(title, participants, opening=opening, policy=policy)
         return AsyncThread(self.sender, await self.sender.send(call))
 
     async def reopen(self, thread_id: str, *, note: str | None = None) -> AsyncThread:
         """A new thread that goes on from right before the end of a closed one."""
-        view = await self.sender.send(calls.reopen(thread_id, note=note))
+        view = await self.sender.send(threads.reopen(thread_id, note=note))
         return AsyncThread(self.sender, view)
 
     async def import_(self, bundle: bytes) -> AsyncThread:
         """What ``export("bundle")`` gave, on this or another host."""
-        return await self.get((await self.sender.send(calls.import_(bundle))).thread_id)
+        return await self.get((await self.sender.send(threads.import_(bundle))).thread_id)

@@ -5,24 +5,24 @@ from typing import Any
 
 from moot.client.http.methods import AsyncOf, Of, awaits, waits
 from moot.client.http.operation import Again, Sent, given, operation, silent
-from moot.wire import triggers as answers
+from moot.wire import triggers
 
 # -- queues --------------------------------------------------------------------------------------
 
 
-@operation("GET /v1/host/moot/queues", answers.Queues)
+@operation("GET /v1/host/moot/queues", triggers.Queues)
 def queues() -> Sent:
     """All of them."""
     return Sent()
 
 
-@operation("GET /v1/host/moot/queues/{queue}", answers.Queue)
+@operation("GET /v1/host/moot/queues/{queue}", triggers.Queue)
 def queue(name: str) -> Sent:
     """One of them, and how many items are in which state."""
     return Sent(name)
 
 
-@operation("PUT /v1/host/moot/queues/{queue}", answers.Queue)
+@operation("PUT /v1/host/moot/queues/{queue}", triggers.Queue)
 def bind(
     name: str,
     workflow_id: str,
@@ -43,20 +43,20 @@ def bind(
     return Sent(name, body={"workflowId": workflow_id, **body})
 
 
-@operation("DELETE /v1/host/moot/queues/{queue}", answers.Queue)
+@operation("DELETE /v1/host/moot/queues/{queue}", triggers.Queue)
 def unbind(name: str) -> Sent:
     """Let nobody take from it; it keeps its items. One that nobody takes from is removed, if
     nothing in it is to be done."""
     return Sent(name)
 
 
-@operation("POST /v1/host/moot/queues/{queue}/items", answers.Pushed)
+@operation("POST /v1/host/moot/queues/{queue}/items", triggers.Pushed)
 def push(name: str, item: Mapping[str, Any], *, key: str | None = None) -> Sent:
     """Put an item in. Under ``key`` it is the same item however often it is put in."""
     return Sent(name, body=dict(item), headers=given(**{"Idempotency-Key": key}))
 
 
-@operation("GET /v1/host/moot/queues/{queue}/items", answers.Items)
+@operation("GET /v1/host/moot/queues/{queue}/items", triggers.Items)
 def items(
     name: str,
     *,
@@ -72,19 +72,19 @@ def items(
     return Sent(name, query=query)
 
 
-@operation("GET /v1/host/moot/queues/{queue}/items/{item_id}", answers.Item)
+@operation("GET /v1/host/moot/queues/{queue}/items/{item_id}", triggers.Item)
 def item(name: str, item_id: str) -> Sent:
     """An item, its run, its member, the turns and the cost."""
     return Sent(name, item_id)
 
 
-@operation("POST /v1/host/moot/queues/{queue}/items/{item_id}:redeliver", answers.Item)
+@operation("POST /v1/host/moot/queues/{queue}/items/{item_id}:redeliver", triggers.Item)
 def redeliver(name: str, item_id: str) -> Sent:
     """Try it again from the beginning."""
     return Sent(name, item_id, body={})
 
 
-@operation("POST /v1/host/moot/queues/{queue}/items/{item_id}:drop", answers.Item)
+@operation("POST /v1/host/moot/queues/{queue}/items/{item_id}:drop", triggers.Item)
 def drop(name: str, item_id: str) -> Sent:
     """Forget what it says."""
     return Sent(name, item_id, body={})
@@ -93,7 +93,7 @@ def drop(name: str, item_id: str) -> Sent:
 # -- what came in, by its id ---------------------------------------------------------------------
 
 
-@operation("GET /v1/host/moot/deliveries", answers.Deliveries)
+@operation("GET /v1/host/moot/deliveries", triggers.Deliveries)
 def deliveries(
     *,
     state: Sequence[str] = (),
@@ -112,19 +112,19 @@ def deliveries(
     return Sent(query=query)
 
 
-@operation("GET /v1/host/moot/deliveries/{delivery_id}", answers.Item)
+@operation("GET /v1/host/moot/deliveries/{delivery_id}", triggers.Item)
 def delivery(delivery_id: str) -> Sent:
     """One of them, what it said, its run, its member, the turns and the cost."""
     return Sent(delivery_id)
 
 
-@operation("POST /v1/host/moot/deliveries/{delivery_id}:redeliver", answers.Item)
+@operation("POST /v1/host/moot/deliveries/{delivery_id}:redeliver", triggers.Item)
 def deliver_again(delivery_id: str) -> Sent:
     """Try it again from the beginning."""
     return Sent(delivery_id, body={})
 
 
-@operation("POST /v1/host/moot/deliveries/{delivery_id}:drop", answers.Item)
+@operation("POST /v1/host/moot/deliveries/{delivery_id}:drop", triggers.Item)
 def drop_delivery(delivery_id: str) -> Sent:
     """Forget what it says."""
     return Sent(delivery_id, body={})
@@ -133,7 +133,7 @@ def drop_delivery(delivery_id: str) -> Sent:
 # -- subscriptions -------------------------------------------------------------------------------
 
 
-@operation("GET /v1/trigger-subscriptions", answers.Subscriptions)
+@operation("GET /v1/trigger-subscriptions", triggers.Subscriptions)
 def subscriptions(
     *, source: str | None = None, limit: int | None = None, cursor: str | None = None
 ) -> Sent:
@@ -141,13 +141,13 @@ def subscriptions(
     return Sent(query=given(source=source, limit=limit, cursor=cursor))
 
 
-@operation("GET /v1/trigger-subscriptions/{subscription_id}", answers.SubscriptionView)
+@operation("GET /v1/trigger-subscriptions/{subscription_id}", triggers.SubscriptionView)
 def subscription(subscription_id: str) -> Sent:
     """One of them, its newest deliveries, the history of its state."""
     return Sent(subscription_id)
 
 
-@operation("POST /v1/trigger-subscriptions", answers.Subscribed, Again.ONCE)
+@operation("POST /v1/trigger-subscriptions", triggers.Subscribed, Again.ONCE)
 def subscribe(
     workflow_id: str,
     *,
@@ -169,7 +169,7 @@ def subscribe(
     return Sent(body={"source": source, "workflowId": workflow_id, **body})
 
 
-@operation("PATCH /v1/trigger-subscriptions/{subscription_id}", answers.SubscriptionView)
+@operation("PATCH /v1/trigger-subscriptions/{subscription_id}", triggers.SubscriptionView)
 def change(
     subscription_id: str,
     *,
@@ -193,7 +193,7 @@ def unsubscribe(subscription_id: str) -> Sent:
 
 @operation(
     "POST /v1/trigger-subscriptions/{subscription_id}/rotate-secret",
-    answers.Subscribed,
+    triggers.Subscribed,
     Again.ONCE,
 )
 def rotate(subscription_id: str) -> Sent:
@@ -201,13 +201,13 @@ def rotate(subscription_id: str) -> Sent:
     return Sent(subscription_id, body={})
 
 
-@operation("GET /v1/trigger-subscriptions/{subscription_id}/dead-letters", answers.TriggerLetters)
+@operation("GET /v1/trigger-subscriptions/{subscription_id}/dead-letters", triggers.TriggerLetters)
 def dead_letters(subscription_id: str, *, limit: int = 50, cursor: str | None = None) -> Sent:
     """What could not be delivered, newest first."""
     return Sent(subscription_id, query=given(limit=limit, cursor=cursor))
 
 
-@operation("POST /v1/host/moot/ingest/{subscription_id}", answers.Taken, Again.ONCE)
+@operation("POST /v1/host/moot/ingest/{subscription_id}", triggers.Taken, Again.ONCE)
 def send(subscription_id: str, body: bytes, headers: Mapping[str, str]) -> Sent:
     """What a sender does: bytes, and the headers that sign them."""
     return Sent(subscription_id, body=body, headers=dict(headers))

@@ -12,7 +12,7 @@ from msgspec import Struct
 from moot.agents.models.config import ModelEntry, Price
 from moot.agents.tools.config import HttpEntry, McpEntry
 from moot.clock import Clock
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
 
 if TYPE_CHECKING:
     from moot.agents.models.registry import Book

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from moot.core.errors import BadRequest, CapabilityRequired
-from moot.core.workflows.compiled import Flow
 from moot.core.workflows.definition import DISPATCH, SUPERVISOR
+from moot.core.workflows.graph import Flow
 
 #: type of a node -> the claims of which each must hold
 NEEDS = {

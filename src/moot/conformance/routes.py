@@ -6,30 +6,16 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 
 from moot.api.http.request import Endpoint, Reply, Request, encode
-from moot.conformance import capability_toggle as switched_off
+from moot.conformance.capability_toggle import refuse
 from moot.conformance.seams import (
-    agents as live_seams,
-)
-from moot.conformance.seams import (
-    councils as council_seams,
-)
-from moot.conformance.seams import (
-    dispatch as dispatch_seams,
-)
-from moot.conformance.seams import (
-    models as model_seams,
-)
-from moot.conformance.seams import (
-    roster as roster_seams,
-)
-from moot.conformance.seams import (
-    schedules as clock_seams,
-)
-from moot.conformance.seams import (
-    supervisors as agent_seams,
-)
-from moot.conformance.seams import (
-    triggers as bridge_seams,
+    agents,
+    councils,
+    dispatch,
+    models,
+    roster,
+    schedules,
+    supervisors,
+    triggers,
 )
 from moot.core.commands import SetVariables
 from moot.core.errors import BadRequest
@@ -75,9 +61,9 @@ async def run_events(request: Request) -> Reply:
         return Reply({"events": []})
     if run_id == GIVEN_UP or run_id.startswith("sub_"):
         told = await (
-            bridge_seams.given_up_last(request)
+            triggers.given_up_last(request)
             if run_id == GIVEN_UP
-            else bridge_seams.log_of(request, run_id)
+            else triggers.log_of(request, run_id)
         )
         only = request.query.get("type")
         return Reply({"events": [event for event in told if only in (None, event["type"])]})
@@ -134,7 +120,7 @@ async def workflows(request: Request) -> Reply:
     """Nodes without edges: one after another, as they come."""
     asked = await request.read(LooseWorkflow)
     nodes = ((node.node_id, node.type_id, node.config) for node in asked.nodes)
-    switched_off.refuse(request.services.overlay, nodes)
+    refuse(request.services.overlay, nodes)
     flow = await request.services.host.flows.register(request.caller.tenant, encode(_whole(asked)))
     return Reply({"workflowId": flow.definition.id}, 201)
 
@@ -226,60 +212,60 @@ SEAMS = (
     _seam(
         "POST",
         "conversation/multi-party/open",
-        council_seams.open_council,
+        councils.open_council,
         "Open a council",
-        council_seams.Open,
+        councils.Open,
     ),
     _seam(
         "POST",
         "conversation/multi-party/exchange",
-        council_seams.exchange,
+        councils.exchange,
         "Speak in it",
-        council_seams.Exchange,
+        councils.Exchange,
     ),
     _seam(
-        "POST", "test/mock-ai/program", model_seams.program, "Tell the mock model what to say",
-        model_seams.Program,
+        "POST", "test/mock-ai/program", models.program, "Tell the mock model what to say",
+        models.Program,
     ),
     _seam(
-        "POST", "test/llm-cache-key", model_seams.cache_key, "The key of a model call",
+        "POST", "test/llm-cache-key", models.cache_key, "The key of a model call",
         dict[str, Any],
     ),
     _seam(
-        "POST", "dispatch/fanout", dispatch_seams.fan_out, "Send out a wave of workers",
-        dispatch_seams.FanOut,
+        "POST", "dispatch/fanout", dispatch.fan_out, "Send out a wave of workers",
+        dispatch.FanOut,
     ),
     _seam(
-        "POST", "dispatch/per-item", dispatch_seams.per_item, "What each worker is given",
-        dispatch_seams.PerItem,
+        "POST", "dispatch/per-item", dispatch.per_item, "What each worker is given",
+        dispatch.PerItem,
     ),
     _seam(
         "POST",
         "governance/approval-gate",
-        council_seams.approval_gate,
+        councils.approval_gate,
         "Try a gate",
-        council_seams.Gate,
+        councils.Gate,
     ),
     _seam(
-        "POST", "agents/live-invoke", live_seams.live_invoke, "Ask an agent",
-        live_seams.LiveInvoke,
+        "POST", "agents/live-invoke", agents.live_invoke, "Ask an agent",
+        agents.LiveInvoke,
     ),
     _seam(
-        "POST", "agents/deployment-transition", live_seams.transition, "Promote an agent",
-        live_seams.Transition,
+        "POST", "agents/deployment-transition", agents.transition, "Promote an agent",
+        agents.Transition,
     ),
-    _seam("POST", "scheduling/tick", clock_seams.tick, "Let a time come", clock_seams.Tick),
-    _seam("POST", "heartbeat/tick", clock_seams.beat, "Look for a change", clock_seams.Beat),
-    _seam("POST", "roster/fire", roster_seams.fire, "Fire a portfolio", roster_seams.Fire),
-    *roster_seams.ALIASES,
+    _seam("POST", "scheduling/tick", schedules.tick, "Let a time come", schedules.Tick),
+    _seam("POST", "heartbeat/tick", schedules.beat, "Look for a change", schedules.Beat),
+    _seam("POST", "roster/fire", roster.fire, "Fire a portfolio", roster.Fire),
+    *roster.ALIASES,
     _seam(
-        "POST", "trigger-bridge/deliver", bridge_seams.deliver, "Deliver something",
-        bridge_seams.Deliver,
+        "POST", "trigger-bridge/deliver", triggers.deliver, "Deliver something",
+        triggers.Deliver,
     ),
     _seam(
-        "POST", "trigger-bridge/ingest", bridge_seams.ingest, "Take something in",
-        bridge_seams.Ingest,
+        "POST", "trigger-bridge/ingest", triggers.ingest, "Take something in",
+        triggers.Ingest,
     ),
-    _seam("POST", "agentloop/run", agent_seams.loop, "Run a loop", agent_seams.Loop),
-    _seam("POST", "subrun/attest", agent_seams.attest, "Attest a child", agent_seams.Attested),
+    _seam("POST", "agentloop/run", supervisors.loop, "Run a loop", supervisors.Loop),
+    _seam("POST", "subrun/attest", supervisors.attest, "Attest a child", supervisors.Attested),
 )  # fmt: skip

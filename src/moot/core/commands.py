@@ -5,38 +5,37 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from moot.core import wake as waking
-from moot.core.agents import decide as agent_work
+from moot.core import wake
+from moot.core.agents.decide import attributed, emit
 from moot.core.children import attestation
-from moot.core.children import decide as children
-from moot.core.children.decide import ChildEnded, ChildWaits
-from moot.core.children.tree_limit import Seen
-from moot.core.councils import decide as participating
-from moot.core.councils.decide import Participate, WakeEnded, WakeReport
+from moot.core.children.decide import ChildWaits, child_ended, child_waits, dispatch
+from moot.core.councils.decide import (
+    Participate,
+    WakeEnded,
+    WakeReport,
+    participate,
+    report,
+    wake_ended,
+)
 from moot.core.errors import Conflict, RunTerminal
 from moot.core.events import NewEvent, iso
-from moot.core.interrupts import decide as interrupts
-from moot.core.runs import advance
-from moot.core.runs import finish as ending
-from moot.core.runs import nodes as nodework
-from moot.core.runs import start as starting
+from moot.core.interrupts.decide import answer, begin
+from moot.core.runs import advance, finish, nodes, start
 from moot.core.runs.answers import Answer
+from moot.core.runs.child_outputs import ChildEnded, Seen
 from moot.core.runs.nodes import Emit
 from moot.core.runs.start import StartRun
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.core.supervisors import decide as orchestration
-from moot.core.supervisors import peer_answers as peering
-from moot.core.supervisors import workers as waves
+from moot.core.supervisors import peer_answers, workers
 from moot.core.supervisors.decide import WorkerRefused
 from moot.core.supervisors.peer_answers import PeerFound, PeerRefused, PeerStopped
-from moot.core.threads import decide as threads
-from moot.core.threads import seats
-from moot.core.threads import side_threads as sides
-from moot.core.threads.decide import Control
+from moot.core.threads import seats, side_threads
+from moot.core.threads.decide import Control, control
 from moot.core.threads.seats import LeaveSeat, TakeSeat
 from moot.core.threads.side_threads import LinkedFrom, SideEnded
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 from moot.core.workflows.node_types import Decided, Kind, Outcome
 
 DrainPolicy = Literal["immediate", "drain-current-node"]
@@ -131,7 +130,7 @@ def decide(run: Run, flow: Flow, command: Command) -> list[NewEvent]:
     """What the command causes now. No event: nothing to do (a repeat, or too late)."""
     events = DECIDED_BY[type(command)](run, flow, command)
     agents = flow.agents or run.members or run.member is not None
-    return agent_work.attributed(run, flow, events) if agents and events else events
+    return attributed(run, flow, events) if agents and events else events
 
 
 def _advance(run: Run, flow: Flow, command: Advance) -> list[NewEvent]:
@@ -139,7 +138,7 @@ def _advance(run: Run, flow: Flow, command: Advance) -> list[NewEvent]:
 
 
 def _wake(run: Run, flow: Flow, command: Wake) -> list[NewEvent]:
-    return waking.wake(run, flow, command.at, command.seen, command.heard)
+    return wake.wake(run, flow, command.at, command.seen, command.heard)
 
 
 def _dispatch(run: Run, flow: Flow, command: Dispatch) -> list[NewEvent]:
@@ -147,34 +146,34 @@ def _dispatch(run: Run, flow: Flow, command: Dispatch) -> list[NewEvent]:
         return orchestration.dispatch(run, flow, command.node_id, command.at, command.sealed)
     if run.nodes[command.node_id].held is not None:
         return attestation.settle(run, flow, command.node_id, command.at, command.sealed)
-    return children.dispatch(run, flow, command.node_id, command.at, command.sealed)
+    return dispatch(run, flow, command.node_id, command.at, command.sealed)
 
 
 def _child_ended(run: Run, flow: Flow, command: ChildEnded) -> list[NewEvent]:
     if flow.nodes[command.node_id].type.dispatches:
-        return waves.child_ended(run, flow, command)
+        return workers.child_ended(run, flow, command)
     if attestation.attests(flow.nodes[command.node_id]):
         return attestation.child_ended(run, flow, command)
-    return children.child_ended(run, flow, command)
+    return child_ended(run, flow, command)
 
 
 def _child_waits(run: Run, flow: Flow, command: ChildWaits) -> list[NewEvent]:
-    return children.child_waits(run, command)
+    return child_waits(run, command)
 
 
 def _set_variables(run: Run, flow: Flow, command: SetVariables) -> list[NewEvent]:
-    return nodework.set_variables(run, flow, command.variables)
+    return nodes.set_variables(run, flow, command.variables)
 
 
 def _participate(run: Run, flow: Flow, command: Participate) -> list[NewEvent]:
-    return participating.participate(run, flow, command.node_id, command.at)
+    return participate(run, flow, command.node_id, command.at)
 
 
 def _compute(run: Run, flow: Flow, command: Compute) -> list[NewEvent]:
     node_id, at = command.node_id, command.at
     if flow.nodes[node_id].type.kind is Kind.GATE:
-        return interrupts.begin(run, flow, node_id, at, command.sealed)
-    outcome = nodework.computed(run, flow, node_id, at, command.sealed)
+        return begin(run, flow, node_id, at, command.sealed)
+    outcome = nodes.computed(run, flow, node_id, at, command.sealed)
     if outcome is None:
         return []
     return _finish(run, flow, FinishNode(node_id, run.nodes[node_id].attempt, outcome, at))
@@ -183,7 +182,7 @@ def _compute(run: Run, flow: Flow, command: Compute) -> list[NewEvent]:
 def _finish(run: Run, flow: Flow, done: FinishNode) -> list[NewEvent]:
     if isinstance(done.outcome, Decided):
         return orchestration.finish(run, flow, done.node_id, done.attempt, done.outcome, done.at)
-    return nodework.finish(run, flow, done.node_id, done.attempt, done.outcome, done.at)
+    return nodes.finish(run, flow, done.node_id, done.attempt, done.outcome, done.at)
 
 
 def _cancel(run: Run, flow: Flow, command: CancelRun) -> list[NewEvent]:
@@ -196,7 +195,7 @@ def _cancel(run: Run, flow: Flow, command: CancelRun) -> list[NewEvent]:
         payload["cancelledBy"] = command.by
     if command.parent_run is not None:
         payload["parentRunId"] = command.parent_run
-    return [*ending.stop_active(run, "run-cancelled"), NewEvent("run.cancelled", payload)]
+    return [*finish.stop_active(run, "run-cancelled"), NewEvent("run.cancelled", payload)]
 
 
 def _pause(run: Run, flow: Flow, command: PauseRun) -> list[NewEvent]:
@@ -245,9 +244,9 @@ def _resume(run: Run, flow: Flow, command: ResumeRun) -> list[NewEvent]:
 
 #: command -> what decides on it
 DECIDED_BY: dict[type, Callable[[Run, Flow, Any], list[NewEvent]]] = {
-    Answer: interrupts.answer,
-    Emit: agent_work.emit,
-    StartRun: starting.start,
+    Answer: answer,
+    Emit: emit,
+    StartRun: start.start,
     Advance: _advance,
     Compute: _compute,
     Dispatch: _dispatch,
@@ -260,15 +259,15 @@ DECIDED_BY: dict[type, Callable[[Run, Flow, Any], list[NewEvent]]] = {
     PauseRun: _pause,
     ResumeRun: _resume,
     SetVariables: _set_variables,
-    Control: threads.control,
-    SideEnded: sides.ended,
-    LinkedFrom: sides.linked_from,
+    Control: control,
+    SideEnded: side_threads.ended,
+    LinkedFrom: side_threads.linked_from,
     TakeSeat: seats.take,
     LeaveSeat: seats.leave,
     Participate: _participate,
-    WakeEnded: participating.wake_ended,
-    WakeReport: participating.report,
-    PeerFound: peering.answered,
-    PeerRefused: peering.answered,
-    PeerStopped: peering.answered,
+    WakeEnded: wake_ended,
+    WakeReport: report,
+    PeerFound: peer_answers.answered,
+    PeerRefused: peer_answers.answered,
+    PeerStopped: peer_answers.answered,
 }

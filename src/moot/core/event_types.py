@@ -2,7 +2,7 @@
 
 from moot.core.errors import BadRequest
 from moot.core.events import CATALOGUE
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
 
 #: the protocol's types that nothing on this host says; whoever serves several hosts asks for them
 UNSAID = frozenset({

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from moot.core.memory import Write
-
 if TYPE_CHECKING:
     from moot.core.runs.start import Beginning
 
@@ -19,6 +17,28 @@ ENGINE_VERSION = 1
 LOG_SCHEMA_VERSION = 2
 
 Payload = dict[str, Any]
+
+
+class MemoryWrite(Struct, frozen=True, kw_only=True):
+    """A put, or with no content a delete. Its time and place are stamped when it is recorded.
+
+    ``write_id`` is the same in every attempt of the node, so that none writes twice.
+    """
+
+    scope: str
+    memory_id: str
+    write_id: str
+    content: str | None = None
+    tags: list[str] = []
+    agent_id: str | None = None
+    ttl_ms: int | None = None
+    expires_at: int | None = None
+
+    def end(self, now: int) -> int | None:
+        """When the entry ends, if written now: the time to live counts from the write."""
+        ends = [] if self.expires_at is None else [self.expires_at]
+        ends += [] if self.ttl_ms is None else [now + self.ttl_ms]
+        return min(ends, default=None)
 
 
 class NewEvent(Struct):
@@ -37,7 +57,7 @@ class NewEvent(Struct):
     hints: Payload | None = None
     sealed: dict[str, Any] | None = None
     artifact: Payload | None = None
-    note: Write | None = None
+    note: MemoryWrite | None = None
     #: the id it has in place of one made from its place: that of a delivery which led to the run
     event_id: str | None = None
     #: a run that is there with the event, or not at all

@@ -38,28 +38,6 @@ class Entry(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     expires_at: str | UnsetType = UNSET
 
 
-class Write(Struct, frozen=True, kw_only=True):
-    """A put, or with no content a delete. Its time and place are stamped when it is recorded.
-
-    ``write_id`` is the same in every attempt of the node, so that none writes twice.
-    """
-
-    scope: str
-    memory_id: str
-    write_id: str
-    content: str | None = None
-    tags: list[str] = []
-    agent_id: str | None = None
-    ttl_ms: int | None = None
-    expires_at: int | None = None
-
-    def end(self, now: int) -> int | None:
-        """When the entry ends, if written now: the time to live counts from the write."""
-        ends = [] if self.expires_at is None else [self.expires_at]
-        ends += [] if self.ttl_ms is None else [now + self.ttl_ms]
-        return min(ends, default=None)
-
-
 def is_ref(ref: Any) -> bool:
     """Whether it can name a memory. What cannot names nothing: it is never an error to read it."""
     if not isinstance(ref, str) or not 1 <= len(ref) <= LONGEST_REF or _CONTROLS.search(ref):

@@ -2,15 +2,14 @@
 
 from msgspec import Struct
 
-from moot.core.councils import next_step as floor
-from moot.core.state import floor_muted as later
-from moot.core.state import remote_children as abroad
+from moot.core.councils import next_step
+from moot.core.state import put_off_requests, remote_children
 from moot.core.state.floor import Floor
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus, Status
 from moot.core.supervisors.join import goes_on
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import Kind
 
 
@@ -56,8 +55,8 @@ NOTHING = Owed([], [], [], [])
 def pending(run: Run, flow: Flow) -> Owed:
     """A terminal or paused run is owed nothing but the end of what it has begun elsewhere."""
     if not run.going:
-        return Owed([], [], [], [], abroad=abroad.owed(run)) if run.abroad else NOTHING
-    owed = Owed([], [], [], [], deadline(run), abroad=abroad.owed(run))
+        return Owed([], [], [], [], abroad=remote_children.owed(run)) if run.abroad else NOTHING
+    owed = Owed([], [], [], [], deadline(run), abroad=remote_children.owed(run))
     for node_id in run.active:
         state, node = run.nodes[node_id], flow.nodes[node_id]
         held_back = run.pause is not None and state.status is NodeStatus.RETRYING
@@ -87,9 +86,9 @@ def _floor(owed: Owed, run: Run, node_id: str) -> None:
         return
     if talk.floor is not None:
         _wakes(owed, node_id, talk.floor)
-    for until in later.due(talk).values():
+    for until in put_off_requests.due(talk).values():
         _sooner(owed, until)
-    if floor.step(talk, run.updated_at) is not None:
+    if next_step.step(talk, run.updated_at) is not None:
         owed.talks.append(node_id)
 
 
@@ -102,7 +101,7 @@ def _wakes(owed: Owed, node_id: str, led: Floor) -> None:
 
 
 def _children(owed: Owed, run: Run, node: FlowNode, state: NodeState) -> None:
-    away = abroad.names(run) if run.abroad else ()
+    away = remote_children.names(run) if run.abroad else ()
     if node.type.dispatches:
         owed.children += [child for child in state.living if child not in away]
         config, living = node.definition.config, len(state.living)

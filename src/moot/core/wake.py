@@ -2,19 +2,20 @@
 
 from typing import Any
 
-from moot.core.children.tree_limit import Seen, last_seen
-from moot.core.councils import timeouts as patience
+from moot.core.children.tree_limit import last_seen
+from moot.core.councils import timeouts
 from moot.core.events import NewEvent
-from moot.core.interrupts import decide as interrupts
+from moot.core.interrupts import decide
 from moot.core.pending import deadline, time_limit
-from moot.core.runs import finish as ending
+from moot.core.runs import finish
 from moot.core.runs.advance import begin
+from moot.core.runs.child_outputs import Seen
 from moot.core.runs.nodes import failure
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
 from moot.core.supervisors.workers import given_up
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import Failed, Kind, NodeError
 
 
@@ -52,12 +53,12 @@ def wake_node(
         found = run.interrupts.get(node.id)
         late = found is not None and found.due is not None and at >= found.due
         if found is not None and late:
-            return interrupts.expired(run, flow, node, found, at)
+            return decide.expired(run, flow, node, found, at)
         talk = run.conversations.get(node.id)
         if talk is None:
             return []
-        back = [] if run.replayed else patience.unmuted(node, talk, at)
-        return [*patience.silent(node, talk, at, heard or {}), *back]
+        back = [] if run.replayed else timeouts.unmuted(node, talk, at)
+        return [*timeouts.silent(node, talk, at, heard or {}), *back]
     if state.status is not NodeStatus.RUNNING:
         return []
     if node.type.kind is Kind.TIMER and state.due is not None and at >= state.due:
@@ -93,4 +94,4 @@ def _out_of_time(run: Run, at: int) -> list[NewEvent]:
         "code": "run_timeout",
         "message": f"The run was active for longer than its limit of {limit} ms.",
     }
-    return ending.breach(run, cap, error, at)
+    return finish.breach(run, cap, error, at)

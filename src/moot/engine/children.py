@@ -1,7 +1,7 @@
 """The children of a run as they are now, which it may not have been told yet."""
 
-from moot.core.children.decide import ChildEnded, ChildWaits
-from moot.core.children.tree_limit import Seen
+from moot.core.children.decide import ChildWaits
+from moot.core.runs.child_outputs import ChildEnded, Seen
 from moot.core.state.run import Run
 from moot.engine.head import Head
 

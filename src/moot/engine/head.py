@@ -10,7 +10,7 @@ from moot.core.errors import Conflict
 from moot.core.events import Event
 from moot.core.secrets import redacted, secrets_in
 from moot.core.state.run import Run, apply
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 from moot.core.workflows.node_types import copied
 from moot.store.protocol import InboxRow
 

@@ -17,8 +17,8 @@ from moot.core.pending import Owed, pending
 from moot.core.runs.start import Limits, StartRun
 from moot.core.state.conversation import THREAD
 from moot.core.state.run import Run
-from moot.core.workflows.compiled import Flow
-from moot.engine import children as kin
+from moot.core.workflows.graph import Flow
+from moot.engine import children
 from moot.engine.councils.speakers import Speakers
 from moot.engine.effects.activities import Activities
 from moot.engine.faults import FaultPoint, Faults
@@ -328,7 +328,7 @@ class Host:
     async def _mirror(self, child: Run) -> None:
         """Let a parent show how its child waits."""
         if child.parent_run is not None and child.parent_node is not None and child.going:
-            command = kin.waits(child, child.parent_node)
+            command = children.waits(child, child.parent_node)
             await self._quietly(child.tenant, child.parent_run, command)
 
     async def _harvest(self, tenant: str, parent_run: str, child_run: str) -> None:
@@ -345,7 +345,7 @@ class Host:
             await self._mirror(child)
         elif child.parent_node is not None:
             parent = await self.runs.head(tenant, parent_run)
-            command = kin.end_of(head, parent, self.clock.millis())
+            command = children.end_of(head, parent, self.clock.millis())
             await self._quietly(tenant, parent_run, command)
 
     async def recover(self) -> int:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from moot.core import events
 from moot.core.commands import Advance, decide
 from moot.core.pending import pending
-from moot.core.state import remote_children as abroad
+from moot.core.state import remote_children
 from moot.core.state.run import Run, apply
 from moot.engine.derived_rows import Gathered, due_of, inbox_rows, row_of
 from moot.engine.workflows.registry import Flows
@@ -63,7 +63,9 @@ async def _derived(flows: Flows, run: Run, gathered: Gathered) -> Append:
 async def _due(flows: Flows, run: Run) -> int | None:
     """When the host must look at the run. Only a living one needs its workflow to tell."""
     if run.terminal:
-        return 0 if abroad.owed(run) else None  # to stop twice what runs elsewhere does no harm
+        return (
+            0 if remote_children.owed(run) else None
+        )  # to stop twice what runs elsewhere does no harm
     flow = await flows.by_digest(run.tenant, run.definition)
     if decide(run, flow, Advance(run.updated_at)):
         return 0  # its last commit was full, and the rest of the step never came

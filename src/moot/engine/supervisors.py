@@ -7,8 +7,8 @@ from msgspec import UNSET
 from moot.core.errors import NotFound
 from moot.core.events import Event
 from moot.core.state.run import Run, apply
-from moot.core.workflows.compiled import Flow
 from moot.core.workflows.definition import SUPERVISOR
+from moot.core.workflows.graph import Flow
 from moot.core.workflows.turn_inputs import Turn, TurnInputs, inputs, turn_of
 from moot.engine.host import Host
 

@@ -11,8 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from moot.clock import Clock
-from moot.core.children import decide as children
-from moot.core.children import peer_requests as asking
+from moot.core.children import peer_requests
+from moot.core.children.decide import may_begin, next_child, spawn
 from moot.core.commands import (
     ENDING,
     Advance,
@@ -39,7 +39,7 @@ from moot.core.state.node import NODE_ENDS
 from moot.core.state.run import FOLD_VERSION, Run, apply
 from moot.core.state.status import NodeStatus
 from moot.core.supervisors.decide import WorkerRefused
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import Failed
 from moot.engine.children import children_of, end_of
 from moot.engine.derived_rows import (
@@ -206,14 +206,14 @@ class Turn:
         node = head.flow.nodes[node_id]
         state = head.run.nodes[node_id]
         try:
-            spec = children.next_child(head.run, node, at, head.sealed, state.children)
+            spec = next_child(head.run, node, at, head.sealed, state.children)
         except PortProblem:
             spec = None
         if spec is not None and head.run.replayed:
             self._decide(head, FinishNode(node_id, state.attempt, Failed(NO_RECORD), at))
             return
         here = spec is None or self._flows.at_hand(head.run.tenant, spec.workflow_id)
-        if spec and not here and children.may_begin(head.run, head.flow, node_id, spec):
+        if spec and not here and may_begin(head.run, head.flow, node_id, spec):
             self._without(head, node, spec.workflow_id, at)
             return
         self._decide(head, Dispatch(node_id, at, head.sealed))
@@ -224,7 +224,7 @@ class Turn:
         if node.type.dispatches and not self._flows.is_missing(tenant, workflow_id):
             self.wanted.add((tenant, head.run.run_id, workflow_id))
             return
-        error = asking.nobody(workflow_id)
+        error = peer_requests.nobody(workflow_id)
         if node.type.dispatches:
             self._decide(head, WorkerRefused(node.id, workflow_id, error, at))
         else:
@@ -293,7 +293,7 @@ class Turn:
             self.batch.notes.append(note_of(run, new.note, event, revision, self._now // 1000))
         elif new.type.startswith("moot.effect."):
             self.batch.effects += effect_rows(run, event)
-        elif new.type == "node.dispatched" and asking.begins_here(new):
+        elif new.type == "node.dispatched" and peer_requests.begins_here(new):
             self._spawn(head, str(new.node_id), str(new.payload["childRunId"]))
         elif new.type in TERMINAL_TYPES:
             self._end(head)
@@ -313,8 +313,8 @@ class Turn:
         """The child begins in the same batch as the event that names it."""
         node = parent.flow.nodes[node_id]
         at = self._now // 1000
-        command = children.spawn(parent.run, node, at, parent.sealed, self._limits)
-        spec = children.next_child(
+        command = spawn(parent.run, node, at, parent.sealed, self._limits)
+        spec = next_child(
             parent.run, node, at, parent.sealed, parent.run.nodes[node_id].children - 1
         )
         flow = self._flows.known(parent.run.tenant, spec.workflow_id) if spec else None

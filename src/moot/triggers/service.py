@@ -18,10 +18,10 @@ from moot.triggers.inbound.overview import Listening
 from moot.triggers.inbound.queues import Queues
 from moot.triggers.inbound.subscriptions import Subscriptions
 from moot.triggers.polling import Rounds
-from moot.triggers.schedules.declared import Declared
-from moot.triggers.schedules.manage import Schedules
+from moot.triggers.schedules.declarations import Declared
 from moot.triggers.schedules.records import SOURCE as SCHEDULE
 from moot.triggers.schedules.scheduler import Clockwork
+from moot.triggers.schedules.service import Schedules
 from moot.triggers.schedules.snapshot import Sight
 from moot.triggers.start_run import Firing
 from moot.triggers.webhooks.deliveries import Outgoing

@@ -14,7 +14,7 @@ from moot.core.runs import handles
 from moot.core.runs.start import StartRun, check_inputs
 from moot.core.state.initiation import Delivered, Initiation, Member
 from moot.core.state.run import Run
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 from moot.engine.agents.pins import Drawn, Pins
 from moot.engine.host import Host
 from moot.store.protocol import Batch, Guard

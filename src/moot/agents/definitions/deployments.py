@@ -9,7 +9,7 @@ from moot.agents.definitions.registry import HOST, Agents
 from moot.agents.invocation.desk import Assignment
 from moot.agents.invocation.invoke import Found
 from moot.clock import Clock
-from moot.core.agents import deployments as deployment
+from moot.core.agents import deployments
 from moot.core.agents.deployments import LATEST, Change, Deployment, Told
 from moot.core.errors import AgentNotFound, NoActiveDeployment, NotFound
 from moot.core.state.agents import bound
@@ -40,7 +40,7 @@ class Deployments:
                 f"There is no version '{asked.version}' of {agent.name}.", version=asked.version
             )
         async with self._changing:
-            found, told = deployment.changed(await self.of(tenant, agent), asked)
+            found, told = deployments.changed(await self.of(tenant, agent), asked)
             await self._store.put_record(
                 Record(
                     tenant=tenant,
@@ -59,7 +59,7 @@ class Deployments:
         found = await self.of(tenant, agent)
         if channel == LATEST and not found.versions:
             return agent.version
-        version = deployment.drawn(found, channel, run_id)
+        version = deployments.drawn(found, channel, run_id)
         if version is None:
             raise NoActiveDeployment(
                 f"No active version of {agent.name} serves the channel '{channel}'; promote one:"

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from moot.core.errors import BadRequest
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 LONGEST_PROMPT = 100_000

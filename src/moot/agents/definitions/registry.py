@@ -19,7 +19,7 @@ from moot.agents.definitions.manifest import (
 from moot.clock import Clock
 from moot.core.conversations.participants import RESERVED, is_agents
 from moot.core.errors import BadRequest, Conflict, NotFound, Unprocessable
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
 from moot.store.records import Record, RecordKeeping
 
 KIND = "agent"

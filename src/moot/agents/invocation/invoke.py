@@ -20,7 +20,7 @@ from moot.agents.models.cassettes import key_of
 from moot.agents.models.protocol import Answer, Message, ModelRequest, structured
 from moot.agents.models.registry import Book, Chosen
 from moot.agents.models.retry import Attempt
-from moot.agents.prompts import work as working
+from moot.agents.prompts import work
 from moot.agents.prompts.council import PASS, Prompt, prompt_of, told
 from moot.agents.prompts.fencing import words
 from moot.agents.tools.toolbox import Toolbox
@@ -103,11 +103,11 @@ class _Work:
 
     async def _prompt(self) -> Prompt:
         if self._assignment.task == "decide":
-            return working.decision(self._agent, self._assignment)
+            return work.decision(self._agent, self._assignment)
         if self._assignment.task != "work":
             return prompt_of(self._agent, self._assignment)
         known = await self._recalled()
-        return working.work(self._agent, self._assignment, known)
+        return work.work(self._agent, self._assignment, known)
 
     async def _recalled(self) -> list[str]:
         if self._memory == "none":
@@ -252,7 +252,7 @@ class _Work:
             response_format=None if decides else prompt.format,
         )
         value = structured(request, answer)
-        return working.order(value, self._assignment.workers) if decides else value
+        return work.order(value, self._assignment.workers) if decides else value
 
     async def _settled(self, found: Done) -> Done:
         """What was decided is said; where a person had to look, it is what the person made of it.

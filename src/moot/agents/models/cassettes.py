@@ -21,7 +21,7 @@ from moot.agents.models.protocol import (
     Piece,
     pieces_of,
 )
-from moot.core.agents import model_key as recipe
+from moot.core.agents import model_key
 from moot.core.errors.models import ModelNotConfigured, ModelNotRecorded
 from moot.core.json.canonical import canonical
 
@@ -38,20 +38,20 @@ class Take(Struct, frozen=True, kw_only=True):
     answer: Answer
 
 
-def semantic_request(provider: str, request: ModelRequest) -> recipe.ModelRequest:
+def semantic_request(provider: str, request: ModelRequest) -> model_key.ModelRequest:
     """What of a request the answer depends on, as the recipe of the cache key wants it."""
     asked = request.response_format
     options = {
         f"vendor.{provider}.{name}": value
         for name, value in request.options.items()
-        if name not in recipe.TRANSPORT
+        if name not in model_key.TRANSPORT
     }
     if request.tools and request.tool_choice != "auto":
         options[f"vendor.{provider}.toolChoice"] = request.tool_choice
     if provider == "demo" and request.context is not None:
         # one text: nobody looks into it, and a key is quicker to make of one than of many parts
         options["vendor.demo.context"] = msgspec.json.encode(request.context).decode()
-    return recipe.request_of({
+    return model_key.request_of({
         "provider": provider,
         "model": request.model,
         "messages": [_message(message) for message in request.messages],
@@ -68,7 +68,7 @@ def semantic_request(provider: str, request: ModelRequest) -> recipe.ModelReques
 
 def key_of(provider: str, request: ModelRequest) -> str:
     """The key under which the answer to this request is kept."""
-    return recipe.model_key(semantic_request(provider, request))
+    return model_key.model_key(semantic_request(provider, request))
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -102,13 +102,13 @@ class Cassette:
         key = key_of(provider, request)
         take = self._takes.get(key)
         if take is None:
-            raise self._miss(key, recipe.semantic(semantic_request(provider, request)))
+            raise self._miss(key, model_key.semantic(semantic_request(provider, request)))
         return take.answer
 
     def keep(self, provider: str, request: ModelRequest, answer: Answer) -> None:
         asked = semantic_request(provider, request)
-        key = recipe.model_key(asked)
-        take = Take(key=key, request=recipe.semantic(asked), answer=answer)
+        key = model_key.model_key(asked)
+        take = Take(key=key, request=model_key.semantic(asked), answer=answer)
         self._takes[key] = msgspec.json.decode(self._written(take), type=Take)
         self._write()
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from moot.core.errors.models import ModelAnswerInvalid, ModelDisconnected
-from moot.core.json import schema as schemas
+from moot.core.json.schema import problems
 
 Reason = Literal["end", "length", "tool_calls", "refusal"]
 
@@ -265,7 +265,7 @@ def structured(request: ModelRequest, answer: Answer) -> Any:
             f"The answer is not JSON: {error}.", model=answer.model, text=answer.text[:300]
         ) from None
     if request.response_format is not None:
-        found = schemas.problems(request.response_format.schema, value)
+        found = problems(request.response_format.schema, value)
         if found:
             raise ModelAnswerInvalid(
                 f"The answer does not fit its schema: {found[0]}.",

@@ -18,7 +18,7 @@ from moot.agents.models.retry import Limits, Retrying, Told, Wait
 from moot.agents.models.sdk import Endpoint
 from moot.clock import Clock
 from moot.core.errors.models import ModelNotConfigured
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
 
 DEMO = "demo"
 LONGEST_REFERENCE = 256

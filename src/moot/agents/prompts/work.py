@@ -13,7 +13,7 @@ from moot.agents.models.protocol import Context, Message, ResponseFormat
 from moot.agents.prompts.council import Prompt, closed
 from moot.agents.prompts.fencing import fenced, words
 from moot.core.errors.models import ModelAnswerInvalid
-from moot.core.json import schema as schemas
+from moot.core.json import schema
 from moot.core.workflows.turn_inputs import Entry, TurnInputs
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][\w.-]*)\}")
@@ -99,7 +99,7 @@ def order(value: Any, workers: list[str]) -> dict[str, Any]:
         inner = dict(value.get("decision", value))
         sure = {"confidence": inner.pop("confidence")} if "confidence" in inner else {}
         found = {**sure, **outer, "decision": inner}
-    if problems := schemas.problems(_readable(workers), found):
+    if problems := schema.problems(_readable(workers), found):
         raise ModelAnswerInvalid(
             f"The answer does not fit its schema: {problems[0]}.", problems=problems
         )

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from moot.clock import Clock
 from moot.core.errors import NotFound
 from moot.core.errors.triggers import Overtaken
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
 from moot.store.protocol import Batch, Guard, Store
 from moot.store.records import Record
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from moot.core.json import schema as schemas
+from moot.core.json.schema import SchemaError, check
 
 Seconds = Annotated[float, Meta(gt=0, le=3600)]
 Variable = Annotated[str, Meta(min_length=1, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
@@ -70,8 +70,8 @@ class HttpEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         schema = self.schema
         properties = schema["properties"]
         try:
-            schemas.check(schema)
-        except schemas.SchemaError as error:
+            check(schema)
+        except SchemaError as error:
             return "params", f"this cannot be checked against: {error}"
         scheme, _, rest = self.url.partition("://")
         if PLACEHOLDER.search(scheme + re.split(r"[/?#]", rest, maxsplit=1)[0]):

@@ -16,7 +16,7 @@ from moot.agents.tools.errors import ToolError
 from moot.agents.tools.toolbox import Errand, Usable
 from moot.blocking import in_thread
 from moot.config import user_files
-from moot.core.json import schema as schemas
+from moot.core.json.schema import SchemaError, check
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -139,8 +139,8 @@ def _schema(name: str, function: Callable[..., Any], hints: dict[str, Any]) -> d
     if parts:
         schema["$defs"] = parts
     try:
-        schemas.check(schema)
-    except schemas.SchemaError as error:
+        check(schema)
+    except SchemaError as error:
         raise ValueError(f"Tool '{name}': its parameters cannot be checked: {error}") from None
     return schema
 

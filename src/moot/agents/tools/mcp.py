@@ -18,7 +18,7 @@ from moot.agents.tools.config import McpEntry
 from moot.agents.tools.errors import ToolError
 from moot.agents.tools.toolbox import Errand, Usable
 from moot.config.extras import install
-from moot.core.json import schema as schemas
+from moot.core.json.schema import SchemaError, check
 
 log = logging.getLogger("moot.agents")
 
@@ -113,8 +113,8 @@ class McpServer:
         for each in found[:MOST_TOOLS]:
             schema = each.input_schema if isinstance(each.input_schema, dict) else {}
             try:
-                schemas.check(schema)
-            except schemas.SchemaError as error:
+                check(schema)
+            except SchemaError as error:
                 log.warning("MCP server %s: %s is left out: %s", self.name, each.name, error)
                 continue
             marks = each.annotations

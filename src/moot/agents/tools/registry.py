@@ -14,7 +14,7 @@ from msgspec import Struct
 from moot.agents.definitions.manifest import Agent
 from moot.agents.tools.mcp import McpServer
 from moot.agents.tools.toolbox import Later, Toolbox, Usable, allows, spoken
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
 from moot.net.outbound import Outbound
 
 log = logging.getLogger("moot.agents")

@@ -15,7 +15,7 @@ from moot.agents.models.protocol import Message, Tool, ToolCall
 from moot.agents.prompts.fencing import fenced
 from moot.agents.tools.errors import ToolError
 from moot.core.errors import Conflict, MootError, Unavailable
-from moot.core.json import schema as schemas
+from moot.core.json import schema
 from moot.core.trace import Trace
 from moot.core.workflows.node_types import copied
 
@@ -145,7 +145,7 @@ def _arguments(call: ToolCall, tool: Usable | None) -> tuple[dict[str, Any], dic
         return {}, _invalid("The arguments must be an object.")
     if tool is None:
         return found, None
-    problems = schemas.problems(tool.parameters, found)
+    problems = schema.problems(tool.parameters, found)
     return found, _invalid(problems[0]) if problems else None
 
 

@@ -15,7 +15,7 @@ from moot.core.errors import (
     RunNotFound,
     Unauthenticated,
 )
-from moot.core.state.thread_controls import is_person
+from moot.core.text.names import is_person
 from moot.store.protocol import Key, RecordStore
 
 TEST_PREFIX = "hk_test_"

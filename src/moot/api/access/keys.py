@@ -7,10 +7,10 @@ from msgspec import Meta, Struct
 
 from moot.api.access.auth import LIVE_PREFIX, SCOPES, TEST_PREFIX, is_agents, new_key, usual_scopes
 from moot.api.http.request import Endpoint, Reply, Request, encode
-from moot.core.conversations import joining as guests
+from moot.core.conversations import joining
 from moot.core.errors import BadRequest, Forbidden, NotFound
 from moot.core.events import iso
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
 from moot.store.protocol import Key
 
 Name = Annotated[
@@ -37,7 +37,7 @@ async def create(request: Request) -> Reply:
     if not caller.admin and (tenant != caller.tenant or asked.admin):
         raise Forbidden("Only an administrator's key makes keys of that kind.")
     for name in asked.as_:
-        guests.check(name, "as")
+        joining.check(name, "as")
     scopes = usual_scopes(asked.as_) if asked.scopes is None else asked.scopes
     _check_scopes(scopes, caller)
     _check_names(asked, caller)

@@ -10,19 +10,16 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from moot.api.access import trust_local as trust
+from moot.api.access import trust_local
 from moot.api.access.trust_local import is_local
 from moot.api.agent_bridge.view import Thread, teller
 from moot.api.http.error_codes import as_bridge
 from moot.api.http.request import Reply, Request
-from moot.api.interrupts import routes as interrupts
-from moot.api.threads import controls as steering
-from moot.api.threads import councils as threads
+from moot.api.interrupts import routes
+from moot.api.threads import councils
+from moot.api.threads.controls import control, digest
 from moot.core.commands import Command
-from moot.core.conversations import addressing
-from moot.core.conversations import joining as guests
-from moot.core.conversations import turns as conversation
-from moot.core.conversations.turns import Speaker
+from moot.core.conversations import addressing, joining, turns
 from moot.core.errors import (
     BadRequest,
     BodyTooLarge,
@@ -33,12 +30,12 @@ from moot.core.errors import (
 )
 from moot.core.events import decode
 from moot.core.runs.answers import Answer
-from moot.core.state import thread_controls as thread
+from moot.core.speaker import Speaker
+from moot.core.state import thread_controls
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
-from moot.core.state.thread_controls import full_name, is_person
-from moot.core.threads import control_checks as controls
-from moot.core.threads import presence
+from moot.core.text.names import full_name, is_person
+from moot.core.threads import control_checks, presence
 from moot.core.threads.agent_bridge import Told
 from moot.core.threads.decide import HUMAN_ONLY, KNOWN, in_vain, unheeded
 from moot.engine.streams.hub import Published
@@ -76,14 +73,14 @@ def speaks(request: Request, name: str | UnsetType) -> tuple[Speaker, str]:
         if name is UNSET:
             raise BadRequest("Say who you are: from.", field="from")
         known = full_name(name)
-        guests.check(known, "from")
+        joining.check(known, "from")
         return Speaker(request.caller.id, (known,), joins="outside"), known
-    who = interrupts.speaker(request)
+    who = routes.speaker(request)
     return who, who.person if name is UNSET else full_name(name)
 
 
 async def post(request: Request) -> Reply:
-    run, talk = await threads.place_to_act(request)
+    run, talk = await councils.place_to_act(request)
     return await nested(request, lambda: _posted(request, run, talk))
 
 
@@ -99,7 +96,7 @@ async def nested(request: Request, call: Callable[[], Awaitable[Reply]]) -> Repl
 
 
 async def _posted(request: Request, run: Run, talk: Conversation) -> Reply:
-    asked = await trust.read(request, Posted)
+    asked = await trust_local.read(request, Posted)
     if asked.thread is not UNSET and asked.thread not in (thread_id(run, talk), run.run_id):
         raise BadRequest("The event names another thread.", field="thread")
     who, name = speaks(request, asked.from_)
@@ -119,8 +116,8 @@ async def _new(
         raise ConversationClosed("The conversation is closed.")
     if asked.type not in SPOKEN:
         return await _steer(request, run, talk, asked, who, name)
-    comes_in = who.joins is not None and guests.needs_seat(talk, name)
-    if comes_in and await threads.profiles_of(request, [name]):
+    comes_in = who.joins is not None and joining.needs_seat(talk, name)
+    if comes_in and await councils.profiles_of(request, [name]):
         who = replace(who, joins="inside")  # the host may speak for it as well
     command = Answer(
         node_id=talk.node_id,
@@ -138,11 +135,11 @@ def _turn(run: Run, asked: Posted, name: str) -> dict[str, Any]:
         raise BadRequest(f"A {asked.type} has content.", field="content")
     if asked.type == "message" and not isinstance(content, str):
         raise BadRequest("The content of a message is a text.", field="content")
-    if isinstance(content, str) and len(content) > threads.LONGEST_TEXT:
+    if isinstance(content, str) and len(content) > councils.LONGEST_TEXT:
         raise BodyTooLarge(
-            f"A text has at most {threads.LONGEST_TEXT} characters; send it in parts.",
+            f"A text has at most {councils.LONGEST_TEXT} characters; send it in parts.",
             field="content",
-            maxCharacters=threads.LONGEST_TEXT,
+            maxCharacters=councils.LONGEST_TEXT,
         )
     turn: dict[str, Any] = {"role": "user", "from": name, "content": content}
     if not is_person(name):
@@ -191,7 +188,7 @@ async def _repeated(
     if asked.type in SPOKEN:
         same = _is_said(talk, known.get("turn", {}), _turn(run, asked, name))
     else:
-        same = known.get("digest") == steering.digest(name, _content(asked))
+        same = known.get("digest") == digest(name, _content(asked))
     if not same or not page.events:
         raise MessageIdConflict("This id belongs to another event.", messageId=asked.id)
     reply = Reply(b'{"received":true,"event":%b}' % page.events[0])
@@ -200,7 +197,7 @@ async def _repeated(
     if asked.type != "control":
         return reply
     refused = frozenset() if is_person(name) else HUMAN_ONLY
-    return _warned(reply, controls.warning(_content(asked), KNOWN, refused))
+    return _warned(reply, control_checks.warning(_content(asked), KNOWN, refused))
 
 
 def _is_said(talk: Conversation, known: dict[str, Any], turn: dict[str, Any]) -> bool:
@@ -213,7 +210,7 @@ def _is_to(talk: Conversation, known: dict[str, Any], turn: dict[str, Any]) -> b
     """An address may be a nickname or a role, and the log says whom that meant."""
     if "to" not in turn or "to" not in known:
         return ("to" in turn) == ("to" in known)
-    could = addressing.meant(turn["to"], conversation.everybody(talk))
+    could = addressing.meant(turn["to"], turns.everybody(talk))
     return known["to"] in (full_name(turn["to"]), *could)
 
 
@@ -223,7 +220,7 @@ def _content(asked: Posted) -> Any:
         return {"rename": None if asked.content is UNSET else asked.content}
     if asked.type == "presence":
         return {"presence": _state(asked)}
-    return {} if asked.content is UNSET else thread.meant(asked.content)
+    return {} if asked.content is UNSET else thread_controls.meant(asked.content)
 
 
 def _state(asked: Posted) -> presence.State:
@@ -244,7 +241,7 @@ async def _steer(
 ) -> Reply:
     content = _content(asked)
     own = None if asked.id is UNSET else asked.id
-    command = await steering.control(
+    command = await control(
         request, talk, content, who=who, sender=name, lenient=asked.type == "control",
         message_id=own,
     )  # fmt: skip
@@ -252,11 +249,11 @@ async def _steer(
     wrong = unheeded(head.run, head.flow, command)
     vain = in_vain(head.run.conversations[talk.node_id], content, command.at)
     reply = await _said(request, run, talk, command)
-    await threads.dismiss(request, run, talk, content)
+    await councils.dismiss(request, run, talk, content)
     if asked.type == "presence":
         place = (run.run_id, talk.conversation_id)
         request.services.host.presence.set(place, name, _state(asked))
-    return _warned(reply, " ".join([*filter(None, [controls.told(wrong)]), *vain]) or None)
+    return _warned(reply, " ".join([*filter(None, [control_checks.told(wrong)]), *vain]) or None)
 
 
 def _warned(reply: Reply, wrong: str | None) -> Reply:

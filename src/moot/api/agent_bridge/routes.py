@@ -10,24 +10,23 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot import __version__
-from moot.api.access import trust_local as trust
+from moot.api.access import trust_local
 from moot.api.access.trust_local import is_local
 from moot.api.agent_bridge import posts
 from moot.api.agent_bridge.stream import ThreadReader
 from moot.api.agent_bridge.view import MOST_EVENTS, Page, Thread
 from moot.api.http.request import SSE, Endpoint, Reply, Request, Stream
 from moot.api.runs.events import cursor
-from moot.api.threads import councils as threads
-from moot.api.threads import threads as keeping
+from moot.api.threads import councils, routes
 from moot.api.threads.view import bridge_state
-from moot.core.conversations import joining as guests
+from moot.core.conversations import joining
 from moot.core.errors import BadRequest, NotYourName
 from moot.core.events import iso
 from moot.core.runs.start import StartRun
 from moot.core.state.conversation import THREAD, thread_id
 from moot.core.state.council_policy import Policy
 from moot.core.state.run import Run
-from moot.core.state.thread_controls import is_person
+from moot.core.text.names import is_person
 from moot.store.protocol import RunFilter
 
 #: threads in one list, the newest
@@ -45,7 +44,7 @@ class NewThread(
     from_: Name | UnsetType = UNSET
     #: the same as ``name``; and what a thread of this host may begin with
     title: Title | UnsetType = UNSET
-    opening: threads.Text | None = None
+    opening: councils.Text | None = None
     participants: list[Name | dict[str, Any]] = []
     policy: Policy | UnsetType = UNSET
 
@@ -54,7 +53,7 @@ class NewThread(
 
 
 async def listed(request: Request) -> Reply:
-    where = RunFilter(workflow_id=THREAD, mark=keeping.ARCHIVED, marked=False)
+    where = RunFilter(workflow_id=THREAD, mark=routes.ARCHIVED, marked=False)
     rows, _ = await request.services.store.list_runs(
         request.caller.tenant, where, None, MOST_THREADS
     )
@@ -71,12 +70,12 @@ async def listed(request: Request) -> Reply:
 
 
 async def create(request: Request) -> Reply:
-    asked = await trust.read(request, NewThread)
+    asked = await trust_local.read(request, NewThread)
     name = "user" if is_local(request.caller) and asked.from_ is UNSET else asked.from_
     who, founder = posts.speaks(request, name)
     if not who.admin and founder != who.person and founder not in who.names:
         raise NotYourName(founder, list(who.names))
-    guests.check(founder, "from")
+    joining.check(founder, "from")
     inputs = await _inputs(request, asked, founder)
     title = inputs["title"]
     host, tenant = request.services.host, request.caller.tenant
@@ -103,17 +102,17 @@ async def _inputs(request: Request, asked: NewThread, founder: str) -> dict[str,
         raise BadRequest("name and title are the same; give one.", field="title")
     field, given = ("name", asked.name) if asked.title is UNSET else ("title", asked.title)
     text = "" if given is UNSET else given.strip()
-    title = threads.titled(text, field) if text else UNTITLED
+    title = councils.titled(text, field) if text else UNTITLED
     if asked.opening is not None and not is_person(founder):
         raise BadRequest("A person opens a thread; an agent says its words in it.", field="opening")
-    inputs = await keeping.inputs_of(request, title, asked.opening, asked.participants)
+    inputs = await routes.inputs_of(request, title, asked.opening, asked.participants)
     if asked.policy is not UNSET:
         inputs["participation"] = msgspec.to_builtins(asked.policy)
     return inputs
 
 
 async def state(request: Request) -> Reply:
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     body = {
         "thread": thread_id(run, talk),
         "state": bridge_state(run, talk, request.services.clock.millis()),
@@ -125,7 +124,7 @@ async def state(request: Request) -> Reply:
 
 
 async def events(request: Request) -> Reply:
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     thread = Thread(request.services.store, run, talk)
     limit = request.integer("limit", MOST_EVENTS, 1, MOST_EVENTS)
     since = request.query.get("since")
@@ -147,7 +146,7 @@ def _page(page: Page) -> bytes:
 async def stream(request: Request) -> Reply | Stream:
     """Without a cursor from the end on; a reader that comes back may say in a header what it has.
     Who comes to the end of a closed thread is told to stay away: nothing will ever come."""
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     head = await request.services.host.view(run.tenant, run.run_id)
     since = None if "after" in request.query else request.query.get("since") or None
     seen = request.header("last-event-id")

@@ -6,18 +6,17 @@ from moot import __version__
 from moot.api.access.auth import TEST_PREFIX
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.replay import forks
-from moot.api.runs import create_options as options
+from moot.api.runs import create_options
 from moot.api.runs.routes import MOST_CANCELS
 from moot.api.services import Services
 from moot.api.triggers import ingest
-from moot.core import memory as notes
-from moot.core.agents import deployments as deployment
-from moot.core.agents import events as agent_events
-from moot.core.conversations import participants as rosters
+from moot.core import memory
+from moot.core.agents import deployments, events
+from moot.core.conversations import participants
 from moot.core.events import ENGINE_VERSION, LOG_SCHEMA_VERSION
 from moot.core.interrupts import escalations
 from moot.core.schedules.model import HORIZON
-from moot.core.triggers import subscriptions as inbound
+from moot.core.triggers import subscriptions
 from moot.core.workflows import turn_inputs
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 from moot.triggers.inbound.items import SOURCES
@@ -48,7 +47,7 @@ def document(services: Services) -> dict[str, Any]:
         **_asking(),
         **_orchestrating(services),
         "memory": _memory(),
-        "configurable": options.advertised(services),
+        "configurable": create_options.advertised(services),
         "runs": {
             "pauseResume": {
                 "supported": True,
@@ -91,7 +90,7 @@ def _asking() -> dict[str, Any]:
         "conversationPrimitive": True,
         "multiPartyConversation": {
             "supported": True,
-            "maxParticipants": rosters.MOST_PARTICIPANTS,
+            "maxParticipants": participants.MOST_PARTICIPANTS,
         },
         "interrupts": {
             "kinds": [
@@ -155,8 +154,8 @@ def _agents(services: Services) -> dict[str, Any]:
         "dispatch": True,
         "dispatchMapping": True,
         "reasoning": {
-            "verbosity": agent_events.VERBOSITY,
-            "tokenLimit": agent_events.TOKEN_LIMIT,
+            "verbosity": events.VERBOSITY,
+            "tokenLimit": events.TOKEN_LIMIT,
             "streaming": True,
         },
         "subRunAttestation": True,
@@ -177,10 +176,10 @@ def _living() -> dict[str, Any]:
         },
         "deployment": {
             "supported": True,
-            "channels": list(deployment.CHANNELS),
+            "channels": list(deployments.CHANNELS),
             "canary": True,
             "rollback": True,
-            "states": list(deployment.STATES),
+            "states": list(deployments.STATES),
         },
     }
 
@@ -201,10 +200,10 @@ def _standing(services: Services) -> dict[str, Any]:
 
 def _bridge() -> dict[str, Any]:
     """What comes in and becomes runs."""
-    usual = inbound.RetryPolicy()
+    usual = subscriptions.RetryPolicy()
     return {
         "supported": True,
-        "subscriptionStates": list(inbound.STATES),
+        "subscriptionStates": list(subscriptions.STATES),
         "dedup": True,
         "retryPolicy": {"maxAttempts": usual.max_attempts, "backoff": usual.backoff},
         "sources": [*SOURCES, SCHEDULE],
@@ -220,7 +219,7 @@ def _bridge() -> dict[str, Any]:
 def _memory() -> dict[str, Any]:
     return {
         "supported": True,
-        "maxEntrySizeBytes": notes.LARGEST,
+        "maxEntrySizeBytes": memory.LARGEST,
         "ttlSupported": True,
         "attribution": {"supported": True, "emitsWriteEvents": True},
         "retention": {"ttl": True, "forget": True},
@@ -255,7 +254,7 @@ def _limits(services: Services) -> dict[str, int]:
 
 
 def _conformance(services: Services) -> dict[str, Any]:
-    low, high = options.FORCEABLE
+    low, high = create_options.FORCEABLE
     return {
         "fixtures": services.fixtures,
         "conformance": {"mockAgent": True},

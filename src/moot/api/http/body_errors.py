@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
 
 _UNKNOWN = re.compile(r"Object contains unknown field `([^`]*)`")
 _LENGTH = re.compile(r"Expected `(str|array)` of length (>=|<=) (\d+) - at `\$\.([^`]+)`")

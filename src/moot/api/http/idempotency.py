@@ -12,7 +12,7 @@ import logging
 
 import msgspec
 
-from moot.api.http import error_codes as dialect
+from moot.api.http import error_codes
 from moot.api.http.request import Endpoint, Reply, Request, Stream
 from moot.api.services import Services
 from moot.core.errors import (
@@ -151,7 +151,7 @@ async def _digest(request: Request, endpoint: Endpoint) -> str:
 
 def refused(refusal: MootError, services: Services) -> Reply:
     """The one place where a refusal becomes an answer."""
-    body = dialect.body_of(refusal, services.settings.council_error_codes)
+    body = error_codes.body_of(refusal, services.settings.council_error_codes)
     headers = {}
     if refusal.retry_after is not None:
         headers[RETRY] = str(refusal.retry_after)

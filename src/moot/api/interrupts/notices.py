@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moot.api.http.request import Request
-from moot.api.interrupts import trigger_notices as stopped
-from moot.api.interrupts import webhook_notices
+from moot.api.interrupts import trigger_notices, webhook_notices
 from moot.core.events import iso
 from moot.engine.effects.agent_budgets import (
     BUDGET,
@@ -28,14 +27,14 @@ async def of(request: Request) -> dict[str, Any]:
     """The newest first. Where one comes or goes, the inbox has another revision."""
     found = [row for state in NOTICES for row in await _in(request, state)]
     ways = await request.services.triggers.subscriptions.inbound(request.caller.tenant)
-    found = stopped.still_there(found, ways)
+    found = trigger_notices.still_there(found, ways)
     found += await _limits(request, await _in(request, "notice"))
     found.sort(key=lambda row: row.updated_at, reverse=True)
     shown = [_notice(row) for row in found]
     for notice in shown:
         if notice.get("source") == "queue":
             await _name_queue(request, notice)
-    shown += await stopped.notices(request, ways)
+    shown += await trigger_notices.notices(request, ways)
     shown += await webhook_notices.notices(request)
     return {"notices": shown} if shown else {}
 

@@ -7,14 +7,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from moot.api.access import signed_links as tokens
+from moot.api.access import signed_links
 from moot.api.access.auth import is_agents, keep_open
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.api.interrupts import notices
-from moot.api.interrupts import who_asks as asked_turns
+from moot.api.interrupts import askers, notices
 from moot.api.runs.event_stream import seconds_left
 from moot.api.services import Services
-from moot.core.conversations.turns import Speaker
 from moot.core.errors import (
     BadRequest,
     Forbidden,
@@ -26,6 +24,7 @@ from moot.core.events import decode, iso
 from moot.core.interrupts.decide import too_late
 from moot.core.interrupts.inbox import question
 from moot.core.runs.answers import Answer
+from moot.core.speaker import Speaker
 from moot.core.state.conversation import Interrupt
 from moot.core.state.run import Run
 from moot.engine.streams.hub import Published, inbox_of
@@ -242,10 +241,10 @@ async def by_token(request: Request) -> Reply:
     return await _answer(request, ticket.tenant, ticket.run_id, given)
 
 
-async def _ticket(request: Request) -> tokens.Ticket:
+async def _ticket(request: Request) -> signed_links.Ticket:
     services = request.services
     now = services.clock.millis()
-    ticket = tokens.read(services.token_secret, request.params["token"], now)
+    ticket = signed_links.read(services.token_secret, request.params["token"], now)
     holder = await services.store.key_by_hash(ticket.by)
     late = holder is None or (holder.expires_at is not None and holder.expires_at <= now)
     if holder is None or late or holder.revoked_at is not None:
@@ -271,7 +270,7 @@ def open_question(services: Services, run: Run, caller: Key) -> dict[str, Any] |
     return None
 
 
-def _intent(caller: Key) -> tokens.Intent:
+def _intent(caller: Key) -> signed_links.Intent:
     """A link gives no more than its reader has, and whoever holds one is a person: who may not
     answer, or speaks for agents only, gets one to look at."""
     may = "approvals:respond" in caller.scopes and not is_agents(caller)
@@ -282,11 +281,11 @@ def _token(
     services: Services,
     run: Run,
     question: tuple[str, Interrupt],
-    reader: tuple[tokens.Intent, str],
+    reader: tuple[signed_links.Intent, str],
 ) -> str:
     node_id, found = question
-    expires = found.requested_at + tokens.LIFETIME_MS
-    ticket = tokens.Ticket(
+    expires = found.requested_at + signed_links.LIFETIME_MS
+    ticket = signed_links.Ticket(
         tenant=run.tenant,
         run_id=run.run_id,
         node_id=node_id,
@@ -295,7 +294,7 @@ def _token(
         intent=reader[0],
         by=reader[1],
     )
-    return tokens.mint(services.token_secret, ticket)
+    return signed_links.mint(services.token_secret, ticket)
 
 
 # -- what waits --------------------------------------------------------------------------------
@@ -344,7 +343,7 @@ async def inbox(request: Request) -> Reply:
             rows, revision = await store.inbox(tenant, limit)
     finally:
         hub.unsubscribe(inbox_of(tenant), reader)
-    items = [_item(row) | await asked_turns.told(request, row) for row in rows]
+    items = [_item(row) | await askers.told(request, row) for row in rows]
     found = {"items": items, "revision": revision}
     return Reply({**found, **await notices.of(request)})
 

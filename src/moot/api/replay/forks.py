@@ -7,8 +7,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.api.http.idempotency import refused
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.api.interrupts import routes as interrupts
-from moot.api.runs import create_options as options
+from moot.api.interrupts import routes
+from moot.api.runs import create_options
 from moot.api.runs.create_options import CreateRun
 from moot.core.errors import BadRequest, Forbidden, ReplayDivergedAtRefusal
 from moot.core.errors.triggers import MemberOffDuty
@@ -79,7 +79,7 @@ async def edited_fork(request: Request) -> Reply:
     wanted = await _wanted(request, source, asked.from_seq, Overlay())
     wanted.edit, wanted.note = asked.edit, asked.note
     if asked.edit.inputs is not UNSET:
-        options.check_rosters(source.flow, asked.edit.inputs)
+        create_options.check_rosters(source.flow, asked.edit.inputs)
     answer = _answer(source.run, asked.from_seq, "branch", asked.note)
     await branch(host, tenant, source.run.run_id, wanted, request.recording(answer))
     return request.made
@@ -108,12 +108,12 @@ def _answer(
 async def _wanted(request: Request, source: Head, from_seq: int, overlay: Overlay) -> Wanted:
     """Options are checked as for a run that is started."""
     tags = None if overlay.tags is UNSET else overlay.tags
-    who = interrupts.speaker(request)
+    who = routes.speaker(request)
     if overlay.configurable and not who.speaks_for_people:
         raise Forbidden("What a run may do is a person's to change; this is an agent's key.")
     asked = CreateRun(configurable=overlay.configurable, tags=tags or [], metadata=overlay.metadata)
     before = source.run.configurable
-    options.check(request.services, request, asked, source.flow, before)
+    create_options.check(request.services, request, asked, source.flow, before)
     return Wanted(
         from_seq=from_seq,
         by=who,
@@ -199,8 +199,8 @@ async def _check_may_edit(request: Request, source: Head, asked: EditedFork) -> 
     """The key of an agent puts words into nobody's mouth but its own, and changes nothing of what
     binds it. A model that is not here is no model."""
     if asked.edit.models:
-        options.check_models(request.services, asked.edit.models, "edit.models")
-    who, kinds = interrupts.speaker(request), set(asked.edit.kinds)
+        create_options.check_models(request.services, asked.edit.models, "edit.models")
+    who, kinds = routes.speaker(request), set(asked.edit.kinds)
     if who.speaks_for_people or kinds <= {"models"}:
         return
     speaker = await _speaker_at(request, source, asked.from_seq)

@@ -6,10 +6,10 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from moot.agents.roster.members import Hired, Pause, Seat
-from moot.api.http import times as instants
+from moot.api.http import times
 from moot.api.http.request import Reply, Request
 from moot.api.roster.views import seat_of, shown, with_budget
-from moot.api.schedules import pause_cost as pause_costs
+from moot.api.schedules import pause_cost
 from moot.core.commands import CancelRun
 from moot.core.errors import MootError
 from moot.core.errors.triggers import Overtaken
@@ -44,10 +44,10 @@ async def pause(request: Request) -> Reply:
     seat = await seat_of(request)
     asked = await request.read(PauseAsked)
     now = request.services.clock.millis()
-    until = instants.to_come(asked.until, now)
+    until = times.to_come(asked.until, now)
     paused = Pause(since=now, by=request.caller.id, reason=asked.reason, until=until)
     hired = replace(seat.hired, pause=paused, did="paused")
-    costs = await pause_costs.of_member(request, seat.entry.roster_id, until)
+    costs = await pause_cost.of_member(request, seat.entry.roster_id, until)
     await put(request, seat, hired)
     triggers = request.services.triggers.listening.of_member
     inert = len(await triggers(request.caller.tenant, seat.entry.roster_id))

@@ -19,15 +19,13 @@ from moot.agents.roster.members import (
 from moot.api.agents.routes import refuse_agents, refuse_taken
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.interrupts import notices
-from moot.api.roster import actions as member_work
-from moot.api.roster import overview as member_page
-from moot.api.roster import views as roster_views
+from moot.api.roster import actions, overview, views
 from moot.api.roster.changes import differences
 from moot.api.roster.views import offered, seat_of, shown, with_budget
 from moot.core.agents.deployments import CHANNELS
 from moot.core.errors import BadRequest, Conflict, NotFound
 from moot.core.errors.triggers import Overtaken, WorkspaceMembershipRequired
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
 
 Persona = Annotated[str, Meta(min_length=1, max_length=200)]
 Label = Annotated[str, Meta(min_length=1, max_length=100)]
@@ -214,7 +212,7 @@ async def change(request: Request) -> Reply:
     fresh = replace(seat.hired, entry=entry, did="changed", budget=budget)
     if entry.enabled != seat.entry.enabled:
         fresh = replace(fresh, back_at=request.services.clock.millis())
-    await member_work.put(request, seat, fresh)
+    await actions.put(request, seat, fresh)
     if asked.budget is not UNSET:
         await notices.changed(request)
     said = await with_budget(request, Seat(fresh, seat.guard))
@@ -225,7 +223,7 @@ async def dismiss(request: Request) -> Reply:
     """What woke it rests with the same commit; its history tells what that is."""
     refuse_agents(request)
     seat = await seat_of(request)
-    await member_work.put(request, seat, replace(seat.hired, did="dismissed"), gone=True)
+    await actions.put(request, seat, replace(seat.hired, did="dismissed"), gone=True)
     return Reply(None, 204)
 
 
@@ -242,7 +240,7 @@ ENDPOINTS = (
         summary="One standing agent", answer="agent-roster-entry", errors=(404, 501),
     ),
     Endpoint(
-        method="GET", path=HOST, call=roster_views.members, scope=READ,
+        method="GET", path=HOST, call=views.members, scope=READ,
         summary="The standing agents, and who is on duty", errors=(501,),
     ),
     Endpoint(
@@ -250,11 +248,11 @@ ENDPOINTS = (
         summary="Take somebody on", errors=(409, 501),
     ),
     Endpoint(
-        method="GET", path=ONE, call=roster_views.member, scope=READ,
+        method="GET", path=ONE, call=views.member, scope=READ,
         summary="A standing agent, and who did what with it", errors=(404, 501),
     ),
     Endpoint(
-        method="GET", path=f"{ONE}/work", call=member_page.work, scope="runs:read",
+        method="GET", path=f"{ONE}/work", call=overview.work, scope="runs:read",
         summary="What wakes a standing agent, how it went lately, what it asks; also of one that"
         " was let go",
         errors=(404, 501),
@@ -268,22 +266,22 @@ ENDPOINTS = (
         summary="Let a standing agent go; what it did stays its own", errors=(404, 409, 501),
     ),
     Endpoint(
-        method="GET", path=f"{ONE}/history", call=roster_views.history, scope=READ,
+        method="GET", path=f"{ONE}/history", call=views.history, scope=READ,
         summary="Who did what with a standing agent; also with one that was let go",
         errors=(404, 501),
     ),
     Endpoint(
-        method="POST", path=f"{ONE}/pause", call=member_work.pause, scope=WRITE,
-        body=member_work.PauseAsked,
+        method="POST", path=f"{ONE}/pause", call=actions.pause, scope=WRITE,
+        body=actions.PauseAsked,
         summary="Nothing is started for it any more", errors=(404, 409, 501),
     ),
     Endpoint(
-        method="POST", path=f"{ONE}/resume", call=member_work.resume, scope=WRITE,
+        method="POST", path=f"{ONE}/resume", call=actions.resume, scope=WRITE,
         summary="It is on duty again", errors=(404, 409, 501),
     ),
     Endpoint(
-        method="POST", path=f"{ONE}/run", call=member_work.run, scope="runs:create",
-        body=member_work.RunAsked,
+        method="POST", path=f"{ONE}/run", call=actions.run, scope="runs:create",
+        body=actions.RunAsked,
         status=202, summary="Start one of its workflows now", errors=(404, 409, 422, 501),
     ),
 )  # fmt: skip

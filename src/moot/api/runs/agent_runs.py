@@ -9,7 +9,7 @@ from moot.core.errors import BadRequest
 from moot.core.errors.triggers import MemberOffDuty, NotInPortfolio
 from moot.core.runs.handles import BY_HAND
 from moot.core.state.initiation import Initiation
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 from moot.engine.agents.pins import Drawn
 from moot.engine.workflows.ask import PROMPT, TASK
 

@@ -9,9 +9,9 @@ from msgspec import UNSET, Struct, UnsetType
 
 from moot.api.http.request import Request
 from moot.api.services import Services
-from moot.conformance import capability_toggle as switched_off
+from moot.conformance import capability_toggle
 from moot.core.agents.events import VERBOSITIES
-from moot.core.conversations import participants as rosters
+from moot.core.conversations import participants
 from moot.core.errors import (
     BadRequest,
     ForceEngineForbidden,
@@ -24,8 +24,8 @@ from moot.core.errors import (
 from moot.core.errors.models import ModelNotConfigured
 from moot.core.events import ENGINE_VERSION
 from moot.core.json import schema as schemas
-from moot.core.workflows.compiled import Flow
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
+from moot.core.workflows.graph import Flow
 from moot.engine.nodes.registry import MOCK_PROVIDERS
 
 MOST_TAGS = 100
@@ -86,7 +86,7 @@ def check(
 ) -> None:
     """Everything that can be refused before a run exists. ``before`` is what a fork already has."""
     _check_shape(asked)
-    switched_off.refuse_flow(services.overlay, flow)
+    capability_toggle.refuse_flow(services.overlay, flow)
     if asked.tags:
         _check_tags(asked.tags)
     if asked.metadata:
@@ -106,7 +106,7 @@ def check_rosters(flow: Flow, inputs: dict[str, Any]) -> None:
         if node.type.type_id == "core.conversationGate":
             asked = node.definition.config.get("participants", inputs.get("participants"))
             if asked is not None:
-                rosters.check_roster(asked)
+                participants.check_roster(asked)
 
 
 def _check_shape(asked: CreateRun) -> None:

@@ -8,7 +8,7 @@ from moot import __version__
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.runs import snapshot
 from moot.core.events import Event, decode, decode_head, iso
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 from moot.engine.head import Head
 
 SIZE_CAP = 8 * 1024 * 1024

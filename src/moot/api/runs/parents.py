@@ -10,7 +10,7 @@ from moot.api.http.request import Endpoint, Reply, Request
 from moot.core import trace
 from moot.core.errors import MootError, Unavailable
 from moot.core.state.run import Run
-from moot.core.workflows import peer_ids as peers
+from moot.core.workflows import peer_ids
 from moot.engine.host import Host
 
 TRACEPARENT, TRACESTATE = b"traceparent", b"tracestate"
@@ -19,7 +19,7 @@ TRACEPARENT, TRACESTATE = b"traceparent", b"tracestate"
 def given(request: Request) -> dict[str, Any]:
     """What the headers of a request say a run comes from, as its command takes it."""
     found: dict[str, Any] = {"trace": _trace(request)}
-    origin = peers.read(request.header(peers.HEADER))
+    origin = peer_ids.read(request.header(peer_ids.HEADER))
     if origin is None:
         return found
     away = origin.host_id != request.services.host.peers.host_id

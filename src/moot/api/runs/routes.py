@@ -5,19 +5,13 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.api.http.request import Endpoint, Reply, Request, encode
-from moot.api.interrupts import routes as interrupts
+from moot.api.interrupts import routes
 from moot.api.runs import (
     agent_runs,
+    create_options,
+    parents,
     snapshot,
-)
-from moot.api.runs import (
-    create_options as options,
-)
-from moot.api.runs import (
-    parents as ancestry,
-)
-from moot.api.runs import (
-    started_by as begun_by,
+    started_by,
 )
 from moot.api.runs.create_options import CreateRun
 from moot.core.commands import CancelRun, PauseRun, ResumeRun
@@ -70,14 +64,14 @@ async def _create(request: Request, asked: CreateRun) -> Reply:
     services, host, tenant = request.services, request.services.host, request.caller.tenant
     seat = await agent_runs.member_of(request, asked)
     flow = await agent_runs.flow_of(request, asked, seat)
-    options.check(services, request, asked, flow)
+    create_options.check(services, request, asked, flow)
     check_inputs(flow, asked.inputs)
-    options.check_rosters(flow, asked.inputs)
+    create_options.check_rosters(flow, asked.inputs)
     drawn = await services.pins.drawn(tenant, flow, host.flows, seat)
     command = StartRun(
         tenant=tenant,
         principal=request.caller.id,
-        person=interrupts.speaker(request).person,
+        person=routes.speaker(request).person,
         at=services.clock.millis(),
         limits=host.limits,
         inputs=asked.inputs,
@@ -86,11 +80,11 @@ async def _create(request: Request, asked: CreateRun) -> Reply:
         configurable=asked.configurable,
         scope_id=None if asked.scope_id is UNSET else asked.scope_id,
         callback_url=None if asked.callback_url is UNSET else asked.callback_url,
-        engine_version=options.engine_version(services, request),
+        engine_version=create_options.engine_version(services, request),
         versions=drawn.versions,
         members=drawn.members,
         initiation=agent_runs.initiation(seat, drawn),
-        **ancestry.given(request),
+        **parents.given(request),
     )
     dedup = (request.header("x-dedup") or "").lower() == "enforce"
 
@@ -117,7 +111,7 @@ def _created(run: Run) -> Reply:
 async def read(request: Request) -> Reply:
     services = request.services
     head = await services.host.whole(request.caller.tenant, request.params["run_id"])
-    question = interrupts.open_question(services, head.run, request.caller)
+    question = routes.open_question(services, head.run, request.caller)
     intent = question["intent"] if question is not None else ""
     tag = snapshot.etag(head.run, intent)
     if not (head.run.children or head.run.abroad) and question is None:
@@ -276,7 +270,7 @@ async def list_runs(request: Request) -> Reply:
     body: dict[str, Any] = {"runs": [_row(row) for row in rows]}
     if query.get("begun") == "true":
         for shown in body["runs"]:
-            if begun := await begun_by.told(request, shown["runId"]):
+            if begun := await started_by.told(request, shown["runId"]):
                 shown["begun"] = begun
     if cursor is not None:
         body["nextCursor"] = cursor

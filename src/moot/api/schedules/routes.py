@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from moot.api.http.request import Endpoint, Reply, Request, refuse_deep
-from moot.api.schedules import pause_cost as pause_costs
+from moot.api.schedules import pause_cost
 from moot.api.schedules.views import changed, fired, next_fires, shown, times, veiled
 from moot.api.triggers.subscriptions import whereabouts
 from moot.core.errors import BadRequest, MootError
@@ -170,7 +170,7 @@ async def pause(request: Request) -> Reply:
     paused = await request.services.triggers.schedules.pause(
         case.tenant, case.plan.spec.schedule_id, request.caller.id, asked.reason, until
     )
-    costs = pause_costs.of_schedule(case, until)
+    costs = pause_cost.of_schedule(case, until)
     return Reply({**await _shown(request, paused), **costs})
 
 

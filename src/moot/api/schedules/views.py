@@ -11,7 +11,7 @@ from moot.core.schedules.manual import upcoming
 from moot.core.schedules.model import Ledger, Schedule, ScheduleDraft, Seen
 from moot.core.schedules.slots import timing_of
 from moot.core.secrets import masked
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 from moot.store.protocol import Delivery
 from moot.store.records import Record
 from moot.triggers.schedules.fire_rows import fire_of

@@ -16,7 +16,7 @@ from moot.agents.prompts.fencing import words
 from moot.api.access.auth import is_agents
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.runs.event_stream import seconds_left
-from moot.api.search import read_marks as reading
+from moot.api.search import read_marks
 from moot.api.threads.councils import place
 from moot.core.errors import BadRequest, Forbidden, NotFound, RunNotFound
 from moot.core.events import iso
@@ -107,7 +107,7 @@ async def _told(request: Request, run: Run, talk: Conversation, asked: CatchUp) 
         run_id=run.run_id,
         title=title_of(run, talk),
         author=author,
-        reader=reading.reader(request),
+        reader=read_marks.reader(request),
         first=first,
         last=last,
         hidden=hidden,
@@ -145,7 +145,7 @@ async def _range(
     last = talk.turns if asked.to is None else min(asked.to, talk.turns)
     first = asked.first
     if first is None:
-        read = (await reading.marks(request, [name])).get(name)
+        read = (await read_marks.marks(request, [name])).get(name)
         first = read.turn + 1 if read is not None else 0
     if first > last:
         raise BadRequest(
@@ -172,7 +172,7 @@ def _fitting(turns: list[Heard]) -> list[Heard]:
 
 
 def _room(request: Request) -> str:
-    return room(request.caller.tenant, reading.reader(request))
+    return room(request.caller.tenant, read_marks.reader(request))
 
 
 async def _ended(request: Request, run_id: str, wait: int) -> Run:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.api.interrupts import routes as interrupts
+from moot.api.interrupts import routes
 from moot.api.threads.councils import place
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
@@ -69,7 +69,7 @@ async def _shown(
 
 def reader(request: Request) -> str:
     """Who reads is the key's matter; all keys of one person share their marks."""
-    return interrupts.speaker(request).person
+    return routes.speaker(request).person
 
 
 async def marks(request: Request, threads: list[str]) -> dict[str, ReadMark]:

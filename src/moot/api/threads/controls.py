@@ -8,12 +8,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.api.access.auth import is_guests, keep_here, keep_open
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.api.interrupts import routes as interrupts
-from moot.api.threads import councils as threads
-from moot.core.conversations import joining as guests
-from moot.core.conversations.turns import Speaker
+from moot.api.interrupts import routes
+from moot.api.threads import councils
+from moot.core.conversations import joining
+from moot.core.speaker import Speaker
 from moot.core.state.conversation import Conversation, thread_id, title_of
-from moot.core.state.thread_controls import full_name, meant
+from moot.core.state.thread_controls import meant
+from moot.core.text.names import full_name
 from moot.core.threads.decide import Control, warnings
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -27,14 +28,14 @@ class Steer(
 
 
 async def steer(request: Request) -> Reply:
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     asked = await request.read(Steer)
     sender = None if asked.from_ is UNSET else full_name(asked.from_)
     content = meant(asked.content)
     command = await control(request, talk, content, sender=sender)
     said = warnings(talk, content, command.at)
-    reply = await threads.act(request, run, talk, command, said)
-    await threads.dismiss(request, run, talk, content)
+    reply = await councils.act(request, run, talk, command, said)
+    await councils.dismiss(request, run, talk, content)
     return reply
 
 
@@ -55,7 +56,7 @@ async def control(
         node_id=talk.node_id,
         content=told,
         known=known,
-        who=interrupts.speaker(request) if who is None else who,
+        who=routes.speaker(request) if who is None else who,
         at=request.services.clock.millis(),
         sender=sender,
         lenient=lenient,
@@ -80,10 +81,10 @@ async def _introduced(request: Request, content: Any) -> tuple[Any, dict[str, An
         content = {**content, "link": await _linked(request, content["link"])}
     asked = content.get("invite")
     asked = {"participant_id": asked} if isinstance(asked, str) else asked
-    if not isinstance(asked, dict) or not guests.is_guest(asked.get("participant_id")):
+    if not isinstance(asked, dict) or not joining.is_guest(asked.get("participant_id")):
         return content, {}
     name = full_name(asked["participant_id"])
-    known = await threads.profiles_of(request, [name])
+    known = await councils.profiles_of(request, [name])
     return {**content, "invite": {**asked, "outside": name not in known}}, known.get(name, {})
 
 
@@ -94,7 +95,7 @@ async def _linked(request: Request, asked: Any) -> Any:
     if not isinstance(name, str):
         return asked
     keep_here(request.caller, name)
-    run, talk = await threads.place_of(request, name)
+    run, talk = await councils.place_of(request, name)
     return {"thread": thread_id(run, talk), "title": title_of(run, talk)}
 
 

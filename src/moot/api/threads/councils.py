@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from moot.api.access.auth import is_agents
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.api.interrupts import routes as interrupts
+from moot.api.interrupts import routes
 from moot.api.threads.related import with_kin
 from moot.api.threads.unknown_members import refuse_strangers
 from moot.api.threads.view import shown
 from moot.core.commands import Command
-from moot.core.conversations import joining as guests
-from moot.core.conversations import participants as rosters
+from moot.core.conversations import joining
+from moot.core.conversations.participants import check_invited, check_roster
 from moot.core.errors import (
     BadRequest,
     ConversationClosed,
@@ -30,7 +30,7 @@ from moot.core.runs.start import StartRun
 from moot.core.state.conversation import THREAD, TITLE, Conversation, as_title, thread_id
 from moot.core.state.council_policy import Policy, meaningless
 from moot.core.state.run import Run
-from moot.core.state.thread_controls import full_name
+from moot.core.text.names import full_name
 from moot.core.threads.decide import Control
 from moot.engine.replay.import_log import TAKEN_IN
 from moot.engine.workflows.built_in import TALK
@@ -80,9 +80,9 @@ async def convene(request: Request) -> Reply:
     if asked.title is not None:
         inputs["title"] = titled(asked.title)
     if asked.open:
-        inputs["invited"] = rosters.check_invited(members)
+        inputs["invited"] = check_invited(members)
     else:
-        rosters.check_roster(members)
+        check_roster(members)
         inputs["participants"] = members
     services, caller = request.services, request.caller
     inputs |= await _led(request, asked, members, await _policy_as_given(request))
@@ -90,7 +90,7 @@ async def convene(request: Request) -> Reply:
     command = StartRun(
         tenant=caller.tenant,
         principal=caller.id,
-        person=interrupts.speaker(request).person,
+        person=routes.speaker(request).person,
         at=services.clock.millis(),
         limits=services.host.limits,
         inputs=inputs,
@@ -219,9 +219,9 @@ async def place_of(request: Request, name: str, settled: bool = True) -> tuple[R
 def _check_seat(request: Request, talk: Conversation) -> None:
     """A key for one conversation is good while who holds it takes part."""
     key = request.caller
-    gone = [name for name in key.speaks_as if guests.needs_seat(talk, name)]
+    gone = [name for name in key.speaks_as if joining.needs_seat(talk, name)]
     if key.thread is not None and is_agents(key) and len(gone) == len(key.speaks_as):
-        raise guests.not_invited(talk, gone[0])
+        raise joining.not_invited(talk, gone[0])
 
 
 async def dismiss(request: Request, run: Run, talk: Conversation, content: Any) -> None:
@@ -239,7 +239,7 @@ async def dismiss(request: Request, run: Run, talk: Conversation, content: Any) 
 async def read(request: Request) -> Reply:
     run, talk = await place(request)
     told = shown(run, talk, request.services.clock.millis())
-    told["you"] = interrupts.speaker(request).person
+    told["you"] = routes.speaker(request).person
     mark = await request.services.store.record(run.tenant, TAKEN_IN, run.run_id)
     if mark is not None:  # who said what in it was said elsewhere
         told["imported"] = {"at": iso(mark.created_at * 1000), "by": mark.by}
@@ -272,11 +272,11 @@ async def close(request: Request) -> Reply:
         value["decision"] = asked.decision
     if asked.turn is not None:
         value["turn"] = asked.turn
-    await interrupts.refuse_repeat(request, run.run_id, value)
+    await routes.refuse_repeat(request, run.run_id, value)
     command = Answer(
         node_id=talk.node_id,
         value=value,
-        who=interrupts.speaker(request),
+        who=routes.speaker(request),
         at=request.services.clock.millis(),
     )
     return await act(request, run, talk, command)
@@ -291,7 +291,7 @@ def _vote_first(request: Request, talk: Conversation, asked: Close) -> Control:
     return Control(
         node_id=talk.node_id,
         content={"vote": said},
-        who=interrupts.speaker(request),
+        who=routes.speaker(request),
         at=request.services.clock.millis(),
     )
 

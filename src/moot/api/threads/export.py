@@ -20,7 +20,7 @@ from moot import __version__
 from moot.api.access.trust_local import is_local
 from moot.api.http.request import Endpoint, Receive, Reply, Request, Send, Stream, encode
 from moot.api.runs.event_stream import MOST_HELD, fitting, left
-from moot.api.threads import councils as threads
+from moot.api.threads import councils
 from moot.api.threads.minutes import Facts, Line, Transcript
 from moot.api.threads.minutes_format import PRINTED, Html, Json, Markdown
 from moot.core import events
@@ -64,7 +64,7 @@ async def export(request: Request) -> Reply | Stream:
     format_ = request.query.get("format", "md")
     if format_ not in FORMATS:
         raise BadRequest(f"format must be one of {', '.join(FORMATS)}.", field="format")
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     if format_ == "bundle" and request.caller.thread is not None:
         raise Forbidden("The bundle is the whole run; this key is good for one thread only.")
     name = run.run_id

@@ -7,14 +7,12 @@ from msgspec.structs import replace
 
 from moot.api.access.auth import LIVE_PREFIX, new_key
 from moot.api.http.request import Endpoint, Reply, Request, encode
-from moot.api.threads import controls as steering
-from moot.api.threads import councils as threads
-from moot.api.threads import seats
-from moot.core.conversations import joining as guests
+from moot.api.threads import controls, councils, seats
+from moot.core.conversations import joining
 from moot.core.errors import BadRequest, ConversationClosed, Forbidden
 from moot.core.events import iso
 from moot.core.state.conversation import thread_id
-from moot.core.state.thread_controls import full_name, is_person
+from moot.core.text.names import full_name, is_person
 
 JOIN_SCOPES = ["runs:read", "approvals:respond"]
 JOIN_SECONDS = 7 * 24 * 3600
@@ -42,20 +40,20 @@ class Join(
 async def join(request: Request) -> Reply:
     """A key for one participant in one thread. It can do nothing else. Where somebody takes part by
     invitation, whoever makes the key invites him with it."""
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     asked = await request.read(Join)
     if not talk.open:
         raise ConversationClosed("The conversation is closed; nobody can join it any more.")
     caller, services, name = request.caller, request.services, _name(asked)
-    guests.check(name, "as")
+    joining.check(name, "as")
     if not caller.admin and name not in caller.speaks_as:
         raise Forbidden("Only an administrator's key hands out names it is not bound to.")
     if asked.seat is not UNSET:
         seats.must_hold(request, talk, name, str(asked.seat))
-    if not is_person(name) and guests.needs_seat(talk, name):
+    if not is_person(name) and joining.needs_seat(talk, name):
         about = {"profile": asked.profile} if asked.profile else {}
         content = {"invite": {"participant_id": name, **about}}
-        command = await steering.control(request, talk, content)
+        command = await controls.control(request, talk, content)
         await services.host.handle(run.tenant, run.run_id, command)
     secret = services.clock.new_secret(LIVE_PREFIX)
     scopes = [scope for scope in JOIN_SCOPES if caller.admin or scope in caller.scopes]

@@ -4,7 +4,7 @@ from typing import Any
 
 from moot.agents.prompts.fencing import words
 from moot.api.http.request import Request
-from moot.api.search import read_marks as reading
+from moot.api.search import read_marks
 from moot.api.threads.view import decided
 from moot.core.events import iso
 from moot.core.state.conversation import only_titled, turns_said
@@ -22,7 +22,7 @@ BRIEF = 160
 async def rows(request: Request, found: list[RunRow], put_away: bool) -> list[dict[str, Any]]:
     """As many as were found, in their order."""
     extents = {row.run_id: _extent(row) for row in found}
-    unread = await reading.unread(request, extents)
+    unread = await read_marks.unread(request, extents)
     told = [{**_row(row, put_away), "unread": unread[row.run_id]} for row in found]
     if request.query.get("about") == "true":
         told = [{**each, **await _about(request, extents[each["runId"]])} for each in told]

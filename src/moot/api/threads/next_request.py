@@ -9,13 +9,13 @@ from moot.api.agent_bridge import posts
 from moot.api.agent_bridge.view import PAGE, Thread
 from moot.api.http.request import Endpoint, Reply, Request
 from moot.api.runs.event_stream import seconds_left
-from moot.api.threads import councils as threads
-from moot.api.threads import presence
+from moot.api.threads import councils, presence
 from moot.core.errors import ConversationClosed
 from moot.core.events import decode
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
-from moot.core.state.thread_controls import is_muted, is_person
+from moot.core.state.thread_controls import is_muted
+from moot.core.text.names import is_person
 from moot.core.threads.pending_requests import Due, Listener, Owed
 from moot.engine.streams.hub import Subscription
 
@@ -30,10 +30,10 @@ SPOKEN = ("message", "task", "result")
 async def following(request: Request) -> Reply:
     """Answers at once when there is something; with nothing when the time is over."""
     wait = request.integer("wait", USUAL_WAIT, 0, LONGEST_WAIT)
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     who, name = posts.speaks(request, request.query.get("as") or msgspec.UNSET)
     presence.check_here(request, talk, who, name)
-    known = await threads.profiles_of(request, [name])
+    known = await councils.profiles_of(request, [name])
     desk = _Desk(request, name, bool(known))
     hub = request.services.host.hub
     reader = hub.subscribe(run.run_id, holder=request.caller.id)
@@ -58,7 +58,7 @@ class _Desk:
         while True:
             reader.waiting.clear()  # the log is looked at, whatever has come
             reader.lagging = False
-            run, talk = await threads.place(self._request)
+            run, talk = await councils.place(self._request)
             if not talk.open:
                 raise ConversationClosed("The conversation is closed; nobody is asked any more.")
             self._listens(run, talk)

@@ -4,17 +4,18 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api.access import trust_local as trust
+from moot.api.access import trust_local
 from moot.api.access.trust_local import is_local
 from moot.api.agent_bridge import posts
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.api.threads import councils as threads
-from moot.core.conversations import joining as guests
-from moot.core.conversations.turns import Speaker
+from moot.api.threads import councils
+from moot.core.conversations import joining
 from moot.core.errors import BodyTooLarge, ConversationClosed, NotYourName
 from moot.core.events import iso
-from moot.core.state import thread_controls as thread
+from moot.core.speaker import Speaker
+from moot.core.state import thread_controls
 from moot.core.state.conversation import Conversation, thread_id
+from moot.core.text.names import is_person
 from moot.core.threads.agent_bridge import handle
 from moot.core.threads.presence import Here, State
 
@@ -33,7 +34,7 @@ class Sign(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename
 
 
 async def read(request: Request) -> Reply:
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     desk = request.services.host.presence
     now = desk.now()
     found = {
@@ -60,21 +61,21 @@ def shown(here: Here, now: int, ttl_ms: int) -> dict[str, Any]:
 
 
 async def sign(request: Request) -> Reply:
-    run, talk = await threads.place_to_act(request)
+    run, talk = await councils.place_to_act(request)
     return await posts.nested(request, lambda: _signed(request, run.run_id, talk))
 
 
 async def _signed(request: Request, run_id: str, talk: Conversation) -> Reply:
     if not talk.open:
         raise ConversationClosed("The conversation is closed.")
-    asked = await trust.read(request, Sign)
+    asked = await trust_local.read(request, Sign)
     if len(await request.body()) > MOST_DETAILS:
         raise BodyTooLarge(f"A sign of life has at most {MOST_DETAILS} bytes.", field="details")
     who, name = posts.speaks(request, asked.from_)
     check_here(request, talk, who, name)
     desk = request.services.host.presence
     # who is muted is here, and tells nothing
-    muted = thread.is_muted(talk.state, name, request.services.clock.millis())
+    muted = thread_controls.is_muted(talk.state, name, request.services.clock.millis())
     details = None if muted else asked.details
     here = desk.set((run_id, talk.conversation_id), name, asked.state, details)
     told = shown(here, desk.now(), desk.ttl_ms)
@@ -86,11 +87,11 @@ def check_here(request: Request, talk: Conversation, who: Speaker, name: str) ->
     """Only who takes part is here; a program that the host trusts may listen before it does."""
     if not who.admin and name != who.person and name not in who.names:
         raise NotYourName(name, list(who.names))
-    guests.check(name, "from")
-    if thread.is_person(name) or is_local(request.caller):
+    joining.check(name, "from")
+    if is_person(name) or is_local(request.caller):
         return
-    if (talk.roster is not None and name not in talk.roster) or guests.needs_seat(talk, name):
-        raise guests.not_invited(talk, name)
+    if (talk.roster is not None and name not in talk.roster) or joining.needs_seat(talk, name):
+        raise joining.not_invited(talk, name)
 
 
 ENDPOINTS = (

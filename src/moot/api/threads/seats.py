@@ -5,16 +5,16 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from moot.api.http.request import Endpoint, Reply, Request
-from moot.api.threads import councils as threads
-from moot.core.conversations import joining as guests
+from moot.api.threads import councils
+from moot.core.conversations import joining
 from moot.core.errors import BadRequest, ConversationClosed, Forbidden, NotFound
 from moot.core.errors.threads import SeatTaken
 from moot.core.events import iso
 from moot.core.state.conversation import Conversation, thread_id
 from moot.core.state.run import Run
 from moot.core.state.seats import holds
-from moot.core.state.thread_controls import full_name, is_person
-from moot.core.threads import seats as core
+from moot.core.text.names import full_name, is_person
+from moot.core.threads import seats
 from moot.store.protocol import Key
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -32,7 +32,7 @@ class Take(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename
 async def take(request: Request) -> Reply:
     """One program at a time has a name. What was seen of the seat is decided upon where the
     commands of the thread are, so that of two who come at once one is refused."""
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     asked = await request.read(Take)
     name, services = full_name(asked.as_), request.services
     if not talk.open:
@@ -41,9 +41,9 @@ async def take(request: Request) -> Reply:
     desk, at = services.host.presence, services.clock.millis()
     if not asked.replace and not holds(talk.state, name, asked.seat):
         heard = desk.snapshot(run.run_id, talk).get(name)
-        core.check_free(talk, name, heard, desk.now(), desk.ttl_ms)
+        seats.check_free(talk, name, heard, desk.now(), desk.ttl_ms)
     held = talk.state.seats.get(name)
-    command = core.TakeSeat(
+    command = seats.TakeSeat(
         node_id=talk.node_id, name=name, seat=asked.seat, at=at, via=request.caller.id,
         seen=None if held is None else held.seat,
     )  # fmt: skip
@@ -58,13 +58,13 @@ async def take(request: Request) -> Reply:
 
 
 async def leave(request: Request) -> Reply:
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     seat = request.params["seat"]
     name = next((each for each, held in talk.state.seats.items() if held.seat == seat), None)
     if name is None:
         raise NotFound("Nobody has this seat.", seat=seat)
     _check_may(request, name)
-    command = core.LeaveSeat(node_id=talk.node_id, name=name, seat=seat)
+    command = seats.LeaveSeat(node_id=talk.node_id, name=name, seat=seat)
     await request.services.host.handle(run.tenant, run.run_id, command)
     return Reply(b"", 204)
 
@@ -83,11 +83,11 @@ async def keep(request: Request, run: Run, talk: Conversation, key: Key, seat: s
 def must_hold(request: Request, talk: Conversation, name: str, seat: str) -> None:
     if not holds(talk.state, name, seat):
         held, at = talk.state.seats.get(name), request.services.clock.millis()
-        raise core.taken(name, at if held is None else held.at, at)
+        raise seats.taken(name, at if held is None else held.at, at)
 
 
 def _check_may(request: Request, name: str) -> None:
-    guests.check(name, "as")
+    joining.check(name, "as")
     if is_person(name):
         raise BadRequest("People have no seats: they come and go as they like.", field="as")
     if not request.caller.admin and name not in request.caller.speaks_as:

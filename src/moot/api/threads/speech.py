@@ -5,14 +5,14 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from moot.api.http.request import SSE, Endpoint, Reply, Request, Stream
-from moot.api.interrupts import routes as interrupts
+from moot.api.interrupts import routes
 from moot.api.runs.event_stream import Reader
 from moot.api.runs.events import cursor
-from moot.api.threads import councils as threads
-from moot.core.conversations import turns as conversation
+from moot.api.threads import councils
+from moot.core.conversations import turns
 from moot.core.errors import ConversationClosed, MootError, NotFound
 from moot.core.state.conversation import Conversation, thread_id
-from moot.core.state.thread_controls import full_name
+from moot.core.text.names import full_name
 from moot.engine.streams.speech import Speech
 
 UPDATES = frozenset({"updates"})
@@ -32,7 +32,7 @@ class Words(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 async def begin(request: Request) -> Reply:
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     asked = await request.read(Begin)
     said = {"role": "user"}
     if asked.speaker_id is not None:
@@ -54,12 +54,12 @@ def _floor(request: Request, talk: Conversation, said: dict[str, str]) -> tuple[
         name = request.params["thread_id"]
         raise ConversationClosed("The conversation is closed.", threadId=name)
     at = request.services.clock.millis()
-    return conversation.floor(talk, said, interrupts.speaker(request), at)
+    return turns.floor(talk, said, routes.speaker(request), at)
 
 
 async def _speech(request: Request) -> tuple[Speech, Conversation]:
     """The caller's own speech in this very conversation."""
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     name = request.params["speech_id"]
     speech = request.services.host.speeches.mine(run.run_id, name, request.caller.id)
     if speech.conversation_id != talk.conversation_id:
@@ -89,7 +89,7 @@ async def stop(request: Request) -> Reply:
 
 async def stream(request: Request) -> Stream:
     """What is logged, with ids to go on from, and what is being spoken, without."""
-    run, _ = await threads.place(request)
+    run, _ = await councils.place(request)
     head = await request.services.host.view(run.tenant, run.run_id)
     after = cursor(request.header("last-event-id"))
     return Stream(Reader(request, head, UPDATES, 0, after, spoken=True).write)

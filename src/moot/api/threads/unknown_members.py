@@ -2,8 +2,8 @@
 
 from moot.api.http.request import Request
 from moot.core.errors import Unprocessable
-from moot.core.state import thread_controls as thread
-from moot.core.workflows.definition import nearest
+from moot.core.text.names import full_name
+from moot.core.text.nearest import nearest
 
 HOST = "host:"
 
@@ -25,7 +25,7 @@ async def refuse_strangers(request: Request, names: list[str]) -> None:
     now, spoken_for = services.clock.millis(), set()
     for key in await services.store.keys(tenant):
         if key.revoked_at is None and (key.expires_at is None or key.expires_at > now):
-            spoken_for |= {thread.full_name(name) for name in key.speaks_as}
+            spoken_for |= {full_name(name) for name in key.speaks_as}
     for name in missing:
         if name not in spoken_for:
             known = [agent.name for agent in await services.agents.all(tenant)]

@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 
 from moot.core.conversations.decisions import Decision, read
+from moot.core.councils.answer_loops import chain_limit
 from moot.core.councils.next_step import step
 from moot.core.events import event_id, iso
 from moot.core.replay.origin import origin
-from moot.core.state.agent_chain import stopped
 from moot.core.state.conversation import THREAD, Conversation, thread_id, title_of, turns_said
 from moot.core.state.floor import Floor
 from moot.core.state.run import Run
@@ -65,7 +65,7 @@ def _led(run: Run, talk: Conversation) -> dict[str, Any]:
     if talk.floor is not None:
         at_rest = not talk.floor.wakes and step(talk, run.updated_at) is None
         return {"floor": {**floor_of(talk.floor), "atRest": at_rest}}
-    limit = stopped(talk.chain)
+    limit = chain_limit(talk.chain)
     return {} if limit is None else {"stopped": limit}
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.api.http import times as instants
+from moot.api.http import times
 from moot.api.http.request import Endpoint, Reply, Request, encode
 from moot.api.interrupts import notices
 from moot.api.triggers.webhooks import MANAGE, PAGE
@@ -192,7 +192,7 @@ async def change(request: Request) -> Reply:
         raise BadRequest("Send state, rosterId or inputMapping.")
     if asked.until is not None and asked.state != "paused":
         raise BadRequest("until is the end of a pause: send it with state paused.", field="until")
-    until = instants.to_come(asked.until, request.services.clock.millis())
+    until = times.to_come(asked.until, request.services.clock.millis())
     if asked.input_mapping is not UNSET:
         seen = await triggers.subscriptions.map_inputs(seen, asked.input_mapping, by)
     if asked.roster_id is not UNSET:

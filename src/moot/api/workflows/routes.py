@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from moot.api.access.auth import require
 from moot.api.http.request import Endpoint, Reply, Request, refuse_deep
-from moot.conformance import capability_toggle as switched_off
+from moot.conformance import capability_toggle
 from moot.core.events import iso
-from moot.core.workflows.compiled import Flow
 from moot.core.workflows.definition import WorkflowDef
+from moot.core.workflows.graph import Flow
 from moot.core.workflows.warnings import remarks
 from moot.engine.workflows.built_in import BUILT_IN
 
@@ -38,7 +38,7 @@ async def register(request: Request) -> Reply:
     refuse_deep(body)
     services = request.services
     asked = services.host.flows.compile(body)
-    switched_off.refuse_flow(services.overlay, asked)
+    capability_toggle.refuse_flow(services.overlay, asked)
     if any(each.type == "schedule" and each.enabled for each in asked.definition.triggers):
         require(request.caller, "runs:create")  # it starts runs by itself
     flow = await services.triggers.declared.register(request.caller.tenant, body, request.caller.id)

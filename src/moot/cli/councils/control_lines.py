@@ -5,7 +5,7 @@ from typing import Any
 from moot.cli.councils.members import Room
 from moot.cli.shared.quantities import in_words
 from moot.core.state.thread_controls import targets
-from moot.core.threads import control_text as sentences
+from moot.core.threads import control_text
 from moot.core.threads.agent_bridge import handle, identified
 
 
@@ -15,9 +15,9 @@ def told_of(room: Room, event: dict[str, Any], kind: str, content: Any) -> list[
     who = handle(said.get("by") or said.get("from", ""))
     told = {"type": kind, "from": who, "content": content, "ts": event.get("timestamp", "")}
     if kind != "control" or not isinstance(content, dict) or not content:
-        sentence = sentences.says(told, _names(room))
+        sentence = control_text.says(told, _names(room))
         return [sentence] if sentence else []
-    void = sentences.void(told)
+    void = control_text.void(told)
     return [_plain(room, told, word) if word in void else _control(room, told, word)
             for word in content]  # fmt: skip
 
@@ -40,8 +40,8 @@ def _control(room: Room, told: dict[str, Any], word: str) -> str:
 
 
 def _plain(room: Room, told: dict[str, Any], word: str) -> str:
-    return sentences.control(told, word, _names(room))
+    return control_text.control(told, word, _names(room))
 
 
-def _names(room: Room) -> sentences.Names:
+def _names(room: Room) -> control_text.Names:
     return lambda name: room.called(identified(name))

@@ -6,7 +6,7 @@ import click
 
 from moot.cli.councils.members import Room
 from moot.cli.councils.screen import wrapped
-from moot.cli.councils.transcript import listed, turn_of
+from moot.cli.councils.transcript_lines import listed, turn_of
 from moot.cli.shared import output
 
 #: rows for the words of all who speak

@@ -14,9 +14,9 @@ COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "bright_c
 
 def identified(handle: str) -> str:
     """The id of who goes by such a handle."""
-    from moot.core.threads import agent_bridge as bridge  # heavy: read when somebody is named
+    from moot.core.threads import agent_bridge  # heavy: read when somebody is named
 
-    return bridge.identified(handle)
+    return agent_bridge.identified(handle)
 
 
 class Room:

@@ -106,7 +106,7 @@ def read(line: str, seats: Iterable[Seat]) -> Typed | None:
 def _command(text: str, seats: list[Seat]) -> Typed:
     name, words = _words(text)
     if name not in COMMANDS:
-        from moot.core.workflows.definition import nearest
+        from moot.core.text.nearest import nearest
 
         meant = nearest(name, COMMANDS)
         hint = f" Did you mean /{meant}?" if meant else " /help lists them."
@@ -217,7 +217,7 @@ def _named(word: str, seats: list[Seat]) -> Seat:
     found = _meant(word, seats)
     if found is None:
         names = [seat.name for seat in seats]
-        from moot.core.workflows.definition import nearest
+        from moot.core.text.nearest import nearest
 
         meant = nearest(word.removeprefix("@").casefold(), [name.casefold() for name in names])
         hint = f" Did you mean {meant}?" if meant else f" There are {', '.join(names)}."

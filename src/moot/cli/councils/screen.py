@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from moot.cli.councils.transcript import Told
+from moot.cli.councils.transcript_lines import Told
 
 PROMPT = "\u203a "
 LEAST_COLUMNS = 20

@@ -9,15 +9,27 @@ from typing import Any
 
 import click
 
-from moot.cli.councils import prompt as typed
-from moot.cli.councils import prompt_actions as asides
+from moot.cli.councils import prompt_actions
 from moot.cli.councils.line_editor import Editor, Keys
 from moot.cli.councils.live_rows import Live
 from moot.cli.councils.members import Room, identified
+from moot.cli.councils.prompt import (
+    Ask,
+    Choose,
+    Close,
+    Mistake,
+    Say,
+    Steer,
+    Task,
+    Typed,
+    completions,
+    help_lines,
+    read,
+)
 from moot.cli.councils.read_marks import Mark
 from moot.cli.councils.screen import Keyboard, Pipe, Screen, Terminal
 from moot.cli.councils.stream import Feed, Frame
-from moot.cli.councils.transcript import Teller, Told, note, turn_of
+from moot.cli.councils.transcript_lines import Teller, Told, note, turn_of
 from moot.cli.runs.follow import FOR_A_PERSON
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, Client, path_of
@@ -66,12 +78,12 @@ class Council:
         self._screen = screen(prompt and not as_json)
         self._editor = self._keys = None
         if prompt and isinstance(self._screen, Terminal) and not as_json:
-            self._editor = Editor(lambda before: typed.completions(before, self._room.seats))
+            self._editor = Editor(lambda before: completions(before, self._room.seats))
             self._keys = Keys()
         self._keyboard = Keyboard() if self._editor else None
         self._ended: Exit | None = None
         self._stay, self._looked = False, True
-        self._catch_up: asides.CatchUp | None = None
+        self._catch_up: prompt_actions.CatchUp | None = None
         #: what a person was last told that it waits for
         self._reminded = ""
         #: turns that have been shown, and the newest event that came
@@ -244,10 +256,10 @@ class Council:
 
     def _act(self, line: str) -> None:
         try:
-            said = typed.read(line, self._room.seats)
+            said = read(line, self._room.seats)
             if said is not None:
                 self._do(said)
-        except typed.Mistake as mistake:
+        except Mistake as mistake:
             self._complain(str(mistake))
         except Trouble as trouble:
             self._complain(*self._way_out(trouble))
@@ -269,30 +281,32 @@ class Council:
         setting = shlex.quote(f"input.participants={given}")
         return str(trouble), way(f"fork {self.thread_id}@0 --set {setting}")
 
-    def _do(self, said: typed.Typed) -> None:
+    def _do(self, said: Typed) -> None:
         match said:
-            case typed.Say(text, to):
+            case Say(text, to):
                 turn = {"content": text, **({"to": to} if to else {})}
                 node = str(self._thread["nodeId"])
                 path = path_of("v1", "runs", self._thread["runId"], "interrupts", node)
                 self._api.post(path, {"resumeValue": {"turn": turn}})
-            case typed.Steer(content):
+            case Steer(content):
                 self._steer(content)
                 self._remark(content)
-            case typed.Choose(word, which):
+            case Choose(word, which):
                 self._steer({word: which or self._only(word)})
-            case typed.Close(decision, vote):
+            case Close(decision, vote):
                 self._close(decision, vote)
-            case typed.Task(to, text):
-                asides.give_task(self._api, self.thread_id, to, text)
-            case typed.Ask("undo"):
-                asides.take_back(self._api, self.thread_id)  # which is told as it comes back
-            case typed.Ask("catchup"):
-                self._catch_up = asides.CatchUp(self._api, self.thread_id)
+            case Task(to, text):
+                prompt_actions.give_task(self._api, self.thread_id, to, text)
+            case Ask("undo"):
+                prompt_actions.take_back(
+                    self._api, self.thread_id
+                )  # which is told as it comes back
+            case Ask("catchup"):
+                self._catch_up = prompt_actions.CatchUp(self._api, self.thread_id)
                 self._say("it is being summed up for you")
-            case typed.Ask("help"):
-                self._settle([Told(line) for line in typed.help_lines()])
-            case typed.Ask():
+            case Ask("help"):
+                self._settle([Told(line) for line in help_lines()])
+            case Ask():
                 raise Left
 
     def _caught_up(self) -> None:
@@ -316,7 +330,7 @@ class Council:
         found = [str(one[key]) for one in floor.get(kind, [])]
         if len(found) != 1:
             waiting = f"which: {', '.join(found)}" if found else "nothing waits for that"
-            raise typed.Mistake(f"Say {waiting}." if found else "Nothing waits for that.")
+            raise Mistake(f"Say {waiting}." if found else "Nothing waits for that.")
         return found[0]
 
     def _close(self, decision: str | None, vote: bool) -> None:

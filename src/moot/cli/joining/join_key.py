@@ -24,7 +24,7 @@ class Taken(Trouble):
 
 def check_name(api: Api, name: str) -> None:
     """Raises for one that is a person's, or an agent's for whom the host speaks."""
-    from moot.core.state.thread_controls import is_person
+    from moot.core.text.names import is_person
 
     short = name.removeprefix("host:")
     if is_person(short.casefold()):
@@ -121,7 +121,7 @@ class Guest(Participant):
 
     def _end_others(self) -> None:
         """Whoever speaks under this name here with a key for it does so no more."""
-        from moot.core.state.thread_controls import full_name
+        from moot.core.text.names import full_name
 
         thread, name = self.thread(), full_name(str(self.name))
         place = f"{thread['runId']}/{thread['nodeId']}"

@@ -24,7 +24,7 @@ from moot.cli.joining.participant import Participant
 from moot.cli.shared.client import Api, path_of
 from moot.cli.shared.errors import Exit, Trouble
 from moot.cli.threads.thread import find_thread
-from moot.core.state.thread_controls import full_name, is_person
+from moot.core.text.names import full_name, is_person
 
 P = ParamSpec("P")
 T = TypeVar("T")

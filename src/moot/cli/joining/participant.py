@@ -83,7 +83,7 @@ class Participant:
     def take_seat(self, profile: dict[str, Any]) -> bool:
         """Comes in where it does not take part yet. People need no invitation. Whether it came in,
         now or when it was here before: nobody else has invited it."""
-        from moot.core.state.thread_controls import is_person
+        from moot.core.text.names import is_person
 
         name = str(self.name or "user")
         if is_person(name):
@@ -106,7 +106,7 @@ class Participant:
 
 def _profile(thread: dict[str, Any], name: str) -> Any:
     """What is known of somebody who was invited."""
-    from moot.core.state.thread_controls import full_name
+    from moot.core.text.names import full_name
 
     for each in thread["state"]["participants"]["invited"]:
         if full_name(str(each["id"])) == full_name(name):

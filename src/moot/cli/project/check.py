@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from moot.agents.definitions.manifest import Agent
     from moot.agents.models.registry import Book
     from moot.config.settings import Settings
-    from moot.core.workflows.compiled import Flow
+    from moot.core.workflows.graph import Flow
 
 AGENT = ".md"
 
@@ -77,11 +77,11 @@ class Project:
         self._take_flows(wanted, [*every, *named], types)
 
     def _settings(self) -> "Settings | None":
-        from moot.config import settings as config
+        from moot.config.settings import load, project_file
 
         try:
-            file = config.project_file()
-            settings = config.load()
+            file = project_file()
+            settings = load()
         except ValueError as error:
             self._wrong("moot.toml", Trouble(str(error)))
             return None
@@ -165,7 +165,7 @@ class Project:
 
     def _missing(self, file: str, flow: "Flow", flows: set[str]) -> FlowProblem | None:
         """Somebody the workflow counts on who is neither an agent nor a workflow here."""
-        from moot.core.workflows.definition import nearest
+        from moot.core.text.nearest import nearest
 
         for name in _people(flow) if self._agents is not None else ():
             known = {*(self._agents or ()), *flows}
@@ -204,7 +204,7 @@ def models_of(settings: "Settings") -> "Book":
 def unspeakable(book: "Book", reference: str) -> str | None:
     """Why no agent can speak through a model, in the words of a mistake in a file."""
     from moot.agents.models.registry import PRESETS
-    from moot.core.workflows.definition import nearest
+    from moot.core.text.nearest import nearest
 
     name, known = reference.partition("/")[0], [*book.entries, *PRESETS]
     if name in known:

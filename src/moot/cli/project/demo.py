@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moot.cli.server import child_process as child
+from moot.cli.server import child_process
 from moot.cli.shared import output, quantities
 from moot.cli.shared.command_hint import program, way
 from moot.cli.shared.errors import Exit, Trouble
@@ -34,7 +34,7 @@ AT_EASE, AT_ONCE = "24", "100"
 @click.option("--no-prompt", is_flag=True, help="Only watch; type nothing.")
 def demo(database: str, fresh: bool, no_prompt: bool) -> Exit:
     """Seat a council of demo agents and watch it decide. Needs no key and no network."""
-    child.leave_on_signals()
+    child_process.leave_on_signals()
     if fresh:
         with tempfile.TemporaryDirectory(prefix="moot-demo-") as folder:
             return _shown(Path(folder) / "moot-demo.db", None, not no_prompt)
@@ -132,11 +132,11 @@ def _server(database: Path) -> Iterator[Callable[[], str]]:
     pace = with_defaults(MOOT_DEMO_WPS=AT_EASE if output.on_terminal() else AT_ONCE)
     log = database.with_suffix(".log")
     with log.open("w") as errors:
-        server = child.start(arguments, pace, stdout=subprocess.PIPE, stderr=errors)
+        server = child_process.start(arguments, pace, stdout=subprocess.PIPE, stderr=errors)
     try:
         yield lambda: _address(server, log, database)
     finally:
-        child.end(server)
+        child_process.end(server)
 
 
 def _address(server: "subprocess.Popen[str]", log: Path, database: Path) -> str:

@@ -12,7 +12,7 @@ from moot.cli.shared.errors import Exit, Trouble
 from moot.cli.shared.options import Options, talks
 
 if TYPE_CHECKING:
-    from moot.core.workflows.compiled import Flow
+    from moot.core.workflows.graph import Flow
 
 
 @click.group()
@@ -73,7 +73,7 @@ def check(options: Options, files: tuple[str, ...], nodes: str | None) -> Exit:
 
     Needs no server; one that runs is asked only for child workflows that are not among the files.
     """
-    from moot.cli.project import flow_files as flows
+    from moot.cli.project import flow_files
     from moot.engine.nodes import registry
 
     types = registry.built_in()
@@ -83,11 +83,11 @@ def check(options: Options, files: tuple[str, ...], nodes: str | None) -> Exit:
             types.update(registry.from_file(nodes))
     except ValueError as error:
         raise Trouble(str(error)) from error
-    found_in = [(name, checked(name, types)) for name in flows.expanded(files)]
+    found_in = [(name, checked(name, types)) for name in flow_files.expanded(files)]
     fine = [found for _, found in found_in if not isinstance(found, Trouble)]
     children = {child for found in fine for child in found.references}
     elsewhere = children - {found.definition.id for found in fine}
-    missing = flows.unknown(to_write(options), elsewhere) if elsewhere else set()
+    missing = flow_files.unknown(to_write(options), elsewhere) if elsewhere else set()
     for name, found in found_in:
         if isinstance(found, Trouble):
             say_problem(options, name, found)
@@ -137,11 +137,11 @@ def _no_child(child: str, where: str) -> str:
 @talks
 def add(options: Options, files: tuple[str, ...]) -> None:
     """Register workflow files with the server; the newest of an id is what new runs use."""
-    from moot.cli.project import flow_files as flows
+    from moot.cli.project.flow_files import children_of, expanded, unknown
 
     api = to_write(options)
     children: dict[str, str] = {}
-    for name in flows.expanded(files):
+    for name in expanded(files):
         try:
             body = body_of(Path(name))
             answer = api.ask("POST", "/v1/host/moot/workflows", body)
@@ -156,7 +156,7 @@ def add(options: Options, files: tuple[str, ...]) -> None:
             click.echo(f"{made} registered from {name}")
             for warning in answer.get("warnings", []):
                 output.complain(f"warning: {name}: {output.line(warning)}.")
-        children.update(dict.fromkeys(flows.children_of(body), name))
-    for child in sorted(flows.unknown(api, set(children))):
+        children.update(dict.fromkeys(children_of(body), name))
+    for child in sorted(unknown(api, set(children))):
         said = _no_child(child, "among these files nor known to the server")
         output.complain(f"warning: {children[child]}: {said}")

@@ -9,7 +9,7 @@ from moot.cli.shared.client import Api, Unreachable, path_of
 from moot.cli.shared.errors import Exit, Trouble
 
 if TYPE_CHECKING:
-    from moot.core.workflows.compiled import Flow
+    from moot.core.workflows.graph import Flow
 
 SUFFIXES = (".json", ".yaml", ".yml")
 
@@ -88,8 +88,8 @@ def body_of(file: Path) -> bytes:
 def check(file: Path, types: Any) -> "Flow":
     """The compiled workflow of a file, or a problem that names its line."""
     from moot.core.errors import MootError
-    from moot.core.workflows.compiled import compile_flow, digest
     from moot.core.workflows.definition import parse
+    from moot.core.workflows.graph import compile_flow, digest
 
     body = body_of(file)
     if file.suffix == ".json":

@@ -86,7 +86,7 @@ def add(options: Options, name: str, **given: str | None) -> None:
 def remove(options: Options, names: tuple[str, ...]) -> None:
     """Take models out of moot.toml; nothing else in it changes."""
     from moot.cli.project import toml_edit
-    from moot.core.workflows.definition import nearest
+    from moot.core.text.nearest import nearest
 
     for name in names:
         file, text = _file()

@@ -66,7 +66,7 @@ def gathered(given: tuple[str, ...], at: Event) -> Edit:
 
 
 def _part(name: str) -> tuple[str, str]:
-    from moot.core.workflows.definition import nearest
+    from moot.core.text.nearest import nearest
 
     word, dot, rest = name.partition(".")
     if not dot:

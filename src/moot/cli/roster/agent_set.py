@@ -49,7 +49,7 @@ def changed(definition: dict[str, Any], changes: tuple[str, ...]) -> dict[str, A
 
 
 def _wrong(change: str, key: str, wire: str | None, known: list[str]) -> str:
-    from moot.core.workflows.definition import nearest
+    from moot.core.text.nearest import nearest
 
     if "=" not in change:
         return f"'{change}' is no change; write KEY=VALUE, for example model=local."

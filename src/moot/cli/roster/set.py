@@ -139,7 +139,7 @@ def read(changes: tuple[str, ...], budget: dict[str, Any]) -> dict[str, Any]:
 
 
 def _wrong(change: str, key: str) -> str:
-    from moot.core.workflows.definition import nearest
+    from moot.core.text.nearest import nearest
 
     if "=" not in change:
         return f"'{change}' is no change; write KEY=VALUE, for example persona=Sal."

@@ -87,7 +87,7 @@ def start(
 
 def _warn_of_unknown(api: Api, body: dict[str, Any]) -> None:
     """Of inputs that the workflow does not declare; the run starts all the same."""
-    from moot.core.workflows.definition import nearest
+    from moot.core.text.nearest import nearest
 
     if not body["inputs"]:
         return
@@ -105,7 +105,7 @@ def _warn_of_unknown(api: Api, body: dict[str, Any]) -> None:
 
 
 def _created(api: Api, body: dict[str, Any]) -> dict[str, Any]:
-    from moot.core.workflows.definition import nearest
+    from moot.core.text.nearest import nearest
 
     try:
         created: dict[str, Any] = api.post("/v1/runs", body)

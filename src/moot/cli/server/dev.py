@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moot.cli.server import child_process as child
+from moot.cli.server import child_process
 from moot.cli.server.serve import refuse_taken_port, server_options, settings_from
 from moot.cli.shared.errors import Exit
 
@@ -51,21 +51,21 @@ class Watch:
             if now == seen:
                 if server is not None and server.poll() is not None:
                     click.echo("The server has stopped; change a file to start it again.", err=True)
-                    child.end(server)
+                    child_process.end(server)
                     server = None
                 continue
             click.echo(f"{', '.join(changes(seen, now))}: starting again", err=True)
             seen = now
-            child.end(server)
+            child_process.end(server)
             server = self._start()
-        child.end(server)
+        child_process.end(server)
         return Exit.OK
 
     def _told(self, number: int, frame: FrameType | None) -> None:
         self._stop.set()
 
     def _start(self) -> "subprocess.Popen[str]":
-        return child.start([*self._flags(), *self._extra])
+        return child_process.start([*self._flags(), *self._extra])
 
     def _flags(self) -> list[str]:
         from moot.config.settings import peers_of

@@ -17,7 +17,7 @@ MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", 
 @talks
 def doctor(options: Options) -> Exit:
     """Check the machine, the file and the server; print the settings. Exit 1 on a problem."""
-    from moot.cli.server import doctor_checks as checkup
+    from moot.cli.server import doctor_checks
     from moot.config.settings import load
 
     where = place(options)
@@ -25,7 +25,7 @@ def doctor(options: Options) -> Exit:
         settings = load({"database": str(where.database)})
     except ValueError as error:
         raise Trouble(str(error), Exit.USAGE) from None
-    found = [_checked(check, where, settings) for check in checkup.CHECKS]
+    found = [_checked(check, where, settings) for check in doctor_checks.CHECKS]
     shown = {name: getattr(settings, name) for name in settings.__struct_fields__}
     if options.json:
         output.show_json({"checks": found, "settings": shown})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moot.cli.server import child_process as child
+from moot.cli.server import child_process
 from moot.cli.shared.errors import Trouble
 from moot.config.place import address_of, url_file
 
@@ -45,23 +45,23 @@ def server_options(command: Any) -> Any:
 
 @click.command()
 @server_options
-@click.option(child.FLAG, "with_parent", is_flag=True, hidden=True)
+@click.option(child_process.FLAG, "with_parent", is_flag=True, hidden=True)
 def serve(log_json: bool, with_parent: bool, **flags: Any) -> None:
     """Run the server, on one database file, until Ctrl-C or SIGTERM."""
     if with_parent:
-        child.end_with_parent()
+        child_process.end_with_parent()
     run_server(settings_from(flags), log_json)
 
 
 def settings_from(flags: dict[str, Any]) -> "Settings":
-    from moot.config import settings as config
+    from moot.config.settings import load
 
     positional, option = flags.pop("database"), flags.pop("database_option")
     if positional and option and positional != option:
         raise click.UsageError("Give the database once: as DB or as --database.")
     peers = ",".join(flags.pop("peers")) or None
     try:
-        settings = config.load({**flags, "peers": peers, "database": positional or option})
+        settings = load({**flags, "peers": peers, "database": positional or option})
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     folder = Path(settings.database).parent
@@ -80,10 +80,10 @@ def settings_from(flags: dict[str, Any]) -> "Settings":
 
 def run_server(settings: "Settings", log_json: bool) -> None:
     from moot.api import server
-    from moot.cli.server import log_format as logs
+    from moot.cli.server import log_format
     from moot.store.sqlite.errors import StoreBusy, StoreRefused
 
-    logs.to_stderr(log_json)
+    log_format.to_stderr(log_json)
     refuse_taken_port(settings)
     try:
         server.serve(settings, lambda url: announce(settings, url))

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from moot.cli.councils.members import Room, identified
-from moot.cli.councils.transcript import outcome_of
+from moot.cli.councils.transcript_lines import outcome_of
 from moot.cli.shared import output
 from moot.cli.shared.client import to_read
 from moot.cli.shared.command_hint import way

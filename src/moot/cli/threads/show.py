@@ -9,7 +9,7 @@ from moot.cli.councils.members import Room, identified
 from moot.cli.councils.read_marks import Mark
 from moot.cli.councils.screen import INDENT
 from moot.cli.councils.session import screen, threads
-from moot.cli.councils.transcript import Told, note, outcome_of, words_of
+from moot.cli.councils.transcript_lines import Told, note, outcome_of, words_of
 from moot.cli.joining.briefing import newest
 from moot.cli.shared import output
 from moot.cli.shared.client import Api, Client, path_of, to_read, to_write

@@ -5,22 +5,22 @@ from typing import Any
 
 from moot.client.http.operation import Again, Sent, given, operation
 from moot.client.operations.runs import SSE
-from moot.wire import agent_bridge as answers
+from moot.wire import agent_bridge
 
 
-@operation("GET /threads", answers.Index)
+@operation("GET /threads", agent_bridge.Index)
 def threads() -> Sent:
     """All threads, newest first."""
     return Sent()
 
 
-@operation("POST /threads", answers.Named)
+@operation("POST /threads", agent_bridge.Named)
 def create(name: str, *, sender: str | None = None) -> Sent:
     """Begin a thread."""
     return Sent(body={"name": name, **given(**{"from": sender})})
 
 
-@operation("GET /threads/{thread_id}/events", answers.Events)
+@operation("GET /threads/{thread_id}/events", agent_bridge.Events)
 def events(
     thread_id: str,
     *,
@@ -32,7 +32,7 @@ def events(
     return Sent(thread_id, query={"after": after, "since": since, "limit": limit})
 
 
-@operation("POST /threads/{thread_id}/events", answers.Received)
+@operation("POST /threads/{thread_id}/events", agent_bridge.Received)
 def post(
     thread_id: str,
     content: Any,
@@ -55,19 +55,19 @@ def stream(thread_id: str, *, after: int | None = None, since: str | None = None
     return Sent(thread_id, query={"after": after, "since": since}, accept=SSE)
 
 
-@operation("GET /threads/{thread_id}/state", answers.Steered)
+@operation("GET /threads/{thread_id}/state", agent_bridge.Steered)
 def state(thread_id: str) -> Sent:
     """How a thread is steered, and who is invited."""
     return Sent(thread_id)
 
 
-@operation("GET /threads/{thread_id}/presence", answers.Present)
+@operation("GET /threads/{thread_id}/presence", agent_bridge.Present)
 def presence(thread_id: str) -> Sent:
     """Who is here just now."""
     return Sent(thread_id)
 
 
-@operation("POST /threads/{thread_id}/presence", answers.Heard, Again.ONCE)
+@operation("POST /threads/{thread_id}/presence", agent_bridge.Heard, Again.ONCE)
 def sign(
     thread_id: str,
     state: str,
@@ -79,7 +79,7 @@ def sign(
     return Sent(thread_id, body={"state": state, **given(**{"from": sender}, details=details)})
 
 
-@operation("GET /ping", answers.Pong)
+@operation("GET /ping", agent_bridge.Pong)
 def ping() -> Sent:
     """Whether the host is there."""
     return Sent()

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from moot.client.http.operation import Again, Sent, given, operation, silent
-from moot.wire import host as answers
+from moot.wire import host
 
 Definition = Mapping[str, Any] | bytes
 
@@ -25,19 +25,19 @@ def workflow(workflow_id: str) -> Sent:
     return Sent(workflow_id)
 
 
-@operation("GET /v1/host/moot/workflows", answers.Workflows)
+@operation("GET /v1/host/moot/workflows", host.Workflows)
 def workflows() -> Sent:
     """The registered workflows."""
     return Sent()
 
 
-@operation("POST /v1/host/moot/workflows", answers.Registered)
+@operation("POST /v1/host/moot/workflows", host.Registered)
 def register(definition: Definition) -> Sent:
     """Register a workflow; the newest of an id is what new runs use."""
     return Sent(body=_encoded(definition))
 
 
-@operation("POST /v1/host/moot/workflows:check", answers.Checked, Again.FREELY)
+@operation("POST /v1/host/moot/workflows:check", host.Checked, Again.FREELY)
 def check(definition: Definition) -> Sent:
     """Check a workflow without registering it."""
     return Sent(body=_encoded(definition))
@@ -46,19 +46,19 @@ def check(definition: Definition) -> Sent:
 # -- agents --------------------------------------------------------------------------------------
 
 
-@operation("GET /v1/host/moot/agents", answers.AgentList)
+@operation("GET /v1/host/moot/agents", host.AgentList)
 def agents() -> Sent:
     """The agents, with their models and tools."""
     return Sent()
 
 
-@operation("GET /v1/host/moot/agents/{name}", answers.AgentView)
+@operation("GET /v1/host/moot/agents/{name}", host.AgentView)
 def agent(name: str) -> Sent:
     """One agent, with its prompt and who changed it."""
     return Sent(name)
 
 
-@operation("POST /v1/host/moot/agents", answers.AgentView)
+@operation("POST /v1/host/moot/agents", host.AgentView)
 def put_agent(
     name: str,
     prompt: str = "",
@@ -81,25 +81,25 @@ def remove_agent(name: str) -> Sent:
     return Sent(name)
 
 
-@operation("GET /v1/agents", answers.Inventory)
+@operation("GET /v1/agents", host.Inventory)
 def inventory() -> Sent:
     """The agents as the protocol lists them."""
     return Sent()
 
 
-@operation("GET /v1/agents/{agent_id}", answers.InventoryEntry)
+@operation("GET /v1/agents/{agent_id}", host.InventoryEntry)
 def inventory_entry(agent_id: str) -> Sent:
     """One agent as the protocol lists it."""
     return Sent(agent_id)
 
 
-@operation("GET /v1/host/moot/agents/{agent_id}/deployments", answers.Deployments)
+@operation("GET /v1/host/moot/agents/{agent_id}/deployments", host.Deployments)
 def deployments(agent_id: str) -> Sent:
     """The versions of an agent that were promoted."""
     return Sent(agent_id)
 
 
-@operation("POST /v1/agents/{agent_id}/deployments", answers.Deployment)
+@operation("POST /v1/agents/{agent_id}/deployments", host.Deployment)
 def deploy(
     agent_id: str,
     version: str,
@@ -114,7 +114,7 @@ def deploy(
     return Sent(agent_id, body={"version": version, "transition": transition, **body})
 
 
-@operation("GET /v1/host/moot/tools", answers.Tools)
+@operation("GET /v1/host/moot/tools", host.Tools)
 def tools(*, connect: bool = False) -> Sent:
     """The tools there are, and which agents may use them; ``connect`` asks servers, too."""
     return Sent(query={"connect": connect}, seconds=60.0 if connect else 0.0)
@@ -123,13 +123,13 @@ def tools(*, connect: bool = False) -> Sent:
 # -- memory --------------------------------------------------------------------------------------
 
 
-@operation("GET /v1/host/moot/memory", answers.MemoryRefs)
+@operation("GET /v1/host/moot/memory", host.MemoryRefs)
 def memories() -> Sent:
     """The memories there are."""
     return Sent()
 
 
-@operation("GET /v1/host/moot/memory", answers.MemoryEntries)
+@operation("GET /v1/host/moot/memory", host.MemoryEntries)
 def entries(
     ref: str,
     *,
@@ -144,7 +144,7 @@ def entries(
     return Sent(query=query)
 
 
-@operation("DELETE /v1/host/moot/memory", answers.Forgotten)
+@operation("DELETE /v1/host/moot/memory", host.Forgotten)
 def forget(ref: str, *, id: str | None = None) -> Sent:
     """Forget an entry, or all of a memory, for good."""
     return Sent(query={"ref": ref, "id": id})
@@ -153,13 +153,13 @@ def forget(ref: str, *, id: str | None = None) -> Sent:
 # -- keys ----------------------------------------------------------------------------------------
 
 
-@operation("GET /v1/host/moot/keys", answers.Keys)
+@operation("GET /v1/host/moot/keys", host.Keys)
 def keys() -> Sent:
     """The keys; never their secrets."""
     return Sent()
 
 
-@operation("POST /v1/host/moot/keys", answers.NewKey, Again.ONCE)
+@operation("POST /v1/host/moot/keys", host.NewKey, Again.ONCE)
 def create_key(
     name: str,
     *,
@@ -198,13 +198,13 @@ def openapi() -> Sent:
     return Sent()
 
 
-@operation("GET /healthz", answers.Health)
+@operation("GET /healthz", host.Health)
 def health() -> Sent:
     """Is the server alive?"""
     return Sent()
 
 
-@operation("GET /readyz", answers.Health)
+@operation("GET /readyz", host.Health)
 def ready() -> Sent:
     """Does its store answer?"""
     return Sent()
@@ -216,7 +216,7 @@ def metrics() -> Sent:
     return Sent(accept="text/plain")
 
 
-@operation("GET /", answers.Index)
+@operation("GET /", host.Index)
 def index() -> Sent:
     """Where things are."""
     return Sent()

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, TypedDict
 from msgspec import Struct
 
 from moot.client.http.operation import Again, Sent, given, operation
-from moot.wire import runs as answers
+from moot.wire import runs
 from moot.wire.runs import Data
 
 SSE = "text/event-stream"
@@ -62,7 +62,7 @@ class Where(TypedDict, total=False):
     prefix: str | None
 
 
-class Created(answers.Answer, frozen=True):
+class Created(runs.Answer, frozen=True):
     run_id: str
     status: str
     events_url: str = ""
@@ -111,13 +111,13 @@ def _started(what: Data, inputs: Data, how: Options) -> Sent:
     return Sent(body=body, headers={**headers, "X-Dedup": "enforce"} if how.exclusive else headers)
 
 
-@operation("GET /v1/runs/{run_id}", answers.Snapshot)
+@operation("GET /v1/runs/{run_id}", runs.Snapshot)
 def get(run_id: str) -> Sent:
     """A run as it is now."""
     return Sent(run_id)
 
 
-@operation("GET /v1/host/moot/runs", answers.RunPage)
+@operation("GET /v1/host/moot/runs", runs.RunPage)
 def page(  # noqa: PLR0913 - each is one column of the list
     *,
     status: str | Sequence[str] | None = None,
@@ -138,38 +138,38 @@ def page(  # noqa: PLR0913 - each is one column of the list
     return Sent(query={**query, "deadLettered": dead_lettered, "limit": limit})
 
 
-@operation("POST /v1/runs/{run_id}/cancel", answers.Cancelled)
+@operation("POST /v1/runs/{run_id}/cancel", runs.Cancelled)
 def cancel(run_id: str, *, reason: str | None = None) -> Sent:
     """Cancel a run and its children."""
     return Sent(run_id, body=given(reason=reason))
 
 
-@operation("POST /v1/runs:bulk-cancel", answers.BulkCancelled)
+@operation("POST /v1/runs:bulk-cancel", runs.BulkCancelled)
 def cancel_all(run_ids: Sequence[str], *, reason: str | None = None) -> Sent:
     """Cancel up to 100 runs; each has an outcome of its own."""
     return Sent(body=given(runIds=list(run_ids), reason=reason))
 
 
-@operation("POST /v1/runs/{run_id}:pause", answers.Paused)
+@operation("POST /v1/runs/{run_id}:pause", runs.Paused)
 def pause(run_id: str, *, reason: str | None = None, now: bool = False) -> Sent:
     """Pause a run; ``now`` does not wait for the nodes at work."""
     policy = "immediate" if now else None
     return Sent(run_id, body=given(reason=reason, drainPolicy=policy))
 
 
-@operation("POST /v1/runs/{run_id}:resume", answers.Resumed)
+@operation("POST /v1/runs/{run_id}:resume", runs.Resumed)
 def resume(run_id: str, *, reason: str | None = None) -> Sent:
     """Let a paused run go on."""
     return Sent(run_id, body=given(reason=reason))
 
 
-@operation("POST /v1/runs/{run_id}:fork", answers.Forked)
+@operation("POST /v1/runs/{run_id}:fork", runs.Forked)
 def replay(run_id: str, *, from_seq: int = 0) -> Sent:
     """Say a run again from its record, as a new run. Nothing is called."""
     return Sent(run_id, body={"mode": "replay", "fromSeq": from_seq})
 
 
-@operation("POST /v1/runs/{run_id}:fork", answers.Forked)
+@operation("POST /v1/runs/{run_id}:fork", runs.Forked)
 def branch(
     run_id: str,
     from_seq: int,
@@ -185,7 +185,7 @@ def branch(
     return Sent(run_id, body={**body, "runOptionsOverlay": overlay} if overlay else body)
 
 
-@operation("POST /v1/host/moot/runs/{run_id}:fork", answers.Forked)
+@operation("POST /v1/host/moot/runs/{run_id}:fork", runs.Forked)
 def fork(
     run_id: str, from_seq: int, edit: Edit | None = None, /, *, note: str | None = None
 ) -> Sent:
@@ -194,13 +194,13 @@ def fork(
     return Sent(run_id, body=body)
 
 
-@operation("GET /v1/runs/{run_id}:diff", answers.Diff)
+@operation("GET /v1/runs/{run_id}:diff", runs.Diff)
 def diff(run_id: str, against: str) -> Sent:
     """Where two runs part ways, event by event."""
     return Sent(run_id, query={"against": against})
 
 
-@operation("POST /v1/host/moot/runs/{run_id}:verify", answers.Verified, Again.FREELY)
+@operation("POST /v1/host/moot/runs/{run_id}:verify", runs.Verified, Again.FREELY)
 def verify(run_id: str) -> Sent:
     """Work a run out anew from its log and compare."""
     return Sent(run_id, body={})
@@ -212,7 +212,7 @@ def stream(run_id: str, mode: Mode = "debug") -> Sent:
     return Sent(run_id, query={"streamMode": mode}, accept=SSE)
 
 
-@operation("GET /v1/runs/{run_id}/events/poll", answers.Page)
+@operation("GET /v1/runs/{run_id}/events/poll", runs.Page)
 def poll(run_id: str, *, after: int = -1, wait: int = 0) -> Sent:
     """Events after ``after``; with ``wait``, news is waited for so many seconds."""
     wait = min(wait, LONGEST_POLL_S)
@@ -237,7 +237,7 @@ def turn(run_id: str, number: int) -> Sent:
     return Sent(run_id, str(number))
 
 
-@operation("GET /v1/runs/{run_id}/ancestry", answers.Ancestry)
+@operation("GET /v1/runs/{run_id}/ancestry", runs.Ancestry)
 def ancestry(run_id: str) -> Sent:
     """Where a run comes from: its parent here, or on another host."""
     return Sent(run_id)
@@ -246,7 +246,7 @@ def ancestry(run_id: str) -> Sent:
 # -- what waits ----------------------------------------------------------------------------------
 
 
-@operation("GET /v1/host/moot/inbox", answers.Inbox)
+@operation("GET /v1/host/moot/inbox", runs.Inbox)
 def inbox(*, limit: int = 100, revision: int | None = None, wait: int | None = None) -> Sent:
     """Everything that waits for a person, longest first; with ``wait``, once it has changed."""
     seconds = None if wait is None else min(wait, LONGEST_INBOX_WAIT_S)
@@ -254,13 +254,13 @@ def inbox(*, limit: int = 100, revision: int | None = None, wait: int | None = N
     return Sent(query=query, seconds=float(seconds or 0))
 
 
-@operation("GET /v1/host/moot/runs/{run_id}/interrupts", answers.Questions)
+@operation("GET /v1/host/moot/runs/{run_id}/interrupts", runs.Questions)
 def questions(run_id: str) -> Sent:
     """What a run waits for, and who has answered."""
     return Sent(run_id)
 
 
-@operation("POST /v1/runs/{run_id}/interrupts/{node_id}", answers.Taken)
+@operation("POST /v1/runs/{run_id}/interrupts/{node_id}", runs.Taken)
 def resolve(run_id: str, node_id: str, value: Any) -> Sent:
     """Answer what a node waits for."""
     return Sent(run_id, node_id, body={"resumeValue": value})
@@ -283,13 +283,13 @@ def _given_to(where: str | Asked, node: str | None, value: Any) -> Sent:
     return Sent(where.run_id, body={"resumeValue": value, "nodeId": where.node_id})
 
 
-@operation("POST /v1/runs/{run_id}:resolveInterrupt", answers.Taken)
+@operation("POST /v1/runs/{run_id}:resolveInterrupt", runs.Taken)
 def resolve_only(where: str | Asked, value: Any, *, node: str | None = None) -> Sent:
     """Answer a question with any value: of a run, or a row of the inbox."""
     return _given_to(where, node, value)
 
 
-@operation("POST /v1/runs/{run_id}:resolveInterrupt", answers.Taken)
+@operation("POST /v1/runs/{run_id}:resolveInterrupt", runs.Taken)
 def answer(
     where: str | Asked,
     said: Mapping[str, Any] | None = None,
@@ -302,7 +302,7 @@ def answer(
     return _given_to(where, node, {"answers": {**(said or {}), **named}})
 
 
-@operation("POST /v1/runs/{run_id}:resolveInterrupt", answers.Taken)
+@operation("POST /v1/runs/{run_id}:resolveInterrupt", runs.Taken)
 def approve(
     where: str | Asked,
     *,
@@ -320,7 +320,7 @@ def approve(
     return _given_to(where, node, {**action, **_why(comment, voter, override)})
 
 
-@operation("POST /v1/runs/{run_id}:resolveInterrupt", answers.Taken)
+@operation("POST /v1/runs/{run_id}:resolveInterrupt", runs.Taken)
 def reject(
     where: str | Asked,
     *,
@@ -342,13 +342,13 @@ def _why(comment: str | None, voter: str | None, override: str | None) -> Data:
     return given(comment=comment, voter=voter, reason=override, override=by_force)
 
 
-@operation("GET /v1/interrupts/{token}", answers.Question)
+@operation("GET /v1/interrupts/{token}", runs.Question)
 def question_by_link(token: str) -> Sent:
     """Read a question by its link; no key is needed."""
     return Sent(token)
 
 
-@operation("POST /v1/interrupts/{token}", answers.Taken)
+@operation("POST /v1/interrupts/{token}", runs.Taken)
 def answer_by_link(token: str, value: Any) -> Sent:
     """Answer a question by its link; no key is needed."""
     return Sent(token, body={"resumeValue": value})

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Literal
 
 from moot.client.http.operation import Sent, given, operation
-from moot.wire import search as answers
+from moot.wire.search import CatchUp, CatchUps, Hits, Reading
 
 Kind = Literal["thread", "turn", "decision", "run"]
 
 
-@operation("GET /v1/host/moot/search", answers.Hits)
+@operation("GET /v1/host/moot/search", Hits)
 def search(
     text: str = "",
     *,
@@ -25,19 +25,19 @@ def search(
     return Sent(query={"q": text, **query, **given(kind=",".join(kinds) or None)})
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}/read", answers.Reading)
+@operation("POST /v1/host/moot/threads/{thread_id}/read", Reading)
 def mark_read(thread_id: str, up_to: int | None = None, *, turn: int | None = None) -> Sent:
     """Say how far you have read a thread: to an event, to a turn, or all of it."""
     return Sent(thread_id, body=given(upTo=up_to, turn=turn))
 
 
-@operation("GET /v1/host/moot/threads/{thread_id}/read", answers.Reading)
+@operation("GET /v1/host/moot/threads/{thread_id}/read", Reading)
 def reading(thread_id: str) -> Sent:
     """How far you have read a thread, and how much is unread."""
     return Sent(thread_id)
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}:catch-up", answers.CatchUp)
+@operation("POST /v1/host/moot/threads/{thread_id}:catch-up", CatchUp)
 def catch_up(
     thread_id: str,
     first: int | None = None,
@@ -52,13 +52,13 @@ def catch_up(
     return Sent(thread_id, query=given(wait=wait), body=body, seconds=60.0)
 
 
-@operation("GET /v1/host/moot/threads/{thread_id}/catch-ups", answers.CatchUps)
+@operation("GET /v1/host/moot/threads/{thread_id}/catch-ups", CatchUps)
 def catch_ups(thread_id: str, *, limit: int | None = None, cursor: str | None = None) -> Sent:
     """Your own catch-ups of a thread, newest first."""
     return Sent(thread_id, query={"limit": limit, "cursor": cursor})
 
 
-@operation("GET /v1/host/moot/threads/{thread_id}/catch-ups/{catch_up_id}", answers.CatchUp)
+@operation("GET /v1/host/moot/threads/{thread_id}/catch-ups/{catch_up_id}", CatchUp)
 def get_catch_up(thread_id: str, catch_up_id: str, *, wait: int | None = None) -> Sent:
     """One of your own catch-ups, perhaps once it is written."""
     return Sent(thread_id, catch_up_id, query=given(wait=wait), seconds=60.0)

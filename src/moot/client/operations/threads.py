@@ -5,7 +5,7 @@ from typing import Any, Literal, TypedDict
 
 from moot.client.http.operation import Again, Sent, given, operation, silent, sometimes
 from moot.client.operations.runs import SSE
-from moot.wire import threads as answers
+from moot.wire import threads
 from moot.wire.runs import Data
 
 Format = Literal["md", "html", "json", "bundle"]
@@ -22,7 +22,7 @@ class Led(TypedDict, total=False):
     open: bool
 
 
-@operation("POST /v1/host/moot/councils", answers.Convened)
+@operation("POST /v1/host/moot/councils", threads.Convened)
 def convene(
     question: str,
     participants: Sequence[str | Mapping[str, Any]] = (),
@@ -39,7 +39,7 @@ def convene(
     return Sent(body={"question": question, **roster, **body})
 
 
-@operation("GET /v1/host/moot/threads", answers.ThreadPage)
+@operation("GET /v1/host/moot/threads", threads.ThreadPage)
 def list_(
     *,
     limit: int | None = None,
@@ -55,7 +55,7 @@ def list_(
     return Sent(query={**query, "about": about, "order": order})
 
 
-@operation("POST /v1/host/moot/threads", answers.ThreadView)
+@operation("POST /v1/host/moot/threads", threads.ThreadView)
 def begin(
     title: str,
     participants: Sequence[str | Mapping[str, Any]] = (),
@@ -68,63 +68,63 @@ def begin(
     return Sent(body={**body, **given(opening=opening, policy=policy)})
 
 
-@operation("GET /v1/host/moot/threads/{thread_id}", answers.ThreadView)
+@operation("GET /v1/host/moot/threads/{thread_id}", threads.ThreadView)
 def get(thread_id: str) -> Sent:
     """A thread: who takes part, and how it is steered."""
     return Sent(thread_id)
 
 
-@operation(CONTROLS, answers.ThreadView)
+@operation(CONTROLS, threads.ThreadView)
 def control(thread_id: str, content: Mapping[str, Any], *, sender: str | None = None) -> Sent:
     """Steer a thread, as docs/councils.md has it: mute, pause, prod, invite."""
     return Sent(thread_id, body={"content": dict(content), **given(**{"from": sender})})
 
 
-@operation(CONTROLS, answers.ThreadView)
+@operation(CONTROLS, threads.ThreadView)
 def mute(thread_id: str, *names: str, seconds: int | None = None) -> Sent:
     """Their turns are refused, for so long or until they are unmuted."""
     content: Any = list(names) if seconds is None else {"targets": list(names), "seconds": seconds}
     return Sent(thread_id, body={"content": {"mute": content}})
 
 
-@operation(CONTROLS, answers.ThreadView)
+@operation(CONTROLS, threads.ThreadView)
 def unmute(thread_id: str, *names: str) -> Sent:
     """They may speak again."""
     return Sent(thread_id, body={"content": {"unmute": list(names)}})
 
 
-@operation(CONTROLS, answers.ThreadView)
+@operation(CONTROLS, threads.ThreadView)
 def pause(thread_id: str) -> Sent:
     """Only people speak."""
     return Sent(thread_id, body={"content": {"pause": {"on": True}}})
 
 
-@operation(CONTROLS, answers.ThreadView)
+@operation(CONTROLS, threads.ThreadView)
 def resume(thread_id: str) -> Sent:
     """Agents speak again."""
     return Sent(thread_id, body={"content": {"pause": {"on": False}}})
 
 
-@operation(CONTROLS, answers.ThreadView)
+@operation(CONTROLS, threads.ThreadView)
 def prod(thread_id: str, *names: str) -> Sent:
     """Ask them to speak once."""
     return Sent(thread_id, body={"content": {"prod": list(names)}})
 
 
-@operation(CONTROLS, answers.ThreadView)
+@operation(CONTROLS, threads.ThreadView)
 def invite(thread_id: str, name: str, *, profile: Mapping[str, Any] | None = None) -> Sent:
     """Into an open roster only."""
     who = {"participant_id": name, **given(profile=profile)}
     return Sent(thread_id, body={"content": {"invite": who}})
 
 
-@operation(CONTROLS, answers.ThreadView)
+@operation(CONTROLS, threads.ThreadView)
 def uninvite(thread_id: str, name: str) -> Sent:
     """Out of an open roster."""
     return Sent(thread_id, body={"content": {"uninvite": {"participant_id": name}}})
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}:close", answers.ThreadView)
+@operation("POST /v1/host/moot/threads/{thread_id}:close", threads.ThreadView)
 def close(
     thread_id: str,
     decision: str | Mapping[str, Any] | None = None,
@@ -138,7 +138,7 @@ def close(
     return Sent(thread_id, body=given(decision=decision, outcome=outcome, turn=turn, vote=vote))
 
 
-@operation("GET /v1/host/moot/threads/{thread_id}/events", answers.ThreadEvents)
+@operation("GET /v1/host/moot/threads/{thread_id}/events", threads.ThreadEvents)
 def events(
     thread_id: str,
     *,
@@ -151,19 +151,19 @@ def events(
     return Sent(thread_id, query={"after": after, "before": before, "limit": limit})
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}:rename", answers.ThreadView)
+@operation("POST /v1/host/moot/threads/{thread_id}:rename", threads.ThreadView)
 def rename(thread_id: str, title: str) -> Sent:
     """Give it another name."""
     return Sent(thread_id, body={"title": title})
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}/links", answers.Linked)
+@operation("POST /v1/host/moot/threads/{thread_id}/links", threads.Linked)
 def link(thread_id: str, other: str) -> Sent:
     """Point to another thread that is there."""
     return Sent(thread_id, body={"thread": other})
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}/links", answers.Linked)
+@operation("POST /v1/host/moot/threads/{thread_id}/links", threads.Linked)
 def side(
     thread_id: str,
     title: str,
@@ -176,25 +176,25 @@ def side(
     return Sent(thread_id, body={**body, **given(opening=opening)})
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}:archive", answers.ThreadView)
+@operation("POST /v1/host/moot/threads/{thread_id}:archive", threads.ThreadView)
 def archive(thread_id: str) -> Sent:
     """Put it away: lists leave it out."""
     return Sent(thread_id)
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}:unarchive", answers.ThreadView)
+@operation("POST /v1/host/moot/threads/{thread_id}:unarchive", threads.ThreadView)
 def unarchive(thread_id: str) -> Sent:
     """Take it out again."""
     return Sent(thread_id)
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}:reopen", answers.ThreadView)
+@operation("POST /v1/host/moot/threads/{thread_id}:reopen", threads.ThreadView)
 def reopen(thread_id: str, *, note: str | None = None) -> Sent:
     """Go on with a closed thread in a new one that has its history."""
     return Sent(thread_id, body=given(note=note))
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}/join", answers.JoinToken, Again.ONCE)
+@operation("POST /v1/host/moot/threads/{thread_id}/join", threads.JoinToken, Again.ONCE)
 def join(
     thread_id: str,
     name: str,
@@ -209,7 +209,7 @@ def join(
     return Sent(thread_id, body={"as": name, **more})
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}/seats", answers.Seat)
+@operation("POST /v1/host/moot/threads/{thread_id}/seats", threads.Seat)
 def take_seat(thread_id: str, name: str, seat: str, *, replace: bool | None = None) -> Sent:
     """Be the one program that has a name: ``seat`` is its own random word for that. Refused with
     ``seat_taken`` while another one is here, unless it takes its place."""
@@ -222,7 +222,7 @@ def leave_seat(thread_id: str, seat: str) -> Sent:
     return Sent(thread_id, seat)
 
 
-@sometimes("GET /v1/host/moot/threads/{thread_id}/next", answers.Due)
+@sometimes("GET /v1/host/moot/threads/{thread_id}/next", threads.Due)
 def next_(
     thread_id: str, *, after: int | None = None, wait: int = 30, name: str | None = None
 ) -> Sent:
@@ -238,13 +238,13 @@ def export(thread_id: str, form: Format = "md") -> Sent:
     return Sent(thread_id, query={"format": form}, accept="*/*", seconds=60.0)
 
 
-@operation("GET /v1/host/moot/threads/{thread_id}/export", answers.Minutes)
+@operation("GET /v1/host/moot/threads/{thread_id}/export", threads.Minutes)
 def minutes(thread_id: str) -> Sent:
     """The minutes as data: question, roster, decision, and every turn."""
     return Sent(thread_id, query={"format": "json"})
 
 
-@operation("POST /v1/host/moot/threads:import", answers.Imported)
+@operation("POST /v1/host/moot/threads:import", threads.Imported)
 def import_(bundle: bytes) -> Sent:
     """Take in a thread that was exported elsewhere."""
     return Sent(body=bundle, seconds=60.0)
@@ -256,7 +256,7 @@ def stream(thread_id: str) -> Sent:
     return Sent(thread_id, accept=SSE)
 
 
-@operation("POST /v1/host/moot/threads/{thread_id}/speech", answers.Begun, Again.ONCE)
+@operation("POST /v1/host/moot/threads/{thread_id}/speech", threads.Begun, Again.ONCE)
 def begin_speech(thread_id: str, *, speaker: str | None = None, to: str | None = None) -> Sent:
     """Begin to speak: listeners see who."""
     return Sent(thread_id, body=given(speakerId=speaker, to=to))

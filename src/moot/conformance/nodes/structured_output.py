@@ -13,7 +13,7 @@ from moot.conformance.mock_model import Programs
 from moot.core.agents import refusals
 from moot.core.agents.model_key import ModelRequest, model_key, request_of
 from moot.core.errors import BadRequest
-from moot.core.json import schema as schemas
+from moot.core.json import schema
 from moot.core.workflows.node_types import Completed, Failed, Kind, NodeError, NodeType, Outcome
 from moot.engine.nodes.context import NodeContext
 from moot.engine.nodes.inputs import refused
@@ -59,10 +59,10 @@ PASSED = (
 def check(config: dict[str, Any]) -> str | None:
     try:
         found = msgspec.convert(config, Config)
-        schemas.check(found.output_schema)
+        schema.check(found.output_schema)
     except msgspec.ValidationError as error:
         return str(error)
-    except schemas.SchemaError as error:
+    except schema.SchemaError as error:
         return f"outputSchema cannot be used: {error}"
     return None
 
@@ -124,7 +124,7 @@ class _Talk:
             value = msgspec.json.decode(answer["content"])
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return "parse-error", None
-        return ("schema-violation" if schemas.problems(self._schema, value) else ""), value
+        return ("schema-violation" if schema.problems(self._schema, value) else ""), value
 
     async def _again(self, number: int, reason: str) -> None:
         """A longer answer where one was cut off; a word of correction where one did not fit."""

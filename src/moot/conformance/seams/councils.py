@@ -6,12 +6,12 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from moot.api.http.request import Reply, Request, encode
-from moot.api.interrupts import routes as interrupts
-from moot.core.conversations import participants as rosters
-from moot.core.conversations.turns import Speaker
+from moot.api.interrupts import routes
+from moot.core.conversations.participants import MOST_PARTICIPANTS, check_roster
 from moot.core.errors import BadRequest, Forbidden, NotFound
 from moot.core.runs.answers import Answer
 from moot.core.runs.start import StartRun
+from moot.core.speaker import Speaker
 from moot.core.state.conversation import THREAD
 from moot.engine.workflows.built_in import TALK
 
@@ -21,7 +21,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=256)]
 class Open(Struct, frozen=True, rename="camel"):
     conversation_id: Name
     participants: list[dict[str, Any]]
-    max_participants: int = rosters.MOST_PARTICIPANTS
+    max_participants: int = MOST_PARTICIPANTS
 
 
 class Gate(Struct, frozen=True):
@@ -40,8 +40,8 @@ async def open_council(request: Request) -> Reply:
     asked = await request.read(Open)
     if asked.max_participants < 2:
         raise BadRequest("maxParticipants must be at least 2.", field="maxParticipants")
-    most = min(asked.max_participants, rosters.MOST_PARTICIPANTS)
-    rosters.check_roster(asked.participants, most=most)
+    most = min(asked.max_participants, MOST_PARTICIPANTS)
+    check_roster(asked.participants, most=most)
     services, tenant = request.services, request.caller.tenant
     flow = await services.host.flows.newest(tenant, THREAD)
     command = StartRun(
@@ -66,10 +66,10 @@ async def exchange(request: Request) -> Reply:
     given = Answer(
         node_id=TALK,
         value={"operation": "exchange", "turn": turn},
-        who=interrupts.speaker(request),
+        who=routes.speaker(request),
         at=services.clock.millis(),
     )
-    await interrupts.refuse_repeat(request, run_id, given.value)
+    await routes.refuse_repeat(request, run_id, given.value)
     await services.host.handle(tenant, run_id, given)
     return Reply({"conversationId": asked.conversation_id, "accepted": True})
 

@@ -12,7 +12,7 @@ from moot.api.http.request import Reply, Request, encode
 from moot.core.errors import Unavailable, Unprocessable
 from moot.core.events import Event
 from moot.core.runs.start import StartRun
-from moot.core.workflows.compiled import digest
+from moot.core.workflows.graph import digest
 from moot.engine.head import Head
 
 Names = Annotated[

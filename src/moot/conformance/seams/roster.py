@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from moot.agents.definitions.manifest import Agent
 from moot.agents.roster.members import AgentRef, Entry, Hired, Owner, Seat, nobody
 from moot.api.http.request import Reply, Request
-from moot.api.roster import routes as roster
+from moot.api.roster import routes
 from moot.api.roster.views import offered
 from moot.conformance.seams.standing_agents import ITEM, woken
 from moot.core.errors import BadRequest, Conflict
@@ -21,8 +21,8 @@ NAME, AGENT, FLOW = "host:conformance-sally", "conformance-clerk", "conformance-
 
 ALIASES = tuple(
     replace(row, path=row.path.replace("/moot/", "/sample/"), hidden=True)
-    for row in roster.ENDPOINTS
-    if row.path.startswith(roster.HOST)
+    for row in routes.ENDPOINTS
+    if row.path.startswith(routes.HOST)
 )
 
 

@@ -10,8 +10,8 @@ from moot.core.schedules.slots import next_slots
 from moot.core.triggers.subscriptions import Arrival, RetryPolicy, Subscription, dedup_key
 from moot.store.protocol import Delivery
 from moot.triggers.inbound.queues import Consumer
-from moot.triggers.schedules.manage import Schedules
 from moot.triggers.schedules.retries import POLICY
+from moot.triggers.schedules.service import Schedules
 from moot.triggers.schedules.snapshot import Case
 
 #: what comes in when a suite does not say

@@ -6,12 +6,12 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.api.http.request import Reply, Request, encode
 from moot.core.commands import CancelRun
-from moot.core.conversations.turns import Speaker
 from moot.core.errors import Unavailable
 from moot.core.events import Event
 from moot.core.json.canonical import digest
 from moot.core.runs.answers import Answer
 from moot.core.runs.start import StartRun
+from moot.core.speaker import Speaker
 from moot.core.state.run import Run
 from moot.core.state.status import Status
 from moot.core.workflows.definition import DISPATCH, SUPERVISOR

@@ -6,12 +6,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from moot.core.agents import tool_approval as permissions
+from moot.core.agents import tool_approval
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
-from moot.core.interrupts import decide as interrupts
-from moot.core.interrupts import escalations
-from moot.core.runs import nodes as nodework
+from moot.core.interrupts import decide, escalations
+from moot.core.runs import nodes
 from moot.core.runs.handles import worker
 from moot.core.runs.nodes import Emit
 from moot.core.state.agents import (
@@ -29,8 +28,8 @@ from moot.core.state.agents import (
 )
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
-from moot.core.workflows.compiled import Flow
 from moot.core.workflows.definition import SUPERVISOR
+from moot.core.workflows.graph import Flow
 
 #: of one attempt: calls that have not come back, and decisions
 MOST_CALLS = 256
@@ -47,11 +46,11 @@ PINNED = frozenset({"node.started", "node.completed"})
 def emit(run: Run, flow: Flow, said: Emit) -> list[NewEvent]:
     """Facts a node reports while it works. What the agent of the attempt has said before, ahead of
     a crash or of a question, is not said again."""
-    state = nodework.at_work(run, said.node_id, said.attempt)
+    state = nodes.at_work(run, said.node_id, said.attempt)
     if state is None or not any(event.type in TOLD for event in said.events):
-        return nodework.emit(run, flow, said)
+        return nodes.emit(run, flow, said)
     fresh = tuple(new for event in said.events if (new := _fresh(state, event)) is not None)
-    found = nodework.emit(run, flow, replace(said, events=fresh))
+    found = nodes.emit(run, flow, replace(said, events=fresh))
     for event in fresh:
         if event.type == ASKED:
             return [*found, *_permission(run, flow, said, event)]
@@ -101,7 +100,7 @@ def _question(run: Run, flow: Flow, said: Emit, event: NewEvent) -> list[NewEven
         run, told["agentId"], told["confidence"], told["decision"], told.get("threshold")
     )
     number = run.nodes[said.node_id].said.get(DECIDED, 0)
-    asked = interrupts.request(run, flow, flow.nodes[said.node_id], spec, said.at, number)
+    asked = decide.request(run, flow, flow.nodes[said.node_id], spec, said.at, number)
     asked[0].cause = None  # the decision, just before
     return asked
 
@@ -109,8 +108,8 @@ def _question(run: Run, flow: Flow, said: Emit, event: NewEvent) -> list[NewEven
 def _permission(run: Run, flow: Flow, said: Emit, event: NewEvent) -> list[NewEvent]:
     """The question whether a tool may be used so."""
     number = TOOLS_FROM + run.nodes[said.node_id].said.get(ASKED, 0)
-    spec = permissions.wanted(run, said.node_id, event.payload, number)
-    asked = interrupts.request(run, flow, flow.nodes[said.node_id], spec, said.at, number)
+    spec = tool_approval.wanted(run, said.node_id, event.payload, number)
+    asked = decide.request(run, flow, flow.nodes[said.node_id], spec, said.at, number)
     asked[0].cause = None  # the wish, just before
     return asked
 

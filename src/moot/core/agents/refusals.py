@@ -5,7 +5,7 @@ there was none, or stays out where there was one.
 from typing import Any
 
 from moot.core.events import Event, NewEvent
-from moot.core.runs import finish as ending
+from moot.core.runs import finish
 from moot.core.secrets import MASK
 from moot.core.state.run import Run
 
@@ -81,6 +81,6 @@ def end_of(run: Run, payload: dict[str, Any], at: int) -> list[NewEvent]:
     end = {"error": error, "failedNodeId": node_id, "durationMs": max(0, at - run.started_at)}
     return [
         NewEvent("replay.divergedAtRefusal", payload, node_id),
-        *ending.stop_active(run, CODE),
+        *finish.stop_active(run, CODE),
         NewEvent("run.failed", end),
     ]

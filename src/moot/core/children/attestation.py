@@ -6,22 +6,21 @@ parent as it was.
 
 from typing import Any
 
-from moot.core.children import decide as children
-from moot.core.children import handoff
-from moot.core.children.decide import ChildEnded, next_child
+from moot.core.children import decide, handoff
+from moot.core.children.decide import next_child
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.ids import derived_id
-from moot.core.interrupts import decide as interrupts
+from moot.core.interrupts.decide import request
 from moot.core.json.canonical import digest
 from moot.core.runs.advance import failed
-from moot.core.runs.child_outputs import harvest_of, hidden_in, mapped
+from moot.core.runs.child_outputs import ChildEnded, harvest_of, hidden_in, mapped
 from moot.core.runs.nodes import finish, variable_events
 from moot.core.runs.readiness import PortProblem
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import ATTESTED, ChildSpec, Failed, GateSpec, NodeError
 
 ALGORITHM = "sha256"
@@ -50,7 +49,7 @@ def child_ended(run: Run, flow: Flow, ended: ChildEnded) -> list[NewEvent]:
     if spec.absorb:
         outputs = {"childRunId": ended.child_run, "childStatus": ended.status, "childOutputs": {}}
         return [step, _done(node, state, outputs, ended.at)]
-    failure = children.failure_of(ended)
+    failure = decide.failure_of(ended)
     return [step, *finish(run, flow, node.id, state.attempt, failure, ended.at)]
 
 
@@ -89,7 +88,7 @@ def _completed(
     if hidden:
         step.sealed = {_place(ended.child_run, key): harvest[key] for key in hidden}
     gate = _question(run, state, held, spec.attest.timeout_ms)
-    return [step, *interrupts.request(run, flow, node, gate, ended.at)]
+    return [step, *request(run, flow, node, gate, ended.at)]
 
 
 def _question(run: Run, state: NodeState, held: dict[str, Any], timeout_ms: int | None) -> GateSpec:

@@ -4,47 +4,23 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core.children import handoff
-from moot.core.children import peer_requests as asking
-from moot.core.children import tree_limit as tree
-from moot.core.children.tree_limit import Seen
+from moot.core.children import handoff, peer_requests, tree_limit
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, event_id
+from moot.core.runs.child_outputs import ChildEnded
 from moot.core.runs.nodes import finish, variable_events
 from moot.core.runs.readiness import PortProblem, asked, call_of
 from moot.core.runs.start import Limits, StartRun
 from moot.core.secrets import is_secret
-from moot.core.state import remote_children as abroad
+from moot.core.state import remote_children
 from moot.core.state.memory import ancestors_of, scope_of
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import GOING, NodeStatus
 from moot.core.trace import of_run
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import ChildSpec, Failed, NodeError
 from moot.core.workflows.peer_ids import is_away
-
-
-class ChildEnded(Struct, frozen=True, kw_only=True):
-    """A child run reached its end."""
-
-    node_id: str
-    child_run: str
-    status: str
-    at: int
-    variables: dict[str, Any] = {}
-    outputs: dict[str, Any] = {}
-    error: dict[str, Any] | None = None
-    sealed: dict[str, Any] = {}
-    #: how many runs it has led to, itself among them
-    runs: int = 1
-    #: the children that live on as far as the parent knows
-    seen: dict[str, Seen] = {}
-    #: of a child on another host: the event there that ended it, and that host
-    cause: str | None = None
-    cause_host: str = ""
-    #: it is over for its parent, but may still be there
-    stop: bool = False
 
 
 class ChildWaits(Struct, frozen=True, kw_only=True):
@@ -67,7 +43,7 @@ def child_waits(run: Run, told: ChildWaits) -> list[NewEvent]:
         shown = run.mirrored.get(told.node_id, "running")
     else:
         return []
-    status = "running" if abroad.restless(run, told.child_run) else told.status
+    status = "running" if remote_children.restless(run, told.child_run) else told.status
     if shown == status:
         return []
     payload = {
@@ -89,8 +65,8 @@ def next_child(
 
 def may_begin(run: Run, flow: Flow, node_id: str, spec: ChildSpec) -> bool:
     """Whether the run may have this child, be its workflow known or not."""
-    share = tree.share(run, flow, node_id, away=is_away(spec.workflow_id))
-    return tree.refusal(run, share) is None
+    share = tree_limit.share(run, flow, node_id, away=is_away(spec.workflow_id))
+    return tree_limit.refusal(run, share) is None
 
 
 def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]) -> list[NewEvent]:
@@ -104,15 +80,17 @@ def dispatch(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]
         return finish(run, flow, node_id, state.attempt, Failed(problem.error), at)
     if spec is None:
         return [_done(node, state, at, {}, state.results or [])]
-    share = tree.share(run, flow, node_id, away=is_away(spec.workflow_id))
-    error = tree.refusal(run, share)
+    share = tree_limit.share(run, flow, node_id, away=is_away(spec.workflow_id))
+    error = tree_limit.refusal(run, share)
     if error is not None:
         return finish(run, flow, node_id, state.attempt, Failed(error), at)
     if is_away(spec.workflow_id):
         if hidden := secrets(node, spec, sealed):
-            return finish(run, flow, node_id, state.attempt, Failed(asking.withheld(hidden)), at)
-        return [asking.asked(run, node, state, spec, share, None)]
-    child = asking.child_id(run, node_id, str(state.attempt), str(state.children))
+            return finish(
+                run, flow, node_id, state.attempt, Failed(peer_requests.withheld(hidden)), at
+            )
+        return [peer_requests.asked(run, node, state, spec, share, None)]
+    child = peer_requests.child_id(run, node_id, str(state.attempt), str(state.children))
     hints = {"tree": share}
     begun = handoff.dispatched(node_id, child, spec.workflow_id, state.started_seq, hints)
     if spec.attest is None:

@@ -7,11 +7,11 @@ from msgspec import UNSET
 from moot.core.errors import PeerUnknown
 from moot.core.events import Event, NewEvent
 from moot.core.ids import derived_id
-from moot.core.state import remote_children as abroad
+from moot.core.state import remote_children
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
-from moot.core.workflows import peer_ids as peers
-from moot.core.workflows.compiled import FlowNode
+from moot.core.workflows import peer_ids
+from moot.core.workflows.graph import FlowNode
 from moot.core.workflows.node_types import ChildSpec, NodeError
 
 
@@ -22,7 +22,7 @@ def asked(
 
     The name it goes by stays the same however often it is asked, so that it begins one run.
     """
-    away = peers.parted(spec.workflow_id)
+    away = peer_ids.parted(spec.workflow_id)
     assert away is not None
     parts = (run.tenant, run.run_id, node.id, str(state.started_seq), str(state.children))
     payload = {
@@ -69,7 +69,9 @@ def anew(run: Run, former: str, asked: Event) -> NewEvent:
         "cause": entry.cause,
     }
     hints = asked.hints if asked.hints is not UNSET else {}
-    return NewEvent(abroad.ASKED_ANEW, payload, entry.node_id, cause=asked.sequence, hints=hints)
+    return NewEvent(
+        remote_children.ASKED_ANEW, payload, entry.node_id, cause=asked.sequence, hints=hints
+    )
 
 
 def withheld(names: tuple[str, ...]) -> NodeError:
@@ -84,7 +86,7 @@ def withheld(names: tuple[str, ...]) -> NodeError:
 
 def child_id(run: Run, *parts: str) -> str:
     """The id of a child that begins here, other than any that another host has chosen."""
-    name, taken = derived_id("run_", run.run_id, *parts), abroad.names(run)
+    name, taken = derived_id("run_", run.run_id, *parts), remote_children.names(run)
     while name in taken:
         name = derived_id("run_", run.run_id, *parts, name)
     return name
@@ -97,7 +99,7 @@ def begins_here(new: NewEvent) -> bool:
 
 def nobody(workflow_id: str) -> NodeError:
     """There is nobody of this name to hand work to."""
-    if peers.is_away(workflow_id):
+    if peer_ids.is_away(workflow_id):
         unknown = PeerUnknown(workflow_id)
         return NodeError(code=unknown.code, message=unknown.message, retryable=False)
     message = f"There is no workflow '{workflow_id}' to hand work to."

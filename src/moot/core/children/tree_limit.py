@@ -4,14 +4,13 @@ A child is lent a share when it begins, and what it did not use is there again w
 a loop of small workers goes on for long and a tree that grows for ever does not.
 """
 
-from msgspec import Struct
-
-from moot.core.state import remote_children as abroad
+from moot.core.runs.child_outputs import Seen
+from moot.core.state import remote_children
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NODE_TERMINAL
 from moot.core.state.supervisor import lent
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 from moot.core.workflows.node_types import Kind, NodeError
 
 #: the right that starting a run takes
@@ -24,20 +23,12 @@ USUAL = 1000
 PART_ABROAD = 16
 
 
-class Seen(Struct, frozen=True):
-    """A child that its parent has not been told the end of: how it ended, if it has, and how many
-    runs it has led to, itself among them."""
-
-    status: str | None = None
-    runs: int = 1
-
-
 UNSEEN = Seen()
 
 
 def last_seen(run: Run, state: NodeState, seen: dict[str, Seen], child: str) -> Seen:
     """What is known of a child that is given up: one elsewhere may have used all it was lent."""
-    if child in seen or child not in abroad.names(run):
+    if child in seen or child not in remote_children.names(run):
         return seen.get(child, UNSEEN)
     return Seen(None, max(1, state.lent.get(child, 1)))
 

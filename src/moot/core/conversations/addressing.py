@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from moot.core.conversations import turns as conversation
+from moot.core.conversations import turns
 from moot.core.conversations.participants import RESERVED
-from moot.core.state import thread_controls as thread
 from moot.core.state.conversation import Conversation
 from moot.core.text import mentions
+from moot.core.text.names import full_name, is_person
 
 #: names that a warning tells
 MOST_NAMES = 12
@@ -17,7 +17,7 @@ Profiles = dict[str, dict[str, Any]]
 
 def meant(to: str, people: Profiles) -> list[str]:
     """Those who go by such an address; an id before all else."""
-    name = thread.full_name(to)
+    name = full_name(to)
     if name in people:
         return [name]
     return mentions.meant(to.removeprefix("host:"), people)[0]
@@ -26,7 +26,7 @@ def meant(to: str, people: Profiles) -> list[str]:
 def addressed(turn: Turn, people: Profiles) -> Turn:
     """The turn, to the one member its address means; else as it was said."""
     to = turn.get("to")
-    if not isinstance(to, str) or thread.is_person(to):
+    if not isinstance(to, str) or is_person(to):
         return turn
     found = meant(to, people)
     return {**turn, "to": found[0]} if len(found) == 1 else turn
@@ -34,11 +34,11 @@ def addressed(turn: Turn, people: Profiles) -> Turn:
 
 def warning(talk: Conversation, to: str | None, content: Any) -> str | None:
     """What was said to nobody, for who said it: it stands in the log, and wakes no one."""
-    people, everybody = conversation.people(talk), conversation.everybody(talk)
+    people, everybody = turns.people(talk), turns.everybody(talk)
     if not people and not (talk.floor is not None and talk.floor.threaded):
         return None  # whoever likes takes part here: nobody knows who is there
     if to is not None and to != "all":
-        return None if thread.is_person(to) else _address(to, people, everybody)
+        return None if is_person(to) else _address(to, people, everybody)
     strange = [word for word in mentions.unknown(content, everybody) if not _is_nobodys(word)]
     return _nobody([f"@{word}" for word in strange], people) if strange else None
 
@@ -51,7 +51,7 @@ def _address(to: str, people: Profiles, everybody: Profiles) -> str | None:
 
 
 def _is_nobodys(word: str) -> bool:
-    return word.casefold() in RESERVED or thread.is_person(word)
+    return word.casefold() in RESERVED or is_person(word)
 
 
 def _nobody(words: list[str], people: Profiles) -> str:

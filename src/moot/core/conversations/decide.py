@@ -4,19 +4,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core.conversations import addressing, decisions
-from moot.core.conversations import joining as guests
-from moot.core.conversations import turns as conversation
+from moot.core.conversations import addressing, decisions, joining, turns
 from moot.core.errors import BadRequest, Forbidden, MootError, NotFound
 from moot.core.events import NewEvent, iso
 from moot.core.ids import derived_id
 from moot.core.json import schema as schemas
 from moot.core.runs.answers import Answer, completed, ended
 from moot.core.state import tasks
-from moot.core.state import thread_controls as thread
 from moot.core.state.conversation import Conversation
 from moot.core.state.run import Run
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.text.names import full_name
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import ConversationSpec
 
 OPERATIONS = ("exchange", "close")
@@ -34,7 +32,7 @@ class _Said(Struct, frozen=True):
 
 def talk(run: Run, flow: Flow, node: FlowNode, given: Answer) -> list[NewEvent]:
     """A turn never resumes the node; only a close does."""
-    found = conversation.must_be_open(run.conversations.get(node.id), run, node.id)
+    found = turns.must_be_open(run.conversations.get(node.id), run, node.id)
     said = _said(given.value)
     _refuse_foreign(found, given.value)
     if said.operation == "close":
@@ -43,10 +41,10 @@ def talk(run: Run, flow: Flow, node: FlowNode, given: Answer) -> list[NewEvent]:
         agents = () if given.who.speaks_for_people else given.who.names
         decisions.check(said.outcome, found, said.decided, agents)
         final = _final_turn(found, said.turn, given)
-        closed = conversation.closed(found, node, final, said.outcome)
+        closed = turns.closed(found, node, final, said.outcome)
         return closing(run, flow, node, found, closed, given)
-    turn = conversation.turn_of(found, said.turn, given.who, given.at)
-    people = conversation.everybody(found)
+    turn = turns.turn_of(found, said.turn, given.who, given.at)
+    people = turns.everybody(found)
     turn = addressing.addressed(tasks.check(found.tasks, people, turn), people)
     return [*_comes_in(found, turn, given), *taken(run, flow, node, found, turn, given)]
 
@@ -54,21 +52,21 @@ def talk(run: Run, flow: Flow, node: FlowNode, given: Answer) -> list[NewEvent]:
 def _comes_in(found: Conversation, turn: dict[str, Any], given: Answer) -> list[NewEvent]:
     """Who may speak without having been invited takes part from here on."""
     name = turn["from"]
-    if turn["role"] != "agent" or not guests.needs_seat(found, thread.full_name(name)):
+    if turn["role"] != "agent" or not joining.needs_seat(found, full_name(name)):
         return []
     outside = given.who.joins == "outside"
-    return [guests.welcome(found, guests.named(name, "from"), {}, name, outside)]
+    return [joining.welcome(found, joining.named(name, "from"), {}, name, outside)]
 
 
 def taken(
     run: Run, flow: Flow, node: FlowNode, found: Conversation, turn: dict[str, Any], given: Answer
 ) -> list[NewEvent]:
     """A turn that may be said; the last one of a conversation that has so many closes it."""
-    events = conversation.exchanged(run, flow, node, found, turn, given.at)
+    events = turns.exchanged(run, flow, node, found, turn, given.at)
     limit = close_after(node)
     if limit is not None and turn["turnIndex"] >= limit:
-        final = conversation.system_turn(found, "All turns have been taken.", given.at, ahead=2)
-        closed = conversation.closed(found, node, final, turn["content"], run.next_sequence)
+        final = turns.system_turn(found, "All turns have been taken.", given.at, ahead=2)
+        closed = turns.closed(found, node, final, turn["content"], run.next_sequence)
         events += closing(run, flow, node, found, closed, given)
     return events
 
@@ -114,10 +112,10 @@ def _said(value: Any) -> _Said:
 
 def _final_turn(found: Conversation, said: Any, given: Answer) -> dict[str, Any]:
     if said is not None:
-        return conversation.turn_of(found, said, given.who, given.at)
+        return turns.turn_of(found, said, given.who, given.at)
     _check_may_close(found, given)
     text = f"{given.who.person} closed the conversation."
-    turn = conversation.system_turn(found, text, given.at)
+    turn = turns.system_turn(found, text, given.at)
     turn["via"] = given.who.principal
     return turn
 
@@ -145,7 +143,7 @@ def _check_may_close(found: Conversation, given: Answer) -> None:
     for name in agents:
         try:
             said = {"role": "agent", "speakerId": name}
-            conversation.floor(found, said, who, given.at)
+            turns.floor(found, said, who, given.at)
         except MootError as refusal:
             refusals.append(refusal)
     if len(refusals) == len(agents):
@@ -156,10 +154,10 @@ def closing(
     run: Run, flow: Flow, node: FlowNode, found: Conversation, closed: NewEvent, given: Answer
 ) -> list[NewEvent]:
     outcome, final = closed.payload["outcome"], closed.payload["finalTurn"]
-    outputs = conversation.outputs(found, closed.payload["turnIndex"], outcome)
+    outputs = turns.outputs(found, closed.payload["turnIndex"], outcome)
     return [
         closed,
-        *conversation.own_echo(run, flow, node, final, given.at),
+        *turns.own_echo(run, flow, node, final, given.at),
         *ended(node, run.interrupts[node.id], given, outcome, []),
         completed(run, node, outputs, given.at),
     ]
@@ -167,10 +165,10 @@ def closing(
 
 def opened(run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec, at: int) -> list[NewEvent]:
     """The first turn, and who is invited from the beginning."""
-    event = conversation.opened(run, node, spec, at)
+    event = turns.opened(run, node, spec, at)
     turn = event.payload["initialTurn"]
-    said = conversation.own_echo(run, flow, node, turn, turn["ts"])
-    return [event, *said, *conversation.joined(run, node, spec), *conversation.led(run, node, spec)]
+    said = turns.own_echo(run, flow, node, turn, turn["ts"])
+    return [event, *said, *turns.joined(run, node, spec), *turns.led(run, node, spec)]
 
 
 def by_itself(
@@ -203,7 +201,7 @@ def _mocked(
     run: Run, flow: Flow, node: FlowNode, spec: ConversationSpec
 ) -> tuple[list[NewEvent], dict[str, Any]]:
     """Pairs of a user's and an agent's turn, and the close; the final turn besides."""
-    name = conversation.conversation_id(run, node.id, run.nodes[node.id].attempt)
+    name = turns.conversation_id(run, node.id, run.nodes[node.id].attempt)
     speaker = spec.participants[0]["agentId"] if spec.participants else spec.owner or "host:mock"
     events: list[NewEvent] = []
     last = run.next_sequence + 2  # asked, suspended, opened: the same decision
@@ -211,16 +209,14 @@ def _mocked(
     for index in range(1, 2 * (spec.mock_turns or 1) + 1):
         person = index % 2 == 1
         role, who = ("user", "user") if person else ("agent", speaker)
-        turn = conversation.new_turn(
-            name, index, role, who, f"mock turn {index}", index, spec.group_id
-        )
+        turn = turns.new_turn(name, index, role, who, f"mock turn {index}", index, spec.group_id)
         payload = {"conversationId": name, "turnIndex": index, "turn": turn}
         here = first + len(events)
         events.append(NewEvent("conversation.exchanged", payload, node.id, cause=last))
-        events += conversation.echo(run, flow, node, turn, index)
+        events += turns.echo(run, flow, node, turn, index)
         last = here
     index = 2 * (spec.mock_turns or 1) + 1
-    final = conversation.new_turn(name, index, "system", "system", "mock close", index)
+    final = turns.new_turn(name, index, "system", "system", "mock close", index)
     payload = {
         "conversationId": name,
         "turnIndex": index,
@@ -228,4 +224,4 @@ def _mocked(
         "outcome": "mock close",
     }
     events.append(NewEvent("conversation.closed", payload, node.id, cause=last))
-    return [*events, *conversation.own_echo(run, flow, node, final, index)], final
+    return [*events, *turns.own_echo(run, flow, node, final, index)], final

@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from moot.core.errors import BadRequest
-from moot.core.state import thread_controls as thread
 from moot.core.state.conversation import Conversation
+from moot.core.text.names import full_name, is_person
 
 LONGEST_TEXT = 20_000
 MOST_ENTRIES = 1000
@@ -80,7 +80,7 @@ def check(
     for name in [*voters, *(each.by for each in found.dissent)]:
         if names and name not in names:
             raise BadRequest(f"You cannot vote or dissent for '{name}'.", field="decision")
-        if talk.roster is not None and not thread.is_person(name) and name not in talk.roster:
+        if talk.roster is not None and not is_person(name) and name not in talk.roster:
             raise BadRequest(
                 f"'{name}' is not on the roster of this conversation.",
                 field="decision",
@@ -155,7 +155,7 @@ def _name(item: dict[str, Any], field: str) -> str:
     name = item.get("by")
     if not isinstance(name, str) or not 1 <= len(name) <= 256:
         raise BadRequest("Say who: by.", field=f"decision.{field}.by")
-    return thread.full_name(name)
+    return full_name(name)
 
 
 def _optional(item: dict[str, Any], key: str, field: str) -> str | None:

@@ -9,9 +9,10 @@ from moot.core.conversations.turn_schema import LONGEST_NAME
 from moot.core.errors import BadRequest, ParticipantNotInvited, RosterClosed, RosterFull
 from moot.core.errors.threads import NameTaken
 from moot.core.events import NewEvent
-from moot.core.state import thread_controls as thread
+from moot.core.state import thread_controls
 from moot.core.state.conversation import Conversation
 from moot.core.text.confusables import skeleton
+from moot.core.text.names import full_name, is_name, is_person
 
 #: bytes of all that is known of somebody
 LARGEST = 4096
@@ -25,7 +26,7 @@ def named(asked: Any, word: str) -> str:
             f"{word} needs a participant_id: a name without blanks that is nobody else's.",
             field=f"{word}.participant_id",
         )
-    return thread.full_name(str(name))
+    return full_name(str(name))
 
 
 def check(name: Any, field: str) -> None:
@@ -44,9 +45,9 @@ def is_guest(name: Any) -> bool:
     """Whether somebody may go by it."""
     if not isinstance(name, str) or not name:
         return False
-    if thread.is_person(name):
-        return len(name) <= LONGEST_NAME and thread.is_name(name) and name != "user:"
-    return is_agents(thread.full_name(name))
+    if is_person(name):
+        return len(name) <= LONGEST_NAME and is_name(name) and name != "user:"
+    return is_agents(full_name(name))
 
 
 def not_invited(talk: Conversation, name: str) -> ParticipantNotInvited:
@@ -79,8 +80,8 @@ def welcome(
 ) -> NewEvent:
     """The event of somebody's coming in, from the next turn on. ``outside``: the host does not
     speak for him."""
-    closed = talk.roster is not None and name not in map(thread.full_name, talk.roster)
-    if closed and not thread.is_person(name):
+    closed = talk.roster is not None and name not in map(full_name, talk.roster)
+    if closed and not is_person(name):
         raise RosterClosed(
             "The roster of this conversation is closed; fork it with the new member instead.",
             participant=name,
@@ -120,7 +121,7 @@ def check_alike(talk: Conversation, word: str, name: str, by: str) -> None:
     is there. People may name an agent as a person is called, and agents may not."""
     members = {*talk.state.members, *(talk.roster or ())} - {name}
     others = {each: each.removeprefix("host:") for each in members}
-    if not thread.is_person(by) and not thread.is_person(word):
+    if not is_person(by) and not is_person(word):
         others |= _people(talk, name)
     _refuse_alike(others, word, name)
 
@@ -131,7 +132,7 @@ def check_role(talk: Conversation, word: str, name: str) -> None:
 
 
 def _people(talk: Conversation, name: str) -> dict[str, str]:
-    others = [each for each in thread.people_of(talk.state) if each != name]
+    others = [each for each in thread_controls.people_of(talk.state) if each != name]
     return {each: each.removeprefix("user:") for each in others}
 
 

@@ -7,8 +7,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moot.core.conversations.turn_schema import LONGEST_NAME
 from moot.core.errors import BadRequest, RosterExceeded
-from moot.core.state import thread_controls as thread
 from moot.core.text.confusables import skeleton
+from moot.core.text.names import is_name
 
 MOST_PARTICIPANTS = 32
 
@@ -27,7 +27,7 @@ def is_agents(name: str) -> bool:
     """Whether an agent may go by this full name: it can be seen, and reads as nobody else's.
     ``host:user:eve`` would be told as the person ``user:eve``."""
     kind, _, rest = name.rpartition(":")
-    if not 1 <= len(name) <= LONGEST_NAME or not thread.is_name(name) or not rest:
+    if not 1 <= len(name) <= LONGEST_NAME or not is_name(name) or not rest:
         return False
     first = name.partition(":")[0]
     person = ":" in name and skeleton(first) == skeleton("user")

@@ -4,12 +4,9 @@ The server writes index, time and sender; text never decides who spoke. A refuse
 consumed: the interrupt stays open and nothing is appended.
 """
 
-from typing import Any, Literal
+from typing import Any
 
-from msgspec import Struct
-
-from moot.core.conversations import joining as guests
-from moot.core.conversations import turn_schema as turn_shape
+from moot.core.conversations import joining, turn_schema
 from moot.core.errors import (
     BadRequest,
     InterruptAlreadyResolved,
@@ -21,14 +18,16 @@ from moot.core.errors import (
     ThreadPaused,
 )
 from moot.core.events import NewEvent
-from moot.core.json import schema as schemas
+from moot.core.json import schema
 from moot.core.runs.nodes import write_events
-from moot.core.state import thread_controls as thread
+from moot.core.speaker import Speaker
+from moot.core.state import thread_controls
 from moot.core.state.conversation import Conversation
 from moot.core.state.council_policy import BY_NAME, THREADED
 from moot.core.state.run import Run
 from moot.core.text import mentions
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.text.names import full_name, is_person
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import ChannelWrite, ConversationSpec
 
 MESSAGE_ROLES = {"agent": "assistant", "user": "user", "system": "system"}
@@ -36,32 +35,6 @@ MESSAGE_ROLES = {"agent": "assistant", "user": "user", "system": "system"}
 
 #: who the host is when it acts for a member
 HOST = "moot"
-
-
-class Speaker(Struct, frozen=True):
-    """Who holds the key, and the participants it is bound to. An administrator speaks as anyone."""
-
-    principal: str
-    names: tuple[str, ...] = ()
-    admin: bool = False
-    #: an agent comes into an open conversation by speaking in it, and the host speaks for it or not
-    joins: Literal["outside", "inside"] | None = None
-
-    @property
-    def person(self) -> str:
-        """Who speaks when nobody is named: the human behind the key, if there is one. The key of
-        an agent is no person's."""
-        for name in self.names:
-            if thread.is_person(name):
-                return name
-        if self.admin:
-            return "user"
-        return self.names[0] if self.names else f"user:{self.principal}"
-
-    @property
-    def speaks_for_people(self) -> bool:
-        """An administrator, a person, or a key that is bound to nobody; not an agent's."""
-        return self.admin or not self.names or any(map(thread.is_person, self.names))
 
 
 def conversation_id(run: Run, node_id: str, attempt: int) -> str:
@@ -89,7 +62,7 @@ def _opening(run: Run, spec: ConversationSpec, name: str, at: int) -> dict[str, 
     asker = run.person if spec.opening is not None else None
     if spec.owner is not None and spec.participation is None and _speaks(spec, spec.owner):
         role, speaker = "agent", spec.owner
-    elif asker is not None and thread.is_person(asker):
+    elif asker is not None and is_person(asker):
         role, speaker = "user", asker
     elif asker is not None and _speaks(spec, asker):
         role, speaker = "agent", asker
@@ -139,7 +112,7 @@ def led(run: Run, node: FlowNode, spec: ConversationSpec) -> list[NewEvent]:
                 **_outside(spec, member),
             }
             for member in members
-            if not thread.is_person(member["agentId"])
+            if not is_person(member["agentId"])
         ],
     }
     if spec.opening is None and spec.participation.get("mode") in THREADED:
@@ -154,7 +127,7 @@ def _asked_at_first(
     """Whom a person means who opens with a name, where it is names that decide who speaks; and
     words of a thread that could mean several, as in every other turn."""
     mode = (spec.participation or {}).get("mode")
-    if mode not in BY_NAME or not thread.is_person(run.person):
+    if mode not in BY_NAME or not is_person(run.person):
         return {}
     known: dict[str, dict[str, Any]] = {run.person: {}}
     known |= {member["agentId"]: member["profile"] for member in members}
@@ -195,9 +168,9 @@ def new_turn(
 def turn_of(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> dict[str, Any]:
     """The turn as it is recorded. Raises when it may not be said; the checks go in this order:
     shape, right to the name, speaker, roster, name, mute, pause, content."""
-    turn_shape.check(talk, said, own=who.principal == HOST)
+    turn_schema.check(talk, said, own=who.principal == HOST)
     role, speaker = floor(talk, said, who, at)
-    if talk.schema is not None and (found := schemas.problems(talk.schema, said["content"])):
+    if talk.schema is not None and (found := schema.problems(talk.schema, said["content"])):
         raise BadRequest(f"The turn does not fit the conversation: {found[0]}", fields=found)
     index = talk.turns + 1
     turn = new_turn(talk.conversation_id, index, role, speaker, said["content"], at, talk.group_id)
@@ -205,7 +178,7 @@ def turn_of(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> 
         if key in said:
             turn[key] = said[key]
     if said.get("to", "all") != "all":
-        turn["to"] = thread.full_name(said["to"])
+        turn["to"] = full_name(said["to"])
     turn["via"] = who.principal
     if who.principal != HOST and speaker not in who.names and _host_speaks_for(talk, speaker):
         turn["spokenBy"] = who.person
@@ -222,9 +195,9 @@ def floor(talk: Conversation, said: dict[str, Any], who: Speaker, at: int) -> tu
     """The role and the name under which somebody speaks now. Raises when he may not."""
     role = said.get("role", "user")
     speaker = _speaker(said, role, who)
-    if role == "agent" and not guests.comes_in(talk, thread.full_name(speaker), who.joins):
+    if role == "agent" and not joining.comes_in(talk, full_name(speaker), who.joins):
         _check_roster(talk, speaker)
-    guests.check(speaker, "turn.speakerId" if role == "agent" else "turn.from")
+    joining.check(speaker, "turn.speakerId" if role == "agent" else "turn.from")
     check_floor(talk, speaker, role, at)
     return role, speaker
 
@@ -237,13 +210,13 @@ def _speaker(said: dict[str, Any], role: str, who: Speaker) -> str:
             raise SpeakerMissing("An agent's turn names its speaker: speakerId.")
         if said.get("from", speaker) != speaker:
             raise BadRequest("from and speakerId differ.", field="turn.from")
-        if thread.is_person(speaker):
+        if is_person(speaker):
             raise BadRequest("A person's turn has role 'user'.", field="turn.role")
     else:
         speaker = said.get("from", who.person)
-        if "from" not in said and not thread.is_person(speaker):
+        if "from" not in said and not is_person(speaker):
             raise NotYourName("user", list(who.names))
-        if not thread.is_person(speaker):
+        if not is_person(speaker):
             raise BadRequest("A user's turn comes from 'user' or 'user:<name>'.", field="turn.from")
         if speaker == who.person:
             return str(speaker)
@@ -261,13 +234,13 @@ def _check_roster(talk: Conversation, speaker: str) -> None:
                 conversationId=talk.conversation_id,
                 roster=talk.roster,
             )
-    elif talk.state.by_invitation and thread.full_name(speaker) not in talk.state.members:
-        raise guests.not_invited(talk, speaker)
+    elif talk.state.by_invitation and full_name(speaker) not in talk.state.members:
+        raise joining.not_invited(talk, speaker)
 
 
 def check_floor(talk: Conversation, speaker: str, role: str, at: int) -> None:
     """Raises while somebody may not speak."""
-    if thread.is_muted(talk.state, speaker, at):
+    if thread_controls.is_muted(talk.state, speaker, at):
         raise ParticipantMuted(
             f"{speaker} is muted here.", thread=talk.conversation_id, participant=speaker
         )
@@ -361,7 +334,7 @@ def people(talk: Conversation) -> dict[str, dict[str, Any]]:
 
 def everybody(talk: Conversation) -> dict[str, dict[str, Any]]:
     """The same, and the people who are here."""
-    return {name: {} for name in thread.people_of(talk.state)} | people(talk)
+    return {name: {} for name in thread_controls.people_of(talk.state)} | people(talk)
 
 
 def must_be_open(talk: Conversation | None, run: Run, node_id: str) -> Conversation:

@@ -9,26 +9,25 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.core.conversations import turns as conversation
 from moot.core.conversations.decide import talk as take_turn
 from moot.core.conversations.decisions import carried
 from moot.core.conversations.turns import HOST as HOST
-from moot.core.conversations.turns import Speaker
-from moot.core.councils import ambiguous_mentions as unclear
-from moot.core.councils import floor_events as giving
+from moot.core.conversations.turns import system_turn
+from moot.core.councils import floor_events, mention_question
 from moot.core.councils.next_step import step
 from moot.core.councils.steps import Step
 from moot.core.errors import Conflict, MootError, ParticipantMuted, ThreadPaused
 from moot.core.errors.models import DailyBudgetUsedUp
 from moot.core.events import NewEvent
 from moot.core.runs.answers import Answer
-from moot.core.state import agents as agency
-from moot.core.state import thread_controls as thread
-from moot.core.state import usage as charging
+from moot.core.speaker import Speaker
+from moot.core.state import agents
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import DAY, NATURAL, NOBODY, PAIR, RUNWAY, SPOKEN, SYNTHESIS, Floor, Wake
 from moot.core.state.run import Run
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.state.usage import ABANDONED
+from moot.core.text.names import full_name
+from moot.core.workflows.graph import Flow, FlowNode
 
 
 class Participate(Struct, frozen=True):
@@ -80,10 +79,12 @@ def participate(run: Run, flow: Flow, node_id: str, at: int) -> list[NewEvent]:
         return []
     if found.close:
         return _close(run, flow, flow.nodes[node_id], talk, talk.floor, at)
-    decided = giving.decided(run, node_id, talk, found)
+    decided = floor_events.decided(run, node_id, talk, found)
     if not found.unclear:
         return [decided]
-    asked = said_by_host(flow.nodes[node_id], talk, unclear.question(talk, found.unclear), at)
+    asked = said_by_host(
+        flow.nodes[node_id], talk, mention_question.question(talk, found.unclear), at
+    )
     asked.payload["turn"]["meta"] = {"replyTo": talk.turn_seq}
     if talk.floor.unclear_to:
         asked.payload["turn"]["to"] = talk.floor.unclear_to
@@ -127,7 +128,7 @@ def _pair(talk: Conversation) -> str:
 def said_by_host(
     node: FlowNode, talk: Conversation, text: str, at: int, ahead: int = 1
 ) -> NewEvent:
-    turn = conversation.system_turn(talk, text, at, ahead)
+    turn = system_turn(talk, text, at, ahead)
     payload = {
         "conversationId": talk.conversation_id,
         "turnIndex": turn["turnIndex"],
@@ -208,7 +209,7 @@ def _ending(
     for key in ("to", "meta", "agent"):
         if getattr(given, key) is not None:
             said[key] = getattr(given, key)
-    if more := giving.about(talk, wake):
+    if more := floor_events.about(talk, wake):
         said["meta"] = {**said.get("meta", {}), **more}
     who = Speaker(HOST, (wake.agent,))
     answer = Answer(node_id=node.id, value={"turn": said}, who=who, at=given.at)
@@ -309,7 +310,7 @@ def _owed(run: Run, talk: Conversation | None, given: WakeReport) -> list[NewEve
     gone = floor.unpaid.get(given.wake_id) if floor is not None else None
     if gone is None:
         return []
-    told = [event for event in given.events if event.type == charging.ABANDONED]
+    told = [event for event in given.events if event.type == ABANDONED]
     return [replace(event, cause=gone.seq) for event in told[:1]]
 
 
@@ -333,11 +334,11 @@ def _once(talk: Conversation, wake: Wake, wake_id: str, event: NewEvent) -> NewE
         known = talk.floor is not None and event.payload.get("askId") in talk.floor.asks
         payload = {"conversationId": talk.conversation_id, **event.payload}
         return None if known else replace(event, payload=payload)
-    if event.type not in agency.HANDLERS:
+    if event.type not in agents.HANDLERS:
         return event
     nth: int = (event.hints or {}).get("nth", 0)
     mine = replace(event, hints={"wake": wake_id})
-    if event.type == agency.RETURNED:
+    if event.type == agents.RETURNED:
         call = wake.calls.get(event.payload["callId"])
         return None if call is None else replace(mine, cause=call)
     return None if nth < wake.said.get(event.type, 0) else mine
@@ -356,7 +357,7 @@ def taken(run: Run, node: FlowNode, said: list[NewEvent], at: int) -> list[NewEv
         isinstance(meta, dict) and meta.get("interrupt") is True
     )
     for wake_id, wake in floor.wakes.items():
-        if turn["role"] == "agent" and wake.agent == thread.full_name(turn["from"]):
+        if turn["role"] == "agent" and wake.agent == full_name(turn["from"]):
             ends.append((wake_id, "spoke"))
         elif turn["role"] == "user" and interrupts and wake.task == "speak":
             ends.append((wake_id, "superseded"))

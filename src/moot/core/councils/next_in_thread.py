@@ -4,15 +4,11 @@ Small threads answer whatever a person says to all; in large ones somebody must 
 all who are invited shall answer. Programs outside are called and not waited for.
 """
 
+from moot.core.councils.answer_loops import pair_stop
 from moot.core.councils.steps import Give, Step
-from moot.core.state import thread_controls as thread
+from moot.core.state import thread_controls
 from moot.core.state.conversation import Conversation
-from moot.core.state.floor import RUNWAY, TO_ALL, Ask, Floor, pair
-
-
-def bounced(floor: Floor, name: str, by: str) -> Step | None:
-    seen, limit = floor.pairs.get(pair(name, by), 0), floor.policy.limits.pair
-    return Step(stop="pair", limit=limit, observed=seen) if seen > limit else None
+from moot.core.state.floor import RUNWAY, TO_ALL, Ask, Floor
 
 
 def _too_far(floor: Floor, name: str, ask: Ask) -> Step | None:
@@ -21,7 +17,7 @@ def _too_far(floor: Floor, name: str, ask: Ask) -> Step | None:
         return None
     seen, limit = floor.streak, floor.policy.limits.consecutive
     over = Step(stop="consecutive", limit=limit, observed=seen) if seen >= limit else None
-    return bounced(floor, name, ask.by) or over
+    return pair_stop(floor, name, ask.by) or over
 
 
 def step(talk: Conversation, floor: Floor, at: int) -> Step | None:
@@ -82,10 +78,10 @@ def _waiting(talk: Conversation, floor: Floor) -> dict[str, Ask]:
 
 def _held_back(talk: Conversation, floor: Floor, name: str, ask: Ask, at: int) -> str | None:
     """Why somebody is passed by."""
-    if thread.is_muted(talk.state, name, at):
+    if thread_controls.is_muted(talk.state, name, at):
         return "muted"
     if ask.direct:
         return None
-    if thread.run_out(talk.state, at):
+    if thread_controls.run_out(talk.state, at):
         return RUNWAY
     return "done" if name in talk.state.done and name not in floor.asked else None

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.core.councils import next_in_thread as calling
+from moot.core.councils import next_in_thread
+from moot.core.councils.answer_loops import chain_stop, pair_stop
 from moot.core.councils.steps import Give, Step
-from moot.core.state import agent_chain as chains
-from moot.core.state import thread_controls as thread
+from moot.core.state import thread_controls
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import FAILED, NOBODY, QUIET, RUNWAY, SYNTHESIS, TO_ALL, Floor, Spent
 
@@ -26,11 +26,11 @@ def step(talk: Conversation, at: int) -> Step | None:
     """None: it is at rest, until somebody says something."""
     floor = talk.floor
     if floor is None:
-        return chains.step(talk.chain) if talk.open else None
+        return chain_stop(talk.chain) if talk.open else None
     if not talk.open or talk.state.paused or floor.stopped:
         return None
     if floor.wakes:
-        return calling.outside(talk, floor, at) if floor.threaded else None
+        return next_in_thread.outside(talk, floor, at) if floor.threaded else None
     found = _in_phase(talk, floor, at)
     if found is None or not _moves(talk, floor, found):
         return None
@@ -59,7 +59,7 @@ def _summary(talk: Conversation, floor: Floor, at: int) -> Step | None:
     blind = floor.policy.blind and floor.round == 1 and floor.phase == "talk"
     if name is None or name not in floor.members or blind or talk.turns <= 0:
         return None
-    if talk.turns - floor.summed_up <= 2 * window or thread.is_muted(talk.state, name, at):
+    if talk.turns - floor.summed_up <= 2 * window or thread_controls.is_muted(talk.state, name, at):
         return None
     first = floor.summed_up + 1
     of = (first, min(talk.turns - window, first + MOST_SUMMED - 1))
@@ -69,13 +69,13 @@ def _summary(talk: Conversation, floor: Floor, at: int) -> Step | None:
 
 def _in_phase(talk: Conversation, floor: Floor, at: int) -> Step | None:
     if floor.threaded and floor.phase == "talk":
-        return calling.step(talk, floor, at)
+        return next_in_thread.step(talk, floor, at)
     prodded = [name for name in talk.state.prodded if name in floor.members]
     if prodded:
         return _give(talk, floor, prodded[:1], at, "prodded", forced=True)
     if floor.asked:
         name, ask = next(iter(floor.asked.items()))
-        if ask.by is not None and (over := calling.bounced(floor, name, ask.by)):
+        if ask.by is not None and (over := pair_stop(floor, name, ask.by)):
             return over
         return _give(talk, floor, [name], at, ask.why)
     match floor.phase:
@@ -92,7 +92,7 @@ def _in_phase(talk: Conversation, floor: Floor, at: int) -> Step | None:
 def _talk(talk: Conversation, floor: Floor, at: int) -> Step | None:
     """Whether there is a step does not hang on the time; whether it is the last one may."""
     found = MODES[floor.policy.mode](talk, floor, at)
-    if found is not None and found.wakes and thread.run_out(talk.state, at):
+    if found is not None and found.wakes and thread_controls.run_out(talk.state, at):
         return Step(stop=RUNWAY)
     return found
 
@@ -177,7 +177,7 @@ def _give(
     """To the first of these that may have it; those before it are passed by, visibly."""
     skipped: dict[str, str] = {}
     for name in names:
-        if thread.is_muted(talk.state, name, at):
+        if thread_controls.is_muted(talk.state, name, at):
             skipped[name] = "muted"
         elif name in talk.state.done and not forced and name not in floor.asked:
             skipped[name] = "done"
@@ -209,7 +209,7 @@ def _quiet(floor: Floor) -> str:
 
 def _blind(talk: Conversation, floor: Floor, names: list[str], at: int) -> Step:
     """All at once, and nobody hears the others."""
-    muted = {name: "muted" for name in names if thread.is_muted(talk.state, name, at)}
+    muted = {name: "muted" for name in names if thread_controls.is_muted(talk.state, name, at)}
     wakes = tuple(
         Give(name, "speak", "first round, unheard by the others", blind=floor.opened_turn)
         for name in names
@@ -265,7 +265,7 @@ def _vote(talk: Conversation, floor: Floor, at: int) -> Step:
     """Who is muted has no voice, and no vote. Nor has a program outside: it speaks when it is
     called and is asked nothing else, so that it would be waited for in vain."""
     waiting = [name for name in floor.speakers if name not in floor.votes]
-    passed = {name: "muted" for name in waiting if thread.is_muted(talk.state, name, at)}
+    passed = {name: "muted" for name in waiting if thread_controls.is_muted(talk.state, name, at)}
     passed |= {name: "outside" for name in waiting if floor.members[name].outside}
     why = "the proposal is put to the vote"
     wakes = tuple(Give(name, "vote", why) for name in waiting if name not in passed)

@@ -3,10 +3,10 @@ who was asked for while he was muted is asked when that is over."""
 
 from moot.core.councils.decide import HOST, WakeEnded, answered, called, said_by_host
 from moot.core.events import NewEvent
-from moot.core.state import floor_muted as later
+from moot.core.state import put_off_requests
 from moot.core.state.conversation import Conversation
 from moot.core.state.usage import HEARD
-from moot.core.workflows.compiled import FlowNode
+from moot.core.workflows.graph import FlowNode
 
 
 def silent(node: FlowNode, talk: Conversation, at: int, heard: dict[str, int]) -> list[NewEvent]:
@@ -53,7 +53,7 @@ def passed_over(node: FlowNode, talk: Conversation, late: list[str], at: int) ->
 def unmuted(node: FlowNode, talk: Conversation, at: int) -> list[NewEvent]:
     """The host says that a mute is over where somebody's being asked waits for that. Any other one
     is over without a word."""
-    names = [name for name, until in later.due(talk).items() if until <= at]
+    names = [name for name, until in put_off_requests.due(talk).items() if until <= at]
     payload = {
         "conversationId": talk.conversation_id,
         "from": "system",

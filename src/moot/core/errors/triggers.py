@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from moot.core.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthenticated
 from moot.core.events import iso
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
 
 
 class Overtaken(Conflict):

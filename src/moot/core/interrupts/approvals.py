@@ -5,15 +5,15 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from moot.core.conversations.turns import Speaker
 from moot.core.errors import BadRequest, Forbidden, NotYourName
 from moot.core.events import NewEvent, iso
-from moot.core.runs import child_outputs as merging
+from moot.core.runs import child_outputs
 from moot.core.runs.answers import Answer, completed, ended, failed
-from moot.core.state import thread_controls as thread
+from moot.core.speaker import Speaker
 from moot.core.state.conversation import Interrupt
 from moot.core.state.run import Run
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.text.names import is_person
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import GateSpec, Kind, NodeError
 from moot.core.workflows.supervisor_orders import order_of
 
@@ -128,7 +128,7 @@ def _check_edit(flow: Flow, node: FlowNode, edited: Any) -> None:
     if node.type.dispatches:
         order_of(edited)
     elif node.type.kind is Kind.CHILD:
-        merging.check_edit(flow, node, edited)
+        child_outputs.check_edit(flow, node, edited)
 
 
 class _Feedback(Struct, rename="camel"):
@@ -215,7 +215,7 @@ def _voter(value: dict[str, Any], who: Speaker) -> str:
 
 def _own(who: Speaker) -> str:
     """The person a key is bound to, else the key itself: one key has one vote."""
-    return next((name for name in who.names if thread.is_person(name)), who.principal)
+    return next((name for name in who.names if is_person(name)), who.principal)
 
 
 def outcome_of(data: dict[str, Any], votes: dict[str, str]) -> str | None:

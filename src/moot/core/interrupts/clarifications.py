@@ -4,11 +4,11 @@ from typing import Any
 
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
-from moot.core.json import schema as schemas
+from moot.core.json.schema import problems
 from moot.core.runs.answers import Answer, completed, ended
 from moot.core.state.conversation import Interrupt
 from moot.core.state.run import Run
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.workflows.graph import Flow, FlowNode
 
 
 def answer(run: Run, flow: Flow, node: FlowNode, found: Interrupt, given: Answer) -> list[NewEvent]:
@@ -35,6 +35,6 @@ def _answers_of(value: Any, questions: list[dict[str, Any]]) -> dict[str, Any]:
         raise BadRequest(f"Not answered: {', '.join(missing)}.", field="answers", missing=missing)
     for question in questions:
         schema = question.get("schema")
-        if schema and (found := schemas.problems(schema, given[question["id"]])):
+        if schema and (found := problems(schema, given[question["id"]])):
             raise BadRequest(f"Answer '{question['id']}': {found[0]}", fields=found)
     return {str(key): answer for key, answer in given.items()}

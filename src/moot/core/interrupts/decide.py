@@ -8,9 +8,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from moot.core.conversations import decide as talking
-from moot.core.conversations import turns as conversation
-from moot.core.councils import decide as participating
+from moot.core.conversations import decide, turns
+from moot.core.councils.decide import taken
 from moot.core.errors import (
     BadRequest,
     Conflict,
@@ -26,15 +25,15 @@ from moot.core.errors import (
 from moot.core.events import NewEvent, iso
 from moot.core.ids import derived_id
 from moot.core.interrupts import approvals, clarifications, escalations
-from moot.core.json import schema as schemas
+from moot.core.json import schema
 from moot.core.runs.answers import Answer, completed, ended, failed
 from moot.core.runs.nodes import finish
 from moot.core.runs.readiness import PortProblem, call_of, same
 from moot.core.state.conversation import Interrupt
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus, Status
-from moot.core.workflows.compiled import Flow, FlowNode
 from moot.core.workflows.definition import SUPERVISOR
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import Failed, GateSpec, NodeError, raised
 from moot.core.workflows.supervisor_orders import order_of
 
@@ -64,7 +63,7 @@ def begin(run: Run, flow: Flow, node_id: str, at: int, sealed: dict[str, Any]) -
         return finish(run, flow, node_id, state.attempt, Failed(refused), at)
     events = request(run, flow, node, spec, at)
     if spec.conversation is not None and spec.conversation.mock_turns is not None:
-        events += talking.by_itself(run, flow, node, spec.conversation, at)
+        events += decide.by_itself(run, flow, node, spec.conversation, at)
     return events
 
 
@@ -117,7 +116,7 @@ def _announced(
         payload = {"nodeId": node.id, "interruptId": name, "questions": spec.data["questions"]}
         return [NewEvent("clarification.requested", payload, node.id)]
     if spec.conversation is not None:
-        return talking.opened(run, flow, node, spec.conversation, at)
+        return decide.opened(run, flow, node, spec.conversation, at)
     return []
 
 
@@ -128,12 +127,12 @@ def answer(run: Run, flow: Flow, given: Answer) -> list[NewEvent]:
     if given.interrupt_id is not None and found.profile == AUTH_REQUIRED:
         raise Forbidden("This gate takes answers with a key only, not by link.")
     if found.resume_schema is not None and (
-        problems := schemas.problems(found.resume_schema, given.value)
+        problems := schema.problems(found.resume_schema, given.value)
     ):
         raise BadRequest(f"The answer does not fit: {problems[0]}", fields=problems)
     if found.kind.startswith("conversation."):
-        events = talking.talk(run, flow, node, given)
-        return [*participating.taken(run, node, events, given.at), *events]
+        events = decide.talk(run, flow, node, given)
+        return [*taken(run, node, events, given.at), *events]
     return ANSWERS.get(found.kind, _custom)(run, flow, node, found, given)
 
 
@@ -243,9 +242,9 @@ def expired(run: Run, flow: Flow, node: FlowNode, found: Interrupt, at: int) -> 
     events = []
     talk = run.conversations.get(node.id)
     if found.kind.startswith("conversation.") and talk is not None and talk.open:
-        turn = conversation.system_turn(talk, "The conversation timed out.", at)
-        events.append(conversation.closed(talk, node, turn, None))
-        events += conversation.own_echo(run, flow, node, turn, at)
+        turn = turns.system_turn(talk, "The conversation timed out.", at)
+        events.append(turns.closed(talk, node, turn, None))
+        events += turns.own_echo(run, flow, node, turn, at)
     events.append(NewEvent("interrupt.resolved", resolved, node.id, cause=found.seq))
     if found.kind == "approval":
         payload = {"nodeId": node.id, "action": "timeout", "decidedAt": iso(at * 1000)}

@@ -13,7 +13,7 @@ from moot.core.events import NewEvent
 from moot.core.ids import derived_id
 from moot.core.state.run import Run
 from moot.core.state.supervisor import DECISION
-from moot.core.workflows.compiled import FlowNode
+from moot.core.workflows.graph import FlowNode
 from moot.core.workflows.node_types import GateSpec, NodeError
 
 FLOOR = 0.5

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from moot.core.ids import derived_id
-from moot.core.state import awaited_people as people
+from moot.core.state import awaited_people
 from moot.core.state.conversation import Interrupt
 from moot.core.state.run import Run
 
@@ -109,7 +109,7 @@ def _talk(run: Run, node_id: str, asked: Interrupt) -> Item | None:
     talk = run.conversations.get(node_id)
     if talk is None or not talk.open or not talk.asked:
         return None
-    turn, since = people.first(talk.asked)
+    turn, since = awaited_people.first(talk.asked)
     return Item(
         id=_id(run, asked),
         run_id=run.run_id,

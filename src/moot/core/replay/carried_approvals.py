@@ -7,7 +7,7 @@ Read from the state, not from the answers in the log: a log that others wrote ma
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import Kind
 
 CONVERSATION = "core.conversationGate"

@@ -12,8 +12,8 @@ from moot.core.events import Event
 from moot.core.secrets import MASK
 from moot.core.state.run import Run
 from moot.core.state.status import NODE_TERMINAL
-from moot.core.workflows.compiled import Flow
 from moot.core.workflows.definition import Connection
+from moot.core.workflows.graph import Flow
 
 HASH = "sha256:"
 

@@ -8,21 +8,20 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.core.conversations import decide as talking
-from moot.core.conversations import turns as conversation
+from moot.core.conversations import decide, turns
 from moot.core.errors import BadRequest, Unprocessable
 from moot.core.events import Event, NewEvent, event_id
 from moot.core.interrupts import decide as interrupts
-from moot.core.json import schema as schemas
+from moot.core.json import schema
 from moot.core.runs.answers import Answer
 from moot.core.runs.nodes import variable_events
 from moot.core.runs.start import check_inputs
 from moot.core.secrets import masked
 from moot.core.state.conversation import Conversation
 from moot.core.state.run import Run
-from moot.core.supervisors import decide as orchestration
-from moot.core.workflows.compiled import Flow
+from moot.core.supervisors.decide import finish
 from moot.core.workflows.definition import fits
+from moot.core.workflows.graph import Flow
 from moot.core.workflows.node_types import Decided
 from moot.core.workflows.supervisor_orders import order_of
 
@@ -136,15 +135,15 @@ def decided(run: Run, flow: Flow, edit: Edit, at: Event, given: Answer) -> list[
 def _turn(run: Run, flow: Flow, content: Any, at: Event, given: Answer) -> list[NewEvent]:
     """The same speaker in the same place with other words, which say that they are not his own."""
     node = flow.nodes[given.node_id]
-    talk = conversation.must_be_open(run.conversations.get(node.id), run, node.id)
-    if talk.schema is not None and (found := schemas.problems(talk.schema, content)):
+    talk = turns.must_be_open(run.conversations.get(node.id), run, node.id)
+    if talk.schema is not None and (found := schema.problems(talk.schema, content)):
         raise BadRequest(f"The turn does not fit the conversation: {found[0]}", fields=found)
     turn = _edited(talk, at.payload[SPOKEN[at.type]], content, given)
     turn["originalEventId"] = event_id(at.run_id, at.sequence)
     if at.type == "conversation.exchanged":
-        return talking.taken(run, flow, node, talk, turn, given)
-    closed = conversation.closed(talk, node, turn, at.payload.get("outcome"))
-    return talking.closing(run, flow, node, talk, closed, given)
+        return decide.taken(run, flow, node, talk, turn, given)
+    closed = turns.closed(talk, node, turn, at.payload.get("outcome"))
+    return decide.closing(run, flow, node, talk, closed, given)
 
 
 def _edited(talk: Conversation, was: dict[str, Any], content: Any, given: Answer) -> dict[str, Any]:
@@ -152,7 +151,7 @@ def _edited(talk: Conversation, was: dict[str, Any], content: Any, given: Answer
     kept: dict[str, Any] = {
         key: was[key] for key in ("to", "speakerId", "groupId", "agent") if key in was
     }
-    turn = conversation.new_turn(
+    turn = turns.new_turn(
         talk.conversation_id, index, role, was["from"], content, given.at, talk.group_id
     )
     return {**turn, **kept, "via": given.who.principal, "editedBy": given.who.principal}
@@ -164,7 +163,7 @@ def _decision(
     order_of(decision)  # or refuse
     outcome = Decided(agent_id=at.payload["agentId"], decision=decision, ratified=True)
     attempt = run.nodes[given.node_id].attempt
-    events = orchestration.finish(run, flow, given.node_id, attempt, outcome, given.at)
+    events = finish(run, flow, given.node_id, attempt, outcome, given.at)
     if not events:
         raise Unprocessable(
             f"The decision at event {at.sequence} is a person's; edit the answer before it.",

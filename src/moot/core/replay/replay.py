@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from moot.core.agents import refusals
 from moot.core.events import Event, NewEvent
-from moot.core.replay import compare as comparison
+from moot.core.replay import compare
 from moot.core.state.floor import DAY
 from moot.core.state.lineage import PLACE
 from moot.core.state.memory import forked
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus, Status
-from moot.core.workflows.compiled import Flow
 from moot.core.workflows.definition import SUPERVISOR
+from moot.core.workflows.graph import Flow
 from moot.core.workflows.node_types import Kind, NodeError
 
 #: what operators did to the source is not part of what it meant
@@ -129,9 +129,9 @@ def gives_the_same(event: Event, new: NewEvent, run_id: str) -> bool:
     """Whether nodes and the run come to the same, each with names and a clock of its own."""
     if event.type not in RESULTS or _bytes(event.payload) == _bytes(new.payload):
         return True
-    was = comparison.said(event.type, event.payload, event.hints)
-    now = comparison.said(new.type, new.payload, new.hints)
-    return comparison.alike(was, now, (event.run_id, run_id))
+    was = compare.said(event.type, event.payload, event.hints)
+    now = compare.said(new.type, new.payload, new.hints)
+    return compare.alike(was, now, (event.run_id, run_id))
 
 
 def retold(event: Event, source_run: str, places: dict[int, int]) -> NewEvent:

@@ -5,12 +5,12 @@ from heapq import heappop, heappush
 from typing import Any
 
 from moot.core.events import NewEvent, iso
-from moot.core.runs import finish as ending
+from moot.core.runs import finish
 from moot.core.runs.readiness import PortProblem, Ready, asked, call_of, readiness
 from moot.core.state.node import NodeState, Pause
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import Kind, NodeError
 
 
@@ -150,7 +150,7 @@ class _Step:
     def _finish(self) -> None:
         known = len(self.run.nodes) + len(self.overlay)
         if not self.run.active and not self.started and known == len(self.flow.nodes):
-            self.events += ending.finish(self.run, self.flow, self.overlay, self.at)
+            self.events += finish.finish(self.run, self.flow, self.overlay, self.at)
 
     def _ended(self) -> bool:
         return bool(self.events) and self.events[-1].type == "run.failed"
@@ -195,7 +195,7 @@ def _one_too_many(
         "code": "recursion_limit_exceeded",
         "message": f"The run may start {limit} nodes and wanted to start one more.",
     }
-    return ending.breach(run, cap, error, at, said)
+    return finish.breach(run, cap, error, at, said)
 
 
 def _lacking(node: FlowNode, cause: int | None) -> list[NewEvent]:

@@ -4,11 +4,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core.conversations.turns import Speaker
 from moot.core.events import NewEvent, iso
+from moot.core.speaker import Speaker
 from moot.core.state.conversation import Interrupt
 from moot.core.state.run import Run
-from moot.core.workflows.compiled import FlowNode
+from moot.core.workflows.graph import FlowNode
 from moot.core.workflows.node_types import NodeError
 
 

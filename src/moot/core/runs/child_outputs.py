@@ -2,11 +2,42 @@
 
 from typing import Any
 
-from moot.core.children.decide import ChildEnded
+from msgspec import Struct
+
 from moot.core.errors import BadRequest
-from moot.core.workflows.compiled import Flow, FlowNode
 from moot.core.workflows.definition import fits
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import ChildSpec
+
+
+class Seen(Struct, frozen=True):
+    """A child that its parent has not been told the end of: how it ended, if it has, and how many
+    runs it has led to, itself among them."""
+
+    status: str | None = None
+    runs: int = 1
+
+
+class ChildEnded(Struct, frozen=True, kw_only=True):
+    """A child run reached its end."""
+
+    node_id: str
+    child_run: str
+    status: str
+    at: int
+    variables: dict[str, Any] = {}
+    outputs: dict[str, Any] = {}
+    error: dict[str, Any] | None = None
+    sealed: dict[str, Any] = {}
+    #: how many runs it has led to, itself among them
+    runs: int = 1
+    #: the children that live on as far as the parent knows
+    seen: dict[str, Seen] = {}
+    #: of a child on another host: the event there that ended it, and that host
+    cause: str | None = None
+    cause_host: str = ""
+    #: it is over for its parent, but may still be there
+    stop: bool = False
 
 
 def harvest_of(spec: ChildSpec, ended: ChildEnded) -> dict[str, Any]:

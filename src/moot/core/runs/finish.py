@@ -7,7 +7,7 @@ from moot.core.events import NewEvent
 from moot.core.state.node import NODE_ENDS, NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.workflows.graph import Flow, FlowNode
 
 
 def stop_active(run: Run, reason: str, said: Sequence[NewEvent] = ()) -> list[NewEvent]:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from moot.core.state.initiation import Initiation, Member
-from moot.core.workflows.compiled import Flow, FlowNode
 from moot.core.workflows.definition import SUPERVISOR
+from moot.core.workflows.graph import Flow, FlowNode
 
 if TYPE_CHECKING:
     from moot.core.runs.start import StartRun

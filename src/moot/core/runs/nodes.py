@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct
 from moot.core.errors import BadRequest, ChannelAccessDenied, Conflict, RunPaused
 from moot.core.events import NewEvent, iso
 from moot.core.ids import derived_id
-from moot.core.json import schema as schemas
+from moot.core.json.schema import problems
 from moot.core.runs.advance import failed
 from moot.core.runs.readiness import PortProblem, call_of
 from moot.core.secrets import masked
@@ -16,7 +16,7 @@ from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus, Status
 from moot.core.workflows import channels
 from moot.core.workflows.channels import Rule
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import (
     ChannelWrite,
     Completed,
@@ -270,11 +270,11 @@ def _message_event(
 
 def _check_schema(name: str, schema: dict[str, Any], rule: Rule, current: Any, value: Any) -> None:
     """A schema may describe what is written or what becomes of it: one of the two must fit."""
-    found = schemas.problems(schema, value)
+    found = problems(schema, value)
     if not found:
         return
     copy = list(current) if isinstance(current, list) else current
-    if schemas.problems(schema, channels.reduce(rule, copy, value, 0)):
+    if problems(schema, channels.reduce(rule, copy, value, 0)):
         raise BadRequest(f"Channel '{name}': {found[0]}", channel=name, fields=found)
 
 

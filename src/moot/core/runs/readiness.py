@@ -11,7 +11,6 @@ from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NODE_TERMINAL, NodeStatus
 from moot.core.workflows import expressions
-from moot.core.workflows.compiled import Flow, FlowNode
 from moot.core.workflows.definition import (
     SUPERVISOR,
     Connection,
@@ -20,6 +19,7 @@ from moot.core.workflows.definition import (
     Expression,
     Static,
 )
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import Call, NodeError, raised
 from moot.core.workflows.turn_inputs import turn_of
 

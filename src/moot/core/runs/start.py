@@ -13,8 +13,8 @@ from moot.core.state.initiation import Initiation, Member, beginning
 from moot.core.state.memory import default_scope
 from moot.core.state.run import Run
 from moot.core.trace import Trace
-from moot.core.workflows.compiled import Flow
 from moot.core.workflows.definition import fits
+from moot.core.workflows.graph import Flow
 from moot.core.workflows.peer_ids import Origin
 
 

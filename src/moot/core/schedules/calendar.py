@@ -13,7 +13,7 @@ from cronsim import CronSim, CronSimError
 from msgspec import Struct
 
 from moot.core.errors.schedules import ScheduleRefused
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)

@@ -11,7 +11,7 @@ from moot.core.events import iso
 from moot.core.schedules.calendar import duration_from
 from moot.core.schedules.model import HORIZON, Schedule, ScheduleDraft
 from moot.core.schedules.slots import timing_of
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
 
 #: what says when, and the kind it belongs to
 TIMES = {"cronExpr": "cron", "intervalSeconds": "interval", "at": "once", "words": "words"}

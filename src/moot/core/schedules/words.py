@@ -13,7 +13,7 @@ import re
 
 from moot.core.errors.schedules import ScheduleRefused
 from moot.core.schedules.calendar import Timing, cron_from, nearest_zone, zone_from, zone_of
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
 
 EXAMPLES = (
     "hourly",

@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct
 from moot.core.conversations import decisions
 from moot.core.events import Event, decode
 from moot.core.state.conversation import THREAD
-from moot.core.state.thread_controls import is_person
+from moot.core.text.names import is_person
 
 Kind = Literal["thread", "turn", "decision", "run"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -8,12 +8,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core.councils.steps import Step
-from moot.core.state import thread_controls as thread
 from moot.core.state.council_policy import Bounds
 from moot.core.state.floor import pair
 from moot.core.state.thread_controls import MOST_NAMES
 from moot.core.text import mentions
+from moot.core.text.names import full_name, is_person
 
 LIMITS = Bounds()
 
@@ -42,7 +41,7 @@ def heard(
         return chain
     chain = Chain() if chain is None else chain
     chain.streak += 1
-    speaker = thread.full_name(str(turn.get("from", "")))
+    speaker = full_name(str(turn.get("from", "")))
     names = [name for name in asked(turn, profiles) if name != speaker]
     most = 0
     for name in names:
@@ -62,24 +61,6 @@ def asked(turn: dict[str, Any], profiles: dict[str, dict[str, Any]]) -> list[str
     """The agents that a turn is for, or names."""
     to = turn.get("to")
     if isinstance(to, str) and to != "all":
-        return [] if thread.is_person(to) else [thread.full_name(to)]
+        return [] if is_person(to) else [full_name(to)]
     names = mentions.mentioned(turn.get("content"), profiles).names
-    return [name for name in names if not thread.is_person(name)]
-
-
-def step(chain: Chain | None) -> Step | None:
-    """The stop, while it has not been told."""
-    if chain is None or chain.over is None or chain.stopped:
-        return None
-    limit = LIMITS.pair if chain.over == "pair" else LIMITS.consecutive
-    return Step(stop=chain.over, limit=limit, observed=chain.seen)
-
-
-def stopped(chain: Chain | None) -> str | None:
-    """The limit that was reached."""
-    return None if chain is None else chain.over
-
-
-def holds(chain: Chain | None, sequence: int) -> bool:
-    """Whether what an agent asked there waits for a person's word."""
-    return chain is not None and chain.over is not None and sequence >= chain.since
+    return [name for name in names if not is_person(name)]

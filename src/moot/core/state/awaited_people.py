@@ -6,7 +6,7 @@ one answers that one.
 
 from typing import Any
 
-from moot.core.state.thread_controls import is_person
+from moot.core.text.names import is_person
 
 #: person -> who asks -> index and time of the turn
 Asked = dict[str, dict[str, tuple[int, int]]]

@@ -10,46 +10,23 @@ from msgspec import UNSET, Struct, field
 
 from moot.core.events import Event, millis
 from moot.core.state import (
-    agent_chain as chains,
-)
-from moot.core.state import (
-    agents as agency,
-)
-from moot.core.state import (
-    awaited_people as people,
-)
-from moot.core.state import (
-    floor as participation,
-)
-from moot.core.state import (
-    floor_asked as hailing,
-)
-from moot.core.state import (
-    floor_continued as going_on,
-)
-from moot.core.state import (
-    floor_held_turns as holding,
-)
-from moot.core.state import (
-    floor_muted as later,
-)
-from moot.core.state import (
-    floor_tool_requests as tool_asks,
-)
-from moot.core.state import (
+    agent_chain,
+    agents,
+    awaited_people,
+    floor_continuation,
+    floor_held_turns,
+    floor_tool_requests,
     lineage,
+    put_off_requests,
+    supervisor,
     tasks,
+    thread_controls,
+    turn_addressees,
+    usage,
 )
-from moot.core.state import (
-    supervisor as supervision,
-)
-from moot.core.state import (
-    thread_controls as thread,
-)
-from moot.core.state import (
-    usage as charging,
-)
+from moot.core.state.floor import Floor, decided, joined, stopped, was_set
 from moot.core.state.tasks import Task
+from moot.core.text.names import full_name, is_person
 
 if TYPE_CHECKING:
     from moot.core.state.run import Run
@@ -115,18 +92,18 @@ class Conversation(Struct, omit_defaults=True):
     owner: str | None = None
     group_id: str | None = None
     #: people who were asked and have not answered
-    asked: people.Asked = {}
+    asked: awaited_people.Asked = {}
     #: as it was renamed; None while it is called as at first
     title: str | None = None
     #: place of a task that is open -> what it is
     tasks: dict[int, Task] = {}
     #: thread -> how it is linked
     links: dict[str, Link] = {}
-    state: thread.ThreadState = field(default_factory=thread.ThreadState)
+    state: thread_controls.ThreadState = field(default_factory=thread_controls.ThreadState)
     #: of a conversation that the host leads
-    floor: participation.Floor | None = None
+    floor: Floor | None = None
     #: of one that nobody leads, while agents speak
-    chain: chains.Chain | None = None
+    chain: agent_chain.Chain | None = None
 
 
 def thread_id(run: "Run", talk: Conversation) -> str:
@@ -211,8 +188,8 @@ def _resolved(run: "Run", event: Event, at: int) -> None:
         run.nodes[node_id].paused_ms += max(0, until - found.requested_at)
     value = said.get("resumeValue")
     action = value.get("action") if isinstance(value, dict) else None
-    if found is not None and found.data.get("artifactType") == supervision.DECISION:
-        supervision.ratified(run, action)
+    if found is not None and found.data.get("artifactType") == supervisor.DECISION:
+        supervisor.ratified(run, action)
     run.answered[node_id] = Answered(
         said.get("interruptId", ""),
         said.get("resolvedBy", ""),
@@ -227,7 +204,7 @@ def _resumed(run: "Run", event: Event, at: int) -> None:
     node = run.nodes.get(_node(event))
     if node is not None:
         value = event.payload.get("resumeValue")
-        if not agency.ruled(node, value):
+        if not agents.ruled(node, value):
             node.answer = [value]
 
 
@@ -247,10 +224,10 @@ def _opened(run: "Run", event: Event, at: int) -> None:
         group_id=said.get("initialTurn", {}).get("groupId"),
     )
     run.conversations[node_id].state.by_invitation = run.workflow_id == THREAD
-    thread.came(run.conversations[node_id].state, run.person)
+    thread_controls.came(run.conversations[node_id].state, run.person)
     _heard(run.conversations[node_id], said.get("initialTurn", {}), event.sequence, at)
-    if supervision.asks(run, said.get("agentId")):
-        people.asked(run.conversations[node_id].asked, "user", said["agentId"], (0, at))
+    if supervisor.asks(run, said.get("agentId")):
+        awaited_people.asked(run.conversations[node_id].asked, "user", said["agentId"], (0, at))
 
 
 def _exchanged(run: "Run", event: Event, at: int) -> None:
@@ -264,17 +241,17 @@ def _heard(conversation: Conversation, turn: dict[str, Any], sequence: int, at: 
     conversation.last_seq = conversation.turn_seq = sequence
     speaker, to = turn.get("from", ""), turn.get("to")
     if conversation.asked:
-        people.answered(conversation.asked, speaker, to)
-    if to is not None and thread.is_person(to):
-        people.asked(conversation.asked, to, speaker, (conversation.turns, at))
-    thread.heard(conversation.state, speaker)
+        awaited_people.answered(conversation.asked, speaker, to)
+    if to is not None and is_person(to):
+        awaited_people.asked(conversation.asked, to, speaker, (conversation.turns, at))
+    thread_controls.heard(conversation.state, speaker)
     tasks.heard(conversation.tasks, turn, sequence, at)
     if conversation.floor is not None:
-        hailing.heard(conversation.floor, turn, conversation.state, sequence, at)
+        turn_addressees.heard(conversation.floor, turn, conversation.state, sequence, at)
     else:
         known = {name: member.profile for name, member in conversation.state.members.items()}
         known |= {name: {} for name in (*(conversation.roster or ()), *conversation.state.people)}
-        conversation.chain = chains.heard(conversation.chain, turn, known, sequence)
+        conversation.chain = agent_chain.heard(conversation.chain, turn, known, sequence)
 
 
 def _closed(run: "Run", event: Event, at: int) -> None:
@@ -292,13 +269,13 @@ def _closed(run: "Run", event: Event, at: int) -> None:
 def _controlled(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
-        thread.control(found.state, event.payload, at)
+        thread_controls.control(found.state, event.payload, at)
         found.last_seq = event.sequence
         if found.floor is not None:
-            thread.prodded_here(found.state, found.floor.members)
-            later.taken_up(found.floor, found.state)
-            if not thread.run_out(found.state, at):
-                going_on.time_given(found.floor)
+            thread_controls.prodded_here(found.state, found.floor.members)
+            put_off_requests.taken_up(found.floor, found.state)
+            if not thread_controls.run_out(found.state, at):
+                floor_continuation.time_given(found.floor)
 
 
 def _renamed(run: "Run", event: Event, at: int) -> None:
@@ -322,54 +299,56 @@ def _linked(run: "Run", event: Event, at: int) -> None:
 def _presence(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
-        thread.present(found.state, event.payload)
+        thread_controls.present(found.state, event.payload)
         found.last_seq = event.sequence
 
 
 def _joined(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
-        thread.joined(found.state, event.payload, at)
+        thread_controls.joined(found.state, event.payload, at)
         found.last_seq = event.sequence
-        name = thread.full_name(str(event.payload.get("participantId", "")))
+        name = full_name(str(event.payload.get("participantId", "")))
         if found.floor is not None:
             member = found.state.members[name]
             by = member.invited_by
-            participation.joined(found.floor, name, member.profile, member.outside, by)
+            joined(found.floor, name, member.profile, member.outside, by)
 
 
 def _left(run: "Run", event: Event, at: int) -> None:
     found = run.conversations.get(_node(event))
     if found is not None:
-        thread.left(found.state, event.payload)
+        thread_controls.left(found.state, event.payload)
         found.last_seq = event.sequence
         if found.floor is not None:
-            name = thread.full_name(str(event.payload.get("participantId", "")))
-            charging.left(found.floor, name)
+            name = full_name(str(event.payload.get("participantId", "")))
+            usage.left(found.floor, name)
 
 
 def _led(run: "Run", event: Event, at: int) -> None:
     """Who is given the floor, and what comes of it."""
     found = run.conversations.get(_node(event))
     if found is None:
-        if event.type == agency.ASKED:
-            agency.asked(run, event)
+        if event.type == agents.ASKED:
+            agents.asked(run, event)
         return
     found.last_seq = event.sequence
     said, floor = event.payload, found.floor
     if event.type == "moot.participation.set":
-        found.floor = participation.was_set(floor, said, found.turns, at)
+        found.floor = was_set(floor, said, found.turns, at)
         if floor is None and found.floor is not None:
-            hailing.opened(found.floor, said, run.person, found.opened_seq)
+            turn_addressees.opened(found.floor, said, run.person, found.opened_seq)
     elif floor is not None and event.type == "moot.participation.decided":
-        later.put_off(floor, found.state, said)
-        participation.decided(floor, said, event.sequence, at)
+        put_off_requests.put_off(floor, found.state, said)
+        decided(floor, said, event.sequence, at)
         told = [item for word in ("wakes", "skipped", "called") for item in said.get(word, [])]
         given = [item["agentId"] for item in told]
         found.state.prodded = [name for name in found.state.prodded if name not in given]
     elif floor is not None:
         LED[event.type](floor, event, at)
-        if event.type == "moot.participation.continued" and thread.run_out(found.state, at):
+        if event.type == "moot.participation.continued" and thread_controls.run_out(
+            found.state, at
+        ):
             found.state.ttl_until = None  # a person's word is more than the time he has set
     elif event.type == "moot.participation.stopped" and found.chain is not None:
         found.chain.stopped = True
@@ -377,23 +356,29 @@ def _led(run: "Run", event: Event, at: int) -> None:
         found.chain = None
 
 
-LED: dict[str, Callable[[participation.Floor, Event, int], None]] = {
-    "moot.participation.answered": lambda floor, event, at: charging.answered(floor, event.payload),
-    "moot.participation.stopped": lambda floor, event, at: participation.stopped(
-        floor, event.payload
-    ),
-    "moot.participation.continued": lambda floor, event, at: going_on.continued(
+LED: dict[str, Callable[[Floor, Event, int], None]] = {
+    "moot.participation.answered": lambda floor, event, at: usage.answered(floor, event.payload),
+    "moot.participation.stopped": lambda floor, event, at: stopped(floor, event.payload),
+    "moot.participation.continued": lambda floor, event, at: floor_continuation.continued(
         floor, event.payload, at
     ),
-    "moot.vote.called": lambda floor, event, at: going_on.put_to_vote(floor, event.payload, at),
-    "moot.turn.held": lambda floor, event, at: holding.held(floor, event.payload, event.sequence),
-    "moot.tool.asked": lambda floor, event, at: tool_asks.asked(
+    "moot.vote.called": lambda floor, event, at: floor_continuation.put_to_vote(
+        floor, event.payload, at
+    ),
+    "moot.turn.held": lambda floor, event, at: floor_held_turns.held(
+        floor, event.payload, event.sequence
+    ),
+    "moot.tool.asked": lambda floor, event, at: floor_tool_requests.asked(
         floor, event.payload, event.sequence, at
     ),
-    "moot.tool.answered": lambda floor, event, at: tool_asks.answered(floor, event.payload, at),
-    "moot.tool.reopened": lambda floor, event, at: tool_asks.reopened(floor, event.payload),
-    "moot.turn.admitted": lambda floor, event, at: holding.settled(floor, event.payload),
-    "moot.turn.dropped": lambda floor, event, at: holding.settled(floor, event.payload),
+    "moot.tool.answered": lambda floor, event, at: floor_tool_requests.answered(
+        floor, event.payload, at
+    ),
+    "moot.tool.reopened": lambda floor, event, at: floor_tool_requests.reopened(
+        floor, event.payload
+    ),
+    "moot.turn.admitted": lambda floor, event, at: floor_held_turns.settled(floor, event.payload),
+    "moot.turn.dropped": lambda floor, event, at: floor_held_turns.settled(floor, event.payload),
 }
 
 

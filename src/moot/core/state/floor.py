@@ -9,8 +9,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from moot.core.state import thread_controls as thread
 from moot.core.state.council_policy import SMALL, THREADED, Policy, read
+from moot.core.text.names import full_name, is_person
 
 Task = Literal["speak", "hand", "choose", "synthesise", "vote", "summarise"]
 
@@ -221,7 +221,7 @@ def was_set(floor: Floor | None, said: dict[str, Any], turn: int, at: int) -> Fl
             outside=item.get("outside") is True,
         )
         for item in said.get("members", [])
-        if not thread.is_person(str(item.get("agentId", "")))
+        if not is_person(str(item.get("agentId", "")))
     }
     if floor is None:
         floor = Floor(policy=policy, members=members, since=at, opened_turn=turn)
@@ -380,12 +380,12 @@ def stopped(floor: Floor, said: dict[str, Any]) -> None:
 def joined(floor: Floor, name: str, profile: dict[str, Any], outside: bool, by: str) -> None:
     """Somebody new is given the floor like the others; people take it when they like. In a thread
     he is not meant by what was said before. Agents that bring others do not make it larger."""
-    if thread.is_person(name):
+    if is_person(name):
         return
     known = floor.members.get(name)
     if floor.threaded and known is None:
         floor.had[name] = "joined"
-    guest = not thread.is_person(by) and thread.full_name(by) != name
+    guest = not is_person(by) and full_name(by) != name
     guest = guest if known is None else known.guest and guest
     floor.members[name] = Member(profile=profile, outside=outside, guest=guest)
 

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from moot.core.events import Event, NewEvent, event_id, iso
 from moot.core.ids import derived_id
-from moot.core.state import memory as remembering
-from moot.core.state import remote_children as abroad
+from moot.core.state import memory, remote_children
 from moot.core.state.status import NodeStatus
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def started(
     """The beginning of the source as that of its branch, which remembers what the source did.
     Forked with its parent it is that one's child, else nobody's."""
     said = {key: value for key, value in event.payload.items() if key not in PLACE}
-    said |= remembering.forked(event, fork.get("given", max(fork["fromSeq"], 1)))
+    said |= memory.forked(event, fork.get("given", max(fork["fromSeq"], 1)))
     cause = event.causation_id
     if parent is None:
         cause = UNSET
@@ -43,7 +42,7 @@ def started(
         said["parentRunId"] = parent.run_id
         said["parentNodeId"] = event.payload.get("parentNodeId")
         if "memory" in said:
-            line = [*remembering.ancestors_of(parent), parent.run_id]
+            line = [*memory.ancestors_of(parent), parent.run_id]
             said["memory"] = {**said["memory"], "ancestors": line}
         place = cause.rpartition(".")[2] if cause is not UNSET else ""
         cause = event_id(parent.run_id, int(place)) if place.isdigit() else UNSET
@@ -64,7 +63,7 @@ def living(run: "Run") -> list[tuple[str, str]]:
     """(node, child run) of every child here that is waited for."""
     if run.terminal:
         return []
-    away = abroad.names(run)
+    away = remote_children.names(run)
     return [
         (node_id, child)
         for node_id in run.active
@@ -119,14 +118,14 @@ def due_of(event: Event) -> str | None:
 def _child_forked(run: "Run", event: Event, at: int) -> None:
     """From here on the branch's own child is meant."""
     old, new = event.payload["childRunId"], event.payload["forkRunId"]
-    run.children = abroad.renamed(run.children, old, new)
+    run.children = remote_children.renamed(run.children, old, new)
     hints = event.hints if event.hints is not UNSET else {}
-    remembering.child_forked(run, old, new, hints.get("given", {}))
+    memory.child_forked(run, old, new, hints.get("given", {}))
     if run.orchestrator is not None:
-        run.orchestrator.links = abroad.renamed(run.orchestrator.links, old, new)
+        run.orchestrator.links = remote_children.renamed(run.orchestrator.links, old, new)
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
     if node is not None:
-        abroad.goes_by(node, old, new)
+        remote_children.goes_by(node, old, new)
 
 
 HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {CHILD_FORKED: _child_forked}

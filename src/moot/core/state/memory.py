@@ -19,7 +19,7 @@ from moot.core.workflows.definition import SUPERVISOR
 
 if TYPE_CHECKING:
     from moot.core.state.run import Run
-    from moot.core.workflows.compiled import Flow, FlowNode
+    from moot.core.workflows.graph import Flow, FlowNode
 
 #: events that say how far memory had come
 BEGINNINGS = frozenset({"run.started", "node.started"})

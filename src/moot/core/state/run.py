@@ -12,26 +12,16 @@ from msgspec import UNSET, Struct
 
 from moot.core.events import Event, millis
 from moot.core.state import (
-    agents as agency,
-)
-from moot.core.state import conversation as waiting
-from moot.core.state import (
+    agents,
     initiation,
     lineage,
+    remote_children,
+    run_started,
+    supervisor,
     values,
 )
-from moot.core.state import (
-    memory as remembering,
-)
-from moot.core.state import (
-    remote_children as abroad,
-)
-from moot.core.state import (
-    run_started as begun,
-)
-from moot.core.state import (
-    supervisor as supervision,
-)
+from moot.core.state import conversation as waiting
+from moot.core.state.memory import Memory, turned
 from moot.core.state.node import NODE_ENDS, NodeState, Pause
 from moot.core.state.remote_children import Abroad
 from moot.core.state.seats import HANDLERS as SEATING
@@ -94,8 +84,8 @@ class Run(Struct):
     trace: Trace | None = None
     #: the run this one was made from, where and how
     forked_from: dict[str, Any] | None = None
-    memory: remembering.Memory | None = None
-    orchestrator: supervision.Orchestrator | None = None
+    memory: Memory | None = None
+    orchestrator: supervisor.Orchestrator | None = None
     #: the agent that has the work in hand
     agent: dict[str, Any] | None = None
     #: agent@channel -> the version that serves this run
@@ -229,9 +219,9 @@ def _ended(run: Run, event: Event, at: int) -> None:
     run.outputs = event.payload.get("outputs", run.outputs)
     run.error = event.payload.get("error", run.error)
     run.with_parent = "parentRunId" in event.payload
-    abroad.ended(run, at)
+    remote_children.ended(run, at)
     run.pause = None
-    run.spent += supervision.lent(run)  # who lives on is not counted any more
+    run.spent += supervisor.lent(run)  # who lives on is not counted any more
     run.active = {}
     run.interrupts = {}
     run.mirrored = {}
@@ -281,14 +271,14 @@ def _node_started(run: Run, event: Event, at: int) -> None:
     )
     run.active[node_id] = None
     run.executions += 1
-    agency.took_over(run, said.get("agent"))
+    agents.took_over(run, said.get("agent"))
     for name in hints.get("again", ()):  # the nodes of a loop that goes round once more
         found = run.nodes.pop(name, None)
         if found is not None:
             run.attempts[name] = found.attempt
     if "again" in hints:
         run.attempts[node_id] = said.get("attempt", 1) - 1
-    remembering.turned(run, hints)
+    turned(run, hints)
 
 
 def _node_ended(run: Run, event: Event, at: int) -> None:
@@ -303,16 +293,16 @@ def _node_ended(run: Run, event: Event, at: int) -> None:
     node.reason = said.get("reason")
     node.results = node.held = None
     hints = event.hints if event.hints is not UNSET else {}
-    run.spent += abroad.kept(run, node, hints)
+    run.spent += remote_children.kept(run, node, hints)
     node.living, node.ends, node.waits, node.answer = {}, {}, {}, []
     node.said, node.calls, node.rulings = {}, {}, {}
     if run.orchestrator is not None:
-        supervision.answered(run.orchestrator, hints)
+        supervisor.answered(run.orchestrator, hints)
     run.interrupts.pop(node_id, None)
     run.mirrored.pop(node_id, None)
     if node.child is not None and run.children.get(node.child) is None:
         status = hints.get("childStatus", (node.outputs or {}).get("childStatus"))
-        abroad.given_back(run, event, node.child, status, at)
+        remote_children.given_back(run, event, node.child, status, at)
     run.active.pop(node_id, None)
 
 
@@ -323,9 +313,11 @@ def _node_retried(run: Run, event: Event, at: int) -> None:
         node.failures += 1
         node.due = at + event.payload.get("delayMs", 0)
         node.error = event.payload.get("lastError")
-        run.spent += abroad.kept(run, node, event.hints if event.hints is not UNSET else {})
+        run.spent += remote_children.kept(
+            run, node, event.hints if event.hints is not UNSET else {}
+        )
         if node.child is not None and event.hints is not UNSET:
-            abroad.given_back(run, event, node.child, event.hints.get("childStatus"), at)
+            remote_children.given_back(run, event, node.child, event.hints.get("childStatus"), at)
         node.child = None
         run.mirrored.pop(_node_id(event), None)
 
@@ -339,13 +331,13 @@ def _dispatched(run: Run, event: Event, at: int) -> None:
     status = None if began else event.payload.get("childStatus")
     node = run.nodes.get(_node_id(event))
     if status in GOING:
-        supervision.child_waits(run, _node_id(event), child, str(status))
+        supervisor.child_waits(run, _node_id(event), child, str(status))
         return
     run.mirrored.pop(_node_id(event), None)
     if "askId" in hints:
-        abroad.found(run, node, event, hints["askId"])
+        remote_children.found(run, node, event, hints["askId"])
         return
-    abroad.given_back(run, event, child, status, at)
+    remote_children.given_back(run, event, child, status, at)
     run.children[child] = status
     if node is None:
         return
@@ -367,7 +359,7 @@ def _node_id(event: Event) -> str:
 
 
 HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
-    "run.started": begun.started,
+    "run.started": run_started.started,
     "run.completed": _ended,
     "run.failed": _ended,
     "run.cancelled": _ended,
@@ -381,10 +373,10 @@ HANDLERS: dict[str, Callable[[Run, Event, int], None]] = {
     **dict.fromkeys(NODE_ENDS, _node_ended),
     **values.HANDLERS,
     **waiting.HANDLERS,
-    **supervision.HANDLERS,
+    **supervisor.HANDLERS,
     **lineage.HANDLERS,
-    **agency.HANDLERS,
-    **abroad.HANDLERS,
+    **agents.HANDLERS,
+    **remote_children.HANDLERS,
     **CHARGING,
     **SEATING,
     **initiation.HANDLERS,

@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from moot.core import trace as tracing
+from moot.core import trace
 from moot.core.events import Event
-from moot.core.state import initiation
-from moot.core.state import memory as remembering
+from moot.core.state import initiation, memory
 
 if TYPE_CHECKING:
     from moot.core.state.run import Run
@@ -40,9 +39,9 @@ def started(run: "Run", event: Event, at: int) -> None:
     run.trigger = said.get("trigger")
     run.depth = said.get("depth", 0)
     run.forked_from = said.get("forkedFrom")
-    run.memory = remembering.begun(run, said["memory"]) if "memory" in said else None
+    run.memory = memory.begun(run, said["memory"]) if "memory" in said else None
     run.versions = dict(said.get("agentVersions", {}))
     run.origin = said.get("origin")
     given = said.get("trace", {})
-    run.trace = tracing.read(given.get("traceparent"), given.get("tracestate"))
+    run.trace = trace.read(given.get("traceparent"), given.get("tracestate"))
     initiation.begun(run, event)

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from moot.core.events import Event
-from moot.core.state.thread_controls import MOST_NAMES, Held, ThreadState, full_name
+from moot.core.state.thread_controls import MOST_NAMES, Held, ThreadState
+from moot.core.text.names import full_name
 
 if TYPE_CHECKING:
     from moot.core.state.run import Run

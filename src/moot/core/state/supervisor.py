@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct
 
 from moot.core.events import Event
-from moot.core.state import remote_children as abroad
+from moot.core.state import remote_children
 from moot.core.state.status import WAITING
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _handed(run: "Run", event: Event, at: int) -> None:
     found, child = run.orchestrator, said.get("childRunId")
     phase = said.get("phase", "")
     if phase == "dispatch.failed":
-        abroad.refused(run, event, at)
+        remote_children.refused(run, event, at)
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
     if node is not None and child is not None and node.child == child:
         _attested(run, event, node, phase)
@@ -97,7 +97,7 @@ def _handed(run: "Run", event: Event, at: int) -> None:
         found.dispatched += 1
     elif phase.startswith("child."):
         found.links.pop(child, None)
-        abroad.left(run, event, child, at)
+        remote_children.left(run, event, child, at)
         _over(run, event, child, phase.removeprefix("child."))
         found.workers.append(_told(said, phase.removeprefix("child.")))
 
@@ -155,7 +155,7 @@ def child_waits(run: "Run", node_id: str, child: str, status: str) -> None:
     place = node_id if shown is run.mirrored else child
     if status in WAITING:
         shown[place] = status
-        abroad.waited(run, child)
+        remote_children.waited(run, child)
     else:
         shown.pop(place, None)
     if node is not None and node.living:
@@ -165,12 +165,12 @@ def child_waits(run: "Run", node_id: str, child: str, status: str) -> None:
 def _asked_anew(run: "Run", event: Event, at: int) -> None:
     """A branch has a child of its own on another host: of how its source's waited nothing is left,
     the handoff goes on as it stood."""
-    old, new = abroad.renewed(run, event, at)
+    old, new = remote_children.renewed(run, event, at)
     if run.orchestrator is not None:
-        run.orchestrator.links = abroad.renamed(run.orchestrator.links, old, new)
+        run.orchestrator.links = remote_children.renamed(run.orchestrator.links, old, new)
     node = run.nodes.get(event.node_id) if event.node_id is not UNSET else None
     if node is not None:
-        abroad.goes_by(node, old, new)
+        remote_children.goes_by(node, old, new)
         child_waits(run, str(event.node_id), new, "running")
 
 
@@ -196,5 +196,5 @@ def lent(run: "Run") -> int:
 HANDLERS: dict[str, Callable[["Run", Event, int], None]] = {
     "runOrchestrator.decided": _decided,
     "core.workflowChain.event": _handed,
-    abroad.ASKED_ANEW: _asked_anew,
+    remote_children.ASKED_ANEW: _asked_anew,
 }

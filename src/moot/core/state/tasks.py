@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from moot.core.errors import BadRequest, Forbidden, ParticipantNotInvited
 from moot.core.errors.threads import TaskNotOpen, TooManyTasks
-from moot.core.state import thread_controls as thread
 from moot.core.text import mentions
+from moot.core.text.names import full_name, is_person
 
 MOST_TASKS = 1024
 
@@ -34,7 +34,7 @@ def heard(tasks: dict[int, Task], turn: Turn, sequence: int, at: int) -> None:
     kind, to = kind_of(turn), turn.get("to")
     if kind == "task" and isinstance(to, str) and len(tasks) < MOST_TASKS:
         index = turn.get("turnIndex", 0)
-        tasks[sequence] = Task(thread.full_name(to), str(turn.get("from", "")), index, at)
+        tasks[sequence] = Task(full_name(to), str(turn.get("from", "")), index, at)
     elif kind == "result":
         done = turn["meta"].get("replyTo")
         tasks.pop(done if type(done) is int else -1, None)
@@ -57,7 +57,7 @@ def _task(tasks: dict[int, Task], people: dict[str, dict[str, Any]], turn: Turn)
     to = turn.get("to")
     if not isinstance(to, str):
         raise BadRequest("A task is for one participant: to.", field="to")
-    if thread.is_person(to) or to in people:
+    if is_person(to) or to in people:
         return turn
     could, _ = mentions.meant(to.removeprefix("host:"), people)
     if len(could) > 1:
@@ -74,7 +74,7 @@ def _result(tasks: dict[int, Task], turn: Turn) -> Turn:
     task = tasks.get(place) if type(place) is int else None
     if task is None:
         raise TaskNotOpen("A result names the task it is of, which must be open: meta.reply_to.")
-    speaker = thread.full_name(str(turn["from"]))
-    if speaker != task.to and not thread.is_person(speaker):
+    speaker = full_name(str(turn["from"]))
+    if speaker != task.to and not is_person(speaker):
         raise Forbidden("The result of a task comes from who was asked, or from a person.")
     return turn

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from moot.core.json.nesting import too_deep
-from moot.core.text.confusables import is_blank
+from moot.core.text.names import full_name, is_person
 
 #: a hundred years; a longer time is no time
 LONGEST_S = 100 * 365 * 86_400
@@ -78,23 +78,6 @@ LONGEST_TARGET = 256
 MOST_NAMES = 1024
 #: profiles that are kept of those who went
 MOST_GONE = 8
-
-
-def is_name(name: str) -> bool:
-    """Whether it can be seen and told from others: no blanks, no marks that do not show; and reads
-    as no place of files or addresses."""
-    blank = is_blank(name) or any(mark.isspace() for mark in name)
-    place = "/" in name or "\\" in name or not name.rpartition(":")[2].strip(".")
-    return name.isprintable() and not blank and not place
-
-
-def is_person(name: str) -> bool:
-    return name == "user" or name.startswith("user:")
-
-
-def full_name(name: str) -> str:
-    """A short name means an agent of this host."""
-    return name if ":" in name or name in ("user", "system") else f"host:{name}"
 
 
 def is_muted(state: ThreadState, name: str, at: int) -> bool:

@@ -7,18 +7,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core.children import handoff
-from moot.core.children import peer_requests as asking
-from moot.core.children import tree_limit as tree
+from moot.core.children import handoff, peer_requests, tree_limit
 from moot.core.children.decide import next_child, secrets
-from moot.core.children.tree_limit import Seen
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.ids import derived_id
-from moot.core.interrupts import decide as interrupts
-from moot.core.interrupts import escalations
+from moot.core.interrupts import decide, escalations
 from moot.core.runs import finish as ending
 from moot.core.runs.advance import failed
+from moot.core.runs.child_outputs import Seen
 from moot.core.runs.nodes import at_work
 from moot.core.runs.readiness import PortProblem
 from moot.core.state.node import NodeState
@@ -26,8 +23,8 @@ from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
 from moot.core.supervisors.join import Join, join_of
 from moot.core.supervisors.workers import completed, failed_node, given_up
-from moot.core.workflows.compiled import Flow, FlowNode
 from moot.core.workflows.definition import SUPERVISOR
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import ConversationSpec, Decided, GateSpec, NodeError
 from moot.core.workflows.peer_ids import is_away
 from moot.core.workflows.supervisor_orders import ROUTINGS, order_of
@@ -81,7 +78,7 @@ def _decided(
     if escalations.is_unsure(run, outcome.confidence, usual) and not outcome.ratified:
         assert outcome.confidence is not None
         spec = escalations.held(run, outcome.agent_id, outcome.confidence, decision, usual)
-        return interrupts.request(run, flow, node, spec, at)
+        return decide.request(run, flow, node, spec, at)
     turn = next_iteration(run)
     breach = _too_many(run, node, turn, at)
     if breach:
@@ -140,7 +137,7 @@ def dispatch(
     if escalations.is_weak(run) and not order.ratified and not state.children:
         if not state.answer:
             event, spec = escalations.escalated(run, node)
-            return [event, *interrupts.request(run, flow, node, spec, at)]
+            return [event, *decide.request(run, flow, node, spec, at)]
         changed = _as_answered(run, flow, node, state, at)
         if changed:
             return changed
@@ -152,7 +149,7 @@ def dispatch(
             done.hints = {"answer": state.answer[0]}
             return [done]
         case "ask-user":
-            return interrupts.request(run, flow, node, _question(run, node), at)
+            return decide.request(run, flow, node, _question(run, node), at)
         case _:
             return _next_worker(run, flow, node, at, sealed or {})
 
@@ -237,7 +234,7 @@ def _next_worker(
     if number >= len(workers):
         return []
     away = is_away(workers[number])
-    share = tree.share(run, flow, node.id, len(workers) - number, away)
+    share = tree_limit.share(run, flow, node.id, len(workers) - number, away)
     problem = _not_allowed(run, node, state, share, at)
     if problem:
         return problem
@@ -247,7 +244,7 @@ def _next_worker(
     first = run.next_sequence + len(events)
     if away:
         return [*events, *_ask(run, node, at, sealed, first, share)]
-    child = asking.child_id(run, node.id, str(state.started_seq), str(number))
+    child = peer_requests.child_id(run, node.id, str(state.started_seq), str(number))
     hints = {"worker": number, "tree": share}
     return [*events, *handoff.begun(run, node.id, workers[number], child, first, hints)]
 
@@ -265,11 +262,11 @@ def _ask(
         return _turned_away(run, node, state, worker, problem.error, first)
     assert spec is not None
     if hidden := secrets(node, spec, sealed):
-        error = asking.withheld(hidden)
+        error = peer_requests.withheld(hidden)
         return _turned_away(run, node, state, worker, error, first)
     decided = run.orchestrator.decided_seq
     began = handoff.step(run, node.id, "dispatch.began", worker, decided)
-    return [began, asking.asked(run, node, state, spec, share, state.children)]
+    return [began, peer_requests.asked(run, node, state, spec, share, state.children)]
 
 
 def _not_allowed(run: Run, node: FlowNode, state: NodeState, share: int, at: int) -> list[NewEvent]:
@@ -278,7 +275,7 @@ def _not_allowed(run: Run, node: FlowNode, state: NodeState, share: int, at: int
     if cap and run.orchestrator.dispatched >= cap:
         bound = ("dispatch-iterations", cap)
         return _breach(run, node, bound, run.orchestrator.dispatched + 1, at)
-    error = tree.refusal(run, share)
+    error = tree_limit.refusal(run, share)
     return [failed(node, error, state.attempt, state.started_seq)] if error is not None else []
 
 

@@ -3,17 +3,17 @@
 from msgspec import Struct
 
 from moot.core.children import handoff
-from moot.core.children.tree_limit import Seen
 from moot.core.events import NewEvent
 from moot.core.runs.advance import failed
+from moot.core.runs.child_outputs import Seen
 from moot.core.runs.nodes import finish
-from moot.core.state import remote_children as abroad
+from moot.core.state import remote_children
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
 from moot.core.supervisors.workers import given_up
-from moot.core.workflows import peer_ids as peers
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows import peer_ids
+from moot.core.workflows.graph import Flow
 from moot.core.workflows.node_types import Failed, NodeError
 
 ANSWER_INVALID = "peer_answer_invalid"
@@ -64,7 +64,7 @@ def found(run: Run, flow: Flow, command: PeerFound) -> list[NewEvent]:
     if entry is None or state is None:
         return []
     child = command.child_run
-    if child in {*abroad.names(run), *run.children, *state.ends}:
+    if child in {*remote_children.names(run), *run.children, *state.ends}:
         error = NodeError(
             code=ANSWER_INVALID,
             message=f"Host '{entry.peer}' names a run that is already known as another one.",
@@ -72,7 +72,7 @@ def found(run: Run, flow: Flow, command: PeerFound) -> list[NewEvent]:
         )
         refusal = PeerRefused(ask_id=command.ask_id, error=error, unsure=False, at=command.at)
         return refused(run, flow, refusal)
-    worker = f"{entry.peer}{peers.SLASH}{entry.workflow_id}"
+    worker = f"{entry.peer}{peer_ids.SLASH}{entry.workflow_id}"
     hints = {"askId": command.ask_id, "hostId": command.host_id}
     if not flow.nodes[entry.node_id].type.dispatches:
         return [handoff.dispatched(entry.node_id, child, worker, state.started_seq, hints)]
@@ -96,7 +96,7 @@ def refused(run: Run, flow: Flow, command: PeerRefused) -> list[NewEvent]:
         events = finish(run, flow, node.id, state.attempt, Failed(command.error), command.at)
         events[-1].hints = {**(events[-1].hints or {}), **hints}
         return events
-    worker = f"{entry.peer}{peers.SLASH}{entry.workflow_id}"
+    worker = f"{entry.peer}{peer_ids.SLASH}{entry.workflow_id}"
     error = command.error.as_payload()
     told = handoff.step(run, node.id, "dispatch.failed", worker, entry.began, error=error)
     told.hints = {**hints, "runs": max(1, entry.tree)} if command.unsure else hints
@@ -115,7 +115,7 @@ def stopped(run: Run, command: PeerStopped) -> list[NewEvent]:
     return [NewEvent("moot.peer.stopped", payload, cause=entry.asked_seq)]
 
 
-def _asking(run: Run, ask_id: str) -> tuple[abroad.Abroad | None, NodeState | None]:
+def _asking(run: Run, ask_id: str) -> tuple[remote_children.Abroad | None, NodeState | None]:
     """The entry whose child is waited for to begin, and its node at work."""
     entry = run.abroad.get(ask_id)
     if entry is None or entry.child is not None or entry.stop or not run.going:

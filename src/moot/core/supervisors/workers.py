@@ -6,18 +6,17 @@ What a child gives back is harvested only when it completed.
 from typing import Any
 
 from moot.core.children import handoff
-from moot.core.children.decide import ChildEnded
-from moot.core.children.tree_limit import Seen, last_seen
+from moot.core.children.tree_limit import last_seen
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent
 from moot.core.runs.advance import failed
+from moot.core.runs.child_outputs import ChildEnded, Seen
 from moot.core.runs.nodes import variable_events
-from moot.core.state import remote_children as abroad
+from moot.core.state import remote_children
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
-from moot.core.supervisors import join as joining
-from moot.core.supervisors.join import Ended, join_of
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.supervisors.join import Ended, join_of, outcome, settled
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import NodeError
 
 NOT_NEEDED = {"code": "cancelled", "message": "It was not needed any more."}
@@ -103,7 +102,7 @@ def _collected(node: FlowNode, worker: str, ended: ChildEnded) -> dict[str, Any]
 
 def _over(run: Run, flow: Flow | None, node: FlowNode, found: Ended) -> NewEvent:
     """The end of a child, with what the parent keeps of it until all have come together."""
-    if abroad.unnamed(run, found.child):
+    if remote_children.unnamed(run, found.child):
         return _never_there(run, node, found)
     step = handoff.ended(run, node.id, found.worker, found.child, found.status, found.error)
     result: dict[str, Any] = {"worker": found.worker, "lost": found.lost}
@@ -165,11 +164,11 @@ def _after(
     if join is None:
         return _one_by_one(run, flow, node, state, found, ended.at)
     over = [*_so_far(state, ended.sealed), found]
-    if not joining.settled(join, over, len(workers)):
+    if not settled(join, over, len(workers)):
         return []
     losers = _losers(run, state, ended.seen, found.child)
     stopped = [_over(run, None, node, loser) for loser in losers]
-    over += [loser for loser in losers if not abroad.unnamed(run, loser.child)]
+    over += [loser for loser in losers if not remote_children.unnamed(run, loser.child)]
     return [*stopped, *_joined(run, flow, node, state, over, ended.at)]
 
 
@@ -204,7 +203,7 @@ def _joined(
     workers = run.orchestrator.decision["nextWorkerIds"]
     join = join_of(node.definition.config, workers)
     assert join is not None
-    reached = joining.outcome(join, over, len(workers))
+    reached = outcome(join, over, len(workers))
     counted = [each for each in over if not each.lost or each.status == "cancelled"]
     payload = {
         "joinOutcome": reached,

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core.state.thread_controls import is_person
+from moot.core.text.names import is_person
 from moot.core.text.quotes import own_words
 
 #: words after an @ that mean nobody in particular

@@ -12,7 +12,7 @@ from moot.core.conversations.participants import is_reserved
 from moot.core.events import Event, event_id, iso, micros
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import FAILED
-from moot.core.state.thread_controls import full_name, is_person
+from moot.core.text.names import full_name, is_person
 
 #: who the host is when it says or decides something
 COORDINATOR = "moot"

@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moot.core.conversations import decisions
-from moot.core.conversations import turns as conversation
-from moot.core.conversations.turns import Speaker
-from moot.core.councils import decide as participating
+from moot.core.conversations import decisions, turns
+from moot.core.councils import decide
+from moot.core.councils.answer_loops import chain_limit
 from moot.core.errors import BadRequest, NotFound, ThreadPaused
 from moot.core.events import NewEvent
-from moot.core.state import agent_chain as chains
-from moot.core.state import thread_controls as thread
+from moot.core.speaker import Speaker
 from moot.core.state.conversation import TITLE, Conversation, as_title, title_of
 from moot.core.state.council_policy import Policy, meaningless
 from moot.core.state.run import Run
-from moot.core.threads import side_threads as sides
+from moot.core.text.names import full_name, is_person
+from moot.core.threads import side_threads
 from moot.core.threads.presence import STATES
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 
 if TYPE_CHECKING:
     from moot.core.threads.decide import Control
@@ -36,7 +35,7 @@ def go_on(
     run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
 ) -> list[NewEvent]:
     """``true`` or ``{"rounds": n}``."""
-    if talk.floor is None and chains.stopped(talk.chain) is None:
+    if talk.floor is None and chain_limit(talk.chain) is None:
         raise BadRequest("Nobody leads this conversation; set participation first.")
     said = given.content["continue"]
     if said is not True and not isinstance(said, dict):
@@ -61,7 +60,7 @@ def lead(run: Run, flow: Flow, talk: Conversation, given: "Control", sender: str
     moderator = given.content["participation"].get("moderator")
     known = talk.floor.members if talk.floor is not None else {}
     names = list(talk.roster if talk.roster is not None else talk.state.members)
-    names = [name for name in names if not thread.is_person(name)]
+    names = [name for name in names if not is_person(name)]
     if moderator is not None and moderator not in names:
         raise BadRequest(
             "The moderator must be among the participants.", field="participation.moderator",
@@ -108,7 +107,7 @@ def put_to_vote(
     payload: dict[str, Any] = {"decision": text, "close": said.get("close") is True}
     payload |= {"by": sender, "via": given.who.principal}
     return [
-        *participating.unasked(flow.nodes[given.node_id], talk, given.at),
+        *decide.unasked(flow.nodes[given.node_id], talk, given.at),
         _event("moot.vote.called", payload, given, talk),
     ]
 
@@ -129,7 +128,7 @@ def admit(
     who = Speaker("moot", (str(said.get("speakerId", "")),), admin=True)
     node = flow.nodes[given.node_id]
     index = talk.turns + 1
-    turn = conversation.new_turn(
+    turn = turns.new_turn(
         talk.conversation_id, index, "agent", str(said["speakerId"]), said["content"], given.at,
         talk.group_id,
     )  # fmt: skip
@@ -138,7 +137,7 @@ def admit(
     admitted = {"held": name, "by": sender, "via": given.who.principal}
     return [
         _event("moot.turn.admitted", admitted, given, talk),
-        *conversation.exchanged(run, flow, node, talk, turn, given.at),
+        *turns.exchanged(run, flow, node, talk, turn, given.at),
     ]
 
 
@@ -197,7 +196,7 @@ def present(
     state = given.content["presence"]
     if state not in STATES:
         raise BadRequest(f"presence is one of {', '.join(STATES)}.", field="presence")
-    if talk.state.presence.get(thread.full_name(sender)) == state:
+    if talk.state.presence.get(full_name(sender)) == state:
         return []
     payload = {"from": sender, "state": state, "via": given.who.principal}
     return [_event("moot.presence.changed", payload, given, talk)]
@@ -205,7 +204,7 @@ def present(
 
 LEADING: dict[str, Callable[..., list[NewEvent]]] = {
     "presence": present,
-    "link": sides.link,
+    "link": side_threads.link,
     "rename": rename,
     "continue": go_on,
     "participation": lead,

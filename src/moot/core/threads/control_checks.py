@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from moot.core.conversations import joining as guests
-from moot.core.state import thread_controls as thread
+from moot.core.conversations import joining
+from moot.core.state import thread_controls
 from moot.core.state.conversation import TITLE, as_title
 from moot.core.threads import presence
 
 #: words that the fold of a thread knows, and who comes and goes
-PLAIN = frozenset({*thread.ACTS, "invite", "uninvite"})
+PLAIN = frozenset({*thread_controls.ACTS, "invite", "uninvite"})
 
 
 def problems(
@@ -44,22 +44,26 @@ def told(wrong: list[str]) -> str | None:
 
 def _names(value: Any) -> str | None:
     about = value.get("targets") if isinstance(value, dict) else value
-    if isinstance(about, list) and len(about) > thread.MOST_TARGETS:
-        return f"is about {thread.MOST_TARGETS} names at most."
-    return None if thread.targets(value) else 'names nobody: ["codex"] or {"targets": ["codex"]}.'
+    if isinstance(about, list) and len(about) > thread_controls.MOST_TARGETS:
+        return f"is about {thread_controls.MOST_TARGETS} names at most."
+    return (
+        None
+        if thread_controls.targets(value)
+        else 'names nobody: ["codex"] or {"targets": ["codex"]}.'
+    )
 
 
 def _mute(value: Any) -> str | None:
     if isinstance(value, dict):
         if value.get("mode", "hard") != "hard":
             return "knows the mode hard only."
-        if "seconds" in value and not thread.is_time(value["seconds"]):
+        if "seconds" in value and not thread_controls.is_time(value["seconds"]):
             return "takes a number of seconds, or none at all."
     return _names(value)
 
 
 def _switch(value: Any) -> str | None:
-    return None if thread.is_switch(value) else 'is {"on": true} or {"on": false}.'
+    return None if thread_controls.is_switch(value) else 'is {"on": true} or {"on": false}.'
 
 
 def _true(value: Any) -> str | None:
@@ -67,12 +71,12 @@ def _true(value: Any) -> str | None:
 
 
 def _ttl(value: Any) -> str | None:
-    return None if value is None or thread.is_time(value) else "is a number of seconds."
+    return None if value is None or thread_controls.is_time(value) else "is a number of seconds."
 
 
 def _who(value: Any) -> str | None:
     name = value.get("participant_id") if isinstance(value, dict) else value
-    return None if guests.is_guest(name) else "needs a participant_id that somebody may go by."
+    return None if joining.is_guest(name) else "needs a participant_id that somebody may go by."
 
 
 def _title(value: Any) -> str | None:

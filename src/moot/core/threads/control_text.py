@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from moot.core.events import iso, micros
-from moot.core.state import thread_controls as thread
+from moot.core.state import thread_controls
 from moot.core.state.floor import PAIR
-from moot.core.threads import control_checks as controls
+from moot.core.threads import control_checks
 from moot.core.threads.agent_bridge import COORDINATOR, Told, handle
 from moot.core.threads.decide import KNOWN
 
@@ -60,7 +60,7 @@ def void(told: Told) -> dict[str, str]:
     """The words of a control that changed nothing, and why."""
     if told["from"] == COORDINATOR or not isinstance(told["content"], dict):
         return {}
-    return controls.problems(told["content"], OF_MEMBERS)
+    return control_checks.problems(told["content"], OF_MEMBERS)
 
 
 def plainly(value: Any) -> str:
@@ -91,13 +91,13 @@ def _named(value: Any) -> Any:
 
 
 def _names(value: Any, called: Names) -> str:
-    return ", ".join(called(handle(name)) for name in thread.targets(value))
+    return ", ".join(called(handle(name)) for name in thread_controls.targets(value))
 
 
 def _mute(who: str, value: Any, told: Told, called: Names) -> str | None:
     seconds = value.get("seconds") if isinstance(value, dict) else None
     muted = f"{who} muted {_names(value, called)}"
-    if seconds is None or not thread.is_time(seconds):
+    if seconds is None or not thread_controls.is_time(seconds):
         return muted
     until = iso(micros(told["ts"]) + int(seconds * 1_000_000))
     return f"{muted} until {until[:19].replace('T', ' ')} UTC"

@@ -4,32 +4,25 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core.conversations import addressing
-from moot.core.conversations import joining as guests
-from moot.core.conversations import turns as conversation
-from moot.core.conversations.turns import HOST, Speaker
+from moot.core.conversations import addressing, joining, turns
+from moot.core.conversations.turns import HOST
 from moot.core.errors import BadRequest, Forbidden, NotFound, NotYourName
 from moot.core.events import NewEvent
-from moot.core.interrupts import decide as interrupts
+from moot.core.interrupts import decide
 from moot.core.runs.start import Beginning
-from moot.core.state import thread_controls as thread
+from moot.core.speaker import Speaker
+from moot.core.state import thread_controls
 from moot.core.state.conversation import Conversation
 from moot.core.state.run import Run
-from moot.core.threads import (
-    agent_limits as manners,
-)
-from moot.core.threads import (
-    auto_close as finishing,
-)
-from moot.core.threads import (
-    control_checks as controls,
-)
+from moot.core.text.names import is_person
+from moot.core.threads import agent_control_checks, auto_close, control_checks
 from moot.core.threads.control_actions import LEADING
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 
 #: controls that only a person may use; the others are open to every participant
 HUMAN_ONLY = frozenset(
-    thread.OF_PEOPLE | {"continue", "admit", "drop", "allow", "deny", "participation", "vote"}
+    thread_controls.OF_PEOPLE
+    | {"continue", "admit", "drop", "allow", "deny", "participation", "vote"}
 )
 KNOWN = HUMAN_ONLY | {
     "done", "invite", "uninvite", "rename", "link", "presence"
@@ -41,22 +34,26 @@ ANSWERED = "moot.participation.answered"
 
 def warnings(talk: Conversation, content: dict[str, Any], at: int) -> list[str]:
     """What a control says in vain; it is recorded as it was said."""
-    return [*controls.problems(content, KNOWN).values(), *in_vain(talk, content, at)]
+    return [*control_checks.problems(content, KNOWN).values(), *in_vain(talk, content, at)]
 
 
 def in_vain(talk: Conversation, content: Any, at: int) -> list[str]:
     """Of a control that is well said: names of who is not there, or not muted."""
     if not isinstance(content, dict):
         return []
-    found, people = [], conversation.people(talk)
+    found, people = [], turns.people(talk)
     led = talk.floor is not None and talk.floor.threaded
     for word in ("mute", "prod", "uninvite"):
         strange = [name for name in _about(word, content) if name not in people]
-        strange = [name for name in strange if not thread.is_person(name)]
+        strange = [name for name in strange if not is_person(name)]
         if strange and (people or led):
             them = ", ".join(name.removeprefix("host:") for name in strange[:5])
             found.append(f"'{word}': {them} takes no part here; {addressing.there(people)}.")
-    free = [name for name in _about("unmute", content) if not thread.is_muted(talk.state, name, at)]
+    free = [
+        name
+        for name in _about("unmute", content)
+        if not thread_controls.is_muted(talk.state, name, at)
+    ]
     if free:
         them = ", ".join(name.removeprefix("host:") for name in free[:5])
         found.append(f"'unmute': {them} is not muted.")
@@ -67,7 +64,7 @@ def _about(word: str, content: dict[str, Any]) -> list[str]:
     value = content.get(word)
     if word == "uninvite":
         value = [value.get("participant_id") if isinstance(value, dict) else value]
-    return thread.targets(value)
+    return thread_controls.targets(value)
 
 
 class Control(Struct, frozen=True, kw_only=True):
@@ -105,21 +102,21 @@ def _ending(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
     if not given.ends or not isinstance(content, dict) or content.get("done") is not True:
         return []
     talk = run.conversations[given.node_id]
-    if not finishing.all_done(run, talk, sender):
+    if not auto_close.all_done(run, talk, sender):
         return []
-    return finishing.closed(run, flow, talk, given.who, given.at)
+    return auto_close.closed(run, flow, talk, given.who, given.at)
 
 
 def _told(run: Run, flow: Flow, given: Control) -> list[NewEvent]:
-    talk = conversation.must_be_open(run.conversations.get(given.node_id), run, given.node_id)
-    interrupts.refuse_paused(run)
+    talk = turns.must_be_open(run.conversations.get(given.node_id), run, given.node_id)
+    decide.refuse_paused(run)
     sender = _sender(given)
     content = given.content if isinstance(given.content, dict) else {}
     words = [word for word in content if word in KNOWN]
     if not words and not given.lenient:
         raise BadRequest(f"A control is one of {', '.join(sorted(KNOWN))}.", field="content")
     _check_may(talk, given, sender, words)
-    manners.check(talk, given, sender)
+    agent_control_checks.check(talk, given, sender)
     if not given.lenient:
         _check_targets(content)
     led, idle = _led(run, flow, talk, given, sender)
@@ -146,7 +143,7 @@ def _led(
 ) -> tuple[list[NewEvent], dict[str, str]]:
     """What the words lead to that are more than the state of a thread; and which words are kept
     and change nothing, each with what is wrong with it."""
-    idle = controls.problems(given.content, KNOWN, not_for(given)) if given.lenient else {}
+    idle = control_checks.problems(given.content, KNOWN, not_for(given)) if given.lenient else {}
     content = given.content if isinstance(given.content, dict) else {}
     leads: dict[Any, list[str]] = {}
     for word, lead in LEADING.items():
@@ -167,10 +164,10 @@ def _comes_in(
     talk: Conversation, given: Control, sender: str, content: dict[str, Any]
 ) -> list[NewEvent]:
     """Who may come in by speaking may do so by steering; who invites another may stay outside."""
-    joins, agent = given.who.joins, not thread.is_person(sender)
-    if not agent or "invite" in content or not guests.comes_in(talk, sender, joins):
+    joins, agent = given.who.joins, not is_person(sender)
+    if not agent or "invite" in content or not joining.comes_in(talk, sender, joins):
         return []
-    return [guests.welcome(talk, guests.named(sender, "from"), {}, sender, joins == "outside")]
+    return [joining.welcome(talk, joining.named(sender, "from"), {}, sender, joins == "outside")]
 
 
 def _kept(talk: Conversation, given: Control, sender: str, idle: dict[str, str]) -> list[NewEvent]:
@@ -189,24 +186,24 @@ def _kept(talk: Conversation, given: Control, sender: str, idle: dict[str, str])
 def _check_may(talk: Conversation, given: Control, sender: str, words: list[str]) -> None:
     if _by_host(given):
         return
-    if not given.lenient and HUMAN_ONLY.intersection(words) and not thread.is_person(sender):
+    if not given.lenient and HUMAN_ONLY.intersection(words) and not is_person(sender):
         raise Forbidden("Only a person may do that here.", participant=sender)
-    welcome = guests.comes_in(talk, sender, given.who.joins)
-    if not (given.who.admin or thread.is_person(sender) or welcome or _takes_part(talk, sender)):
-        raise guests.not_invited(talk, sender)
+    welcome = joining.comes_in(talk, sender, given.who.joins)
+    if not (given.who.admin or is_person(sender) or welcome or _takes_part(talk, sender)):
+        raise joining.not_invited(talk, sender)
 
 
 def not_for(given: Control) -> frozenset[str]:
     """Words that are not for who says them."""
-    person = thread.is_person(given.sender or given.who.person) or _by_host(given)
+    person = is_person(given.sender or given.who.person) or _by_host(given)
     return frozenset() if person else HUMAN_ONLY
 
 
 def _check_targets(content: dict[str, Any]) -> None:
     for value in content.values():
         about = value.get("targets") if isinstance(value, dict) else value
-        if isinstance(about, list) and len(about) > thread.MOST_TARGETS:
-            raise BadRequest(f"A control is about {thread.MOST_TARGETS} names at most.")
+        if isinstance(about, list) and len(about) > thread_controls.MOST_TARGETS:
+            raise BadRequest(f"A control is about {thread_controls.MOST_TARGETS} names at most.")
 
 
 def _takes_part(talk: Conversation, name: str) -> bool:
@@ -220,7 +217,7 @@ def _sender(given: Control) -> str:
     if sender != given.who.person and not given.who.admin and sender not in given.who.names:
         raise NotYourName(sender, list(given.who.names))
     if not _by_host(given):
-        guests.check(sender, "from")
+        joining.check(sender, "from")
     return sender
 
 
@@ -232,19 +229,19 @@ def _by_host(given: Control) -> bool:
 
 def _join(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
     asked = given.content["invite"]
-    name = guests.named(asked, "invite")
-    if manners.invites_in_vain(talk, name, sender):
+    name = joining.named(asked, "invite")
+    if agent_control_checks.invites_in_vain(talk, name, sender):
         return []
     said = asked if isinstance(asked, dict) else {}
     outside = said.get("outside") is True
     profile = said.get("profile")
     profile = profile if isinstance(profile, dict) else {}
-    both = {**given.known, **profile} if thread.is_person(sender) else {**profile, **given.known}
-    return [guests.welcome(talk, name, both, sender, outside)]
+    both = {**given.known, **profile} if is_person(sender) else {**profile, **given.known}
+    return [joining.welcome(talk, name, both, sender, outside)]
 
 
 def _leave(talk: Conversation, given: Control, sender: str) -> list[NewEvent]:
-    name = guests.named(given.content["uninvite"], "uninvite")
+    name = joining.named(given.content["uninvite"], "uninvite")
     if name not in talk.state.members:
         return []
     payload = {

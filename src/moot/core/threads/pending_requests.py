@@ -9,13 +9,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from moot.core.councils.answer_loops import chain_limit, is_chain_held
 from moot.core.events import Event
-from moot.core.state import agent_chain as chains
-from moot.core.state import tasks
-from moot.core.state import thread_controls as thread
+from moot.core.state import tasks, thread_controls
 from moot.core.state.conversation import Conversation
-from moot.core.state.thread_controls import full_name, is_person
 from moot.core.text import mentions
+from moot.core.text.names import full_name, is_person
 
 TURNS = {"conversation.opened": "initialTurn", "conversation.exchanged": "turn"}
 TO_ALL = "a person spoke to all"
@@ -68,7 +67,9 @@ class Listener:
         self._led = member is not None
         known = member.profile if member is not None else guest.profile if guest else {}
         #: of the others only those whose names are nobody's nickname
-        others: dict[str, dict[str, Any]] = {each: {} for each in thread.people_of(talk.state)}
+        others: dict[str, dict[str, Any]] = {
+            each: {} for each in thread_controls.people_of(talk.state)
+        }
         self._profiles = {**others, name: dict(known)}
         #: the newest turn that named it, and the newest of a person to all
         self._named: Due | None = None
@@ -96,12 +97,12 @@ class Listener:
 
     def _stopped(self, event: Event, turn: dict[str, Any]) -> bool:
         agents = turn.get("role") == "agent" and not is_person(self._name)
-        return agents and chains.holds(self._talk.chain, event.sequence)
+        return agents and is_chain_held(self._talk.chain, event.sequence)
 
     def waits(self, due: Due) -> bool:
         """Whether it is for a person to say that agents go on."""
         floor, chain = self._talk.floor, self._talk.chain
-        stopped = chains.stopped(chain) if floor is None else floor.stopped
+        stopped = chain_limit(chain) if floor is None else floor.stopped
         agents = due.by is not None and not is_person(due.by) and not is_person(self._name)
         return agents and stopped is not None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moot.core.conversations import turns as conversation
+from moot.core.conversations import turns
 from moot.core.errors import BadRequest
 from moot.core.errors.threads import SeatTaken
 from moot.core.events import NewEvent, iso
@@ -16,7 +16,7 @@ from moot.core.state.conversation import Conversation
 from moot.core.state.run import Run
 from moot.core.state.seats import LEFT, TAKEN, holds
 from moot.core.threads.presence import TTL_MS, Here
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 
 
 class TakeSeat(Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class LeaveSeat(Struct, frozen=True, kw_only=True):
 
 
 def take(run: Run, flow: Flow, given: TakeSeat) -> list[NewEvent]:
-    talk = conversation.must_be_open(run.conversations.get(given.node_id), run, given.node_id)
+    talk = turns.must_be_open(run.conversations.get(given.node_id), run, given.node_id)
     held = talk.state.seats.get(given.name)
     if held is not None and held.seat == given.seat:
         return []

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from moot.core.conversations import turns as conversation
+from moot.core.conversations import turns
 from moot.core.errors import BadRequest
 from moot.core.errors.threads import TooManyLinks
 from moot.core.events import NewEvent
 from moot.core.state.conversation import LONGEST_TITLE, Conversation, thread_id
 from moot.core.state.run import Run
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 
 if TYPE_CHECKING:
     from moot.core.threads.decide import Control
@@ -102,7 +102,7 @@ def _said_with(
     payload: dict[str, Any], talk: Conversation, text: str, given: SideEnded | LinkedFrom
 ) -> list[NewEvent]:
     """The link, and a turn of the host for whoever reads."""
-    turn = conversation.system_turn(talk, text, given.at)
+    turn = turns.system_turn(talk, text, given.at)
     turn["meta"] = {"thread": given.thread, "tags": ["side-thread"]}
     said = {
         "conversationId": talk.conversation_id,

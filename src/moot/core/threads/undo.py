@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from moot.core.events import micros
-from moot.core.state import thread_controls as thread
+from moot.core.state import thread_controls
 from moot.core.state.conversation import Conversation
+from moot.core.text.names import full_name
 from moot.core.threads.agent_bridge import Told, handle
 
 #: milliseconds by which two times may differ that are the same
@@ -25,14 +26,18 @@ def undo(told: Told, talk: Conversation, at: int) -> dict[str, Any] | None:
 
 
 def _unmute(talk: Conversation, value: Any, told: Told, at: int) -> dict[str, Any] | None:
-    muted = [name for name in thread.targets(value) if thread.is_muted(talk.state, name, at)]
+    muted = [
+        name
+        for name in thread_controls.targets(value)
+        if thread_controls.is_muted(talk.state, name, at)
+    ]
     return {"unmute": list(map(handle, muted))} if muted else None
 
 
 def _mute_again(talk: Conversation, value: Any, told: Told, at: int) -> dict[str, Any] | None:
     """For the rest of the time; where several had different ones nobody is muted longer than he
     was."""
-    found = [name for name in thread.targets(value) if name not in talk.state.muted]
+    found = [name for name in thread_controls.targets(value) if name not in talk.state.muted]
     until = {name: talk.state.lifted[name] for name in found if name in talk.state.lifted}
     names = [name for name, end in until.items() if end == 0 or end > at]
     rests = [(until[name] - at) / 1000 for name in names if until[name]]
@@ -48,7 +53,7 @@ def _on(value: Any) -> bool:
 
 def _switch(word: str, now: Callable[[Conversation], bool]) -> Callable[..., dict[str, Any] | None]:
     def back(talk: Conversation, value: Any, told: Told, at: int) -> dict[str, Any] | None:
-        held = thread.is_switch(value) and _on(value) == now(talk)
+        held = thread_controls.is_switch(value) and _on(value) == now(talk)
         return {word: {"on": not _on(value)}} if held else None
 
     return back
@@ -56,7 +61,7 @@ def _switch(word: str, now: Callable[[Conversation], bool]) -> Callable[..., dic
 
 def _ttl(talk: Conversation, value: Any, told: Told, at: int) -> dict[str, Any] | None:
     until = talk.state.ttl_until
-    if until is None or not thread.is_time(value):
+    if until is None or not thread_controls.is_time(value):
         return None
     own = micros(told["ts"]) // 1000 + int(value * 1000)
     return {"ttl_seconds": None} if abs(own - until) < SAME else None
@@ -67,14 +72,14 @@ def _who(value: Any) -> str:
 
 
 def _invite(talk: Conversation, value: Any, told: Told, at: int) -> dict[str, Any] | None:
-    here = thread.full_name(_who(value)) in talk.state.members
+    here = full_name(_who(value)) in talk.state.members
     return {"uninvite": {"participant_id": _who(value)}} if here else None
 
 
 def _invite_again(talk: Conversation, value: Any, told: Told, at: int) -> dict[str, Any] | None:
-    if thread.full_name(_who(value)) in talk.state.members:
+    if full_name(_who(value)) in talk.state.members:
         return None
-    profile = talk.state.gone.get(thread.full_name(_who(value)))
+    profile = talk.state.gone.get(full_name(_who(value)))
     known = {"profile": profile} if profile else {}
     return {"invite": {"participant_id": _who(value), **known}}
 

@@ -8,17 +8,18 @@ from typing import Any
 from msgspec import UNSET
 
 from moot.core.children import attestation
-from moot.core.children.decide import ChildEnded, ChildWaits, next_child
-from moot.core.children.tree_limit import Seen as Child
+from moot.core.children.decide import ChildWaits, next_child
 from moot.core.commands import decide
 from moot.core.events import Event, NewEvent
 from moot.core.runs.advance import failed
+from moot.core.runs.child_outputs import ChildEnded
+from moot.core.runs.child_outputs import Seen as Child
 from moot.core.runs.readiness import PortProblem
-from moot.core.state import remote_children as abroad
+from moot.core.state import remote_children
 from moot.core.state.node import NodeState
 from moot.core.supervisors.decide import WorkerRefused
 from moot.core.supervisors.peer_answers import PeerFound, PeerRefused, PeerStopped
-from moot.core.verify import nodes as told
+from moot.core.verify import nodes
 from moot.core.verify.nodes import Impossible, Seen
 
 STEP = "core.workflowChain.event"
@@ -48,7 +49,7 @@ def child(seen: Seen, state: NodeState) -> list[NewEvent]:
     if seen.its.type.dispatches:
         return _worker(seen, state)
     if state.child is None:
-        return told.outcome(seen, state)
+        return nodes.outcome(seen, state)
     if attestation.attests(seen.its):
         return _attested(seen, state)
     return _ended(seen, state)
@@ -59,7 +60,7 @@ def _turned_down(seen: Seen, hints: dict[str, Any]) -> list[NewEvent]:
     said = seen.event.payload
     refused = PeerRefused(
         ask_id=hints["askId"],
-        error=told.error_of(said.get("lastError", said.get("error"))),
+        error=nodes.error_of(said.get("lastError", said.get("error"))),
         unsure="unsure" in hints,
         at=seen.at,
         seen=lost(seen),
@@ -100,7 +101,7 @@ def _runs(seen: Seen, name: str, hints: dict[str, Any]) -> int:
 
 def _over(seen: Seen, name: str, status: str, hints: dict[str, Any], **more: Any) -> ChildEnded:
     """The end of a child. One elsewhere may be named as the cause, or may still be there."""
-    away = abroad.entry_of(seen.run, name) is not None
+    away = remote_children.entry_of(seen.run, name) is not None
     host = seen.event.payload.get("causationHostId")
     cause = seen.event.causation_id
     return ChildEnded(
@@ -123,8 +124,10 @@ def _ended(seen: Seen, state: NodeState) -> list[NewEvent]:
     last = next(e for e in seen.rest if e.type != "variable.changed" or e.node_id != node.id)
     hints = {} if last.hints is UNSET else last.hints
     status = hints.get("childStatus") or last.payload.get("childStatus")
-    if status not in ENDS or ("childRunId" in hints and abroad.entry_of(seen.run, name) is None):
-        return told.outcome(seen, state)  # it failed for a reason of its own
+    if status not in ENDS or (
+        "childRunId" in hints and remote_children.entry_of(seen.run, name) is None
+    ):
+        return nodes.outcome(seen, state)  # it failed for a reason of its own
     given = {e.payload["name"]: e.payload.get("next") for e in seen.log[seen.first : last.sequence]}
     collect = _collect(seen, state)
     outputs = last.payload.get("outputs", {})
@@ -136,7 +139,7 @@ def _ended(seen: Seen, state: NodeState) -> list[NewEvent]:
     )  # fmt: skip
     found = decide(seen.run, seen.flow, ended)
     if not seen.fits(found) and last.type in FAILURES:
-        return told.outcome(seen, state)
+        return nodes.outcome(seen, state)
     return found
 
 
@@ -160,7 +163,7 @@ def _attested(seen: Seen, state: NodeState) -> list[NewEvent]:
     event, hints, name = seen.event, seen.hints or {}, str(state.child)
     phase = event.payload.get("phase", "")
     if event.type != STEP or not phase.startswith("child."):
-        return told.outcome(seen, state)
+        return nodes.outcome(seen, state)
     after = next((e for e in seen.rest[1:] if e.type != "variable.changed"), event)
     harvest = _harvest(seen, hints)
     error = _error(after) if after.type in FAILURES else event.payload.get("error")
@@ -170,7 +173,7 @@ def _attested(seen: Seen, state: NodeState) -> list[NewEvent]:
     )  # fmt: skip
     found = decide(seen.run, seen.flow, ended)
     if not seen.fits(found) and after.type == "node.failed":  # what cannot be merged is not kept
-        return [found[0], failed(seen.its, told.error_of(after.payload["error"]), state.attempt)]
+        return [found[0], failed(seen.its, nodes.error_of(after.payload["error"]), state.attempt)]
     return found
 
 
@@ -187,11 +190,11 @@ def _worker(seen: Seen, state: NodeState) -> list[NewEvent]:
     phase = said.get("phase", "")
     if event.type == STEP and phase == "dispatch.began":
         end = next(e for e in seen.rest if e.type == "node.failed")
-        error = told.error_of(end.payload["error"])
+        error = nodes.error_of(end.payload["error"])
         refused = WorkerRefused(seen.its.id, said["workerId"], error, seen.at, lost(seen))
         return decide(seen.run, seen.flow, refused)
     if event.type != STEP or not phase.startswith("child."):
-        return told.outcome(seen, state)
+        return nodes.outcome(seen, state)
     hints = seen.hints or {}
     result = hints["result"]
     config, worker = seen.its.definition.config, said["workerId"]

@@ -6,23 +6,23 @@ A word that somebody said is a fact; who may say it, and what it leads to, is no
 from typing import Any
 
 from moot.core.commands import decide
-from moot.core.conversations import decide as talking
-from moot.core.conversations import turns as conversation
-from moot.core.conversations.turns import Speaker
+from moot.core.conversations import turns
+from moot.core.conversations.decide import closing, taken
 from moot.core.councils import decide as participating
-from moot.core.councils import timeouts as patience
+from moot.core.councils import timeouts
 from moot.core.councils.decide import HOST, WakeEnded
 from moot.core.events import Event, NewEvent, event_id
-from moot.core.json import schema as schemas
-from moot.core.state import thread_controls as thread
+from moot.core.json.schema import problems
+from moot.core.speaker import Speaker
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import Wake
 from moot.core.state.run import Run
 from moot.core.state.seats import LEFT, TAKEN
+from moot.core.text.names import full_name
 from moot.core.threads.decide import Control
 from moot.core.threads.seats import LeaveSeat, TakeSeat
 from moot.core.threads.side_threads import LINKED, LinkedFrom, SideEnded
-from moot.core.verify import council_steps as led
+from moot.core.verify import council_steps
 from moot.core.verify.controls import CONTROL, VOTE, rank_of, words_of
 from moot.core.verify.nodes import Impossible, Seen
 
@@ -55,7 +55,7 @@ def _turn(event: Event, talk: Conversation, key: str) -> dict[str, Any]:
     ):
         raise Impossible("payload", {"roster": talk.roster}, turn)
     schema = talk.schema if turn["role"] != "system" else None
-    if schema is not None and (wrong := schemas.problems(schema, turn["content"])):
+    if schema is not None and (wrong := problems(schema, turn["content"])):
         raise Impossible("payload", wrong[0], turn["content"])
     return turn
 
@@ -66,16 +66,16 @@ def exchanged(seen: Seen) -> list[NewEvent]:
     spoken = next(event for event in seen.rest if event.type != ANSWERED)
     turn = _turn(spoken, talk, "turn")
     given = seen.by(turn.get("via"))
-    said = talking.taken(seen.run, seen.flow, seen.its, talk, turn, given)
+    said = taken(seen.run, seen.flow, seen.its, talk, turn, given)
     return [*participating.taken(seen.run, seen.its, said, seen.at), *said]
 
 
 def closed(seen: Seen) -> list[NewEvent]:
     talk = talk_of(seen)
     turn = _turn(seen.event, talk, "finalTurn")
-    end = conversation.closed(talk, seen.its, turn, seen.event.payload.get("outcome"))
+    end = turns.closed(talk, seen.its, turn, seen.event.payload.get("outcome"))
     given = seen.by(turn.get("via"))
-    return talking.closing(seen.run, seen.flow, seen.its, talk, end, given)
+    return closing(seen.run, seen.flow, seen.its, talk, end, given)
 
 
 def linked(seen: Seen) -> list[NewEvent]:
@@ -224,7 +224,7 @@ def _done(seen: Seen, said: dict[str, Any], outcome: str, turn: dict[str, Any]) 
 def _some_time(seen: Seen) -> Run:
     """A mute may have ended just when the turn was taken, or in a time that is not told."""
     talk = talk_of(seen)
-    return led.without_mutes(seen.run, talk, set())
+    return council_steps.without_mutes(seen.run, talk, set())
 
 
 def _open(seen: Seen, wake_id: str) -> Wake:
@@ -251,7 +251,7 @@ def _spoken_then(seen: Seen) -> dict[str, Any]:
 
 def _is_own(turn: dict[str, Any], wake: Wake) -> bool:
     """Whether the member has spoken by itself, not through the host."""
-    speaker = thread.full_name(str(turn.get("from", "")))
+    speaker = full_name(str(turn.get("from", "")))
     return speaker == wake.agent and "editedBy" not in turn and turn.get("via") != HOST
 
 
@@ -267,7 +267,7 @@ def silent(seen: Seen) -> list[NewEvent]:
     for name in names:
         _open(seen, name)
     for count in range(len(names), 0, -1):
-        found = patience.passed_over(seen.its, talk, names[:count], seen.at)
+        found = timeouts.passed_over(seen.its, talk, names[:count], seen.at)
         if seen.fits(found):
             return found
     return []

@@ -15,7 +15,7 @@ from moot.core.state.conversation import Conversation
 from moot.core.state.floor import RUNWAY, Floor
 from moot.core.state.run import Run
 from moot.core.state.status import NodeStatus
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 
 DECIDED, STOPPED = "moot.participation.decided", "moot.participation.stopped"
 

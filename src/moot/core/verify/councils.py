@@ -8,8 +8,7 @@ from typing import Any
 from moot.core.events import Event, NewEvent, event_id
 from moot.core.ids import logical_invocation_id
 from moot.core.runs import handles
-from moot.core.state import agents as agency
-from moot.core.state import usage as charging
+from moot.core.state import agents, usage
 from moot.core.state.conversation import Conversation
 from moot.core.state.floor import Wake
 from moot.core.state.run import HANDLERS
@@ -21,20 +20,20 @@ def report(seen: Seen) -> list[NewEvent]:
     """What is recorded while a member works on its answer."""
     event, said = seen.event, seen.event.payload
     talk = talk_of(seen)
-    if event.type in HANDLERS and event.type not in _REPORTS and event.type not in agency.HANDLERS:
+    if event.type in HANDLERS and event.type not in _REPORTS and event.type not in agents.HANDLERS:
         raise Impossible("impossible", "what a member at work tells", event.type)
     wakes: dict[str, Any] = {}
     if talk.floor is not None:
-        gone = event.type == charging.ABANDONED
+        gone = event.type == usage.ABANDONED
         wakes = dict(talk.floor.unpaid if gone else talk.floor.wakes)
     found = [
         (name, wake)
         for name, wake in wakes.items()
         if event.causation_id == event_id(seen.run.run_id, _cause(event, wake))
         and said.get("agentId", wake.agent) == wake.agent
-        and said.get(charging.CHARGED) in (None, *handles.payers(seen.run, wake.agent))
+        and said.get(usage.CHARGED) in (None, *handles.payers(seen.run, wake.agent))
     ]
-    check = _REPORTS.get(event.type, _tells if event.type in agency.HANDLERS else None)
+    check = _REPORTS.get(event.type, _tells if event.type in agents.HANDLERS else None)
     for name, wake in found:
         if check is None or check(seen, talk, name, wake):
             cause = _cause(event, wake)
@@ -44,7 +43,7 @@ def report(seen: Seen) -> list[NewEvent]:
 
 def _cause(event: Event, wake: Wake) -> int:
     """What a tool gives is caused by its call."""
-    if event.type == agency.RETURNED:
+    if event.type == agents.RETURNED:
         return wake.calls.get(str(event.payload.get("callId")), -1)
     return wake.seq
 
@@ -57,7 +56,7 @@ def _begins(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
     """Once, for the wake it names."""
     place = f":{seen.its.id}:{name}"
     named = str(seen.event.payload.get("invocationId")).endswith(place)
-    begun = agency.INVOKED in wake.said
+    begun = agents.INVOKED in wake.said
     return not begun and _tells(seen, talk, name, wake) and named
 
 
@@ -70,9 +69,9 @@ def _asks(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
 def _calls(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
     """Its name follows from the wake; its end follows its beginning."""
     said, run, event = seen.event.payload, seen.run, seen.event
-    if charging.wake_of(said) != name or said.get("attempt") != 1:
+    if usage.wake_of(said) != name or said.get("attempt") != 1:
         return False
-    if event.type != charging.STARTED and (
+    if event.type != usage.STARTED and (
         seen.its.id, said["ordinal"]
     ) not in seen.kept.begun:  # fmt: skip
         return False
@@ -92,9 +91,9 @@ def _named(seen: Seen, talk: Conversation, name: str, wake: Wake) -> bool:
 _REPORTS = {
     "agent.invocation.started": _begins,
     "moot.tool.asked": _asks,
-    charging.STARTED: _calls,
-    charging.FINISHED: _calls,
-    charging.ABANDONED: _calls,
-    charging.HEARD: _named,
-    agency.RETRIED: _named,
+    usage.STARTED: _calls,
+    usage.FINISHED: _calls,
+    usage.ABANDONED: _calls,
+    usage.HEARD: _named,
+    agents.RETRIED: _named,
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 from moot.core.events import NewEvent
 from moot.core.interrupts import approvals
-from moot.core.json import schema as schemas
+from moot.core.json import schema
 from moot.core.runs.answers import completed, ended
 from moot.core.state.conversation import Interrupt
 from moot.core.verify.nodes import Impossible, Seen
@@ -25,7 +25,7 @@ def _resolved(seen: Seen) -> list[NewEvent]:
     value = said.get("resumeValue")
     if "resumeValue" not in said or "resolvedBy" not in said:
         raise Impossible("payload", "an answer and whose it is", said)
-    if found.resume_schema is not None and (wrong := schemas.problems(found.resume_schema, value)):
+    if found.resume_schema is not None and (wrong := schema.problems(found.resume_schema, value)):
         raise Impossible("payload", wrong[0], value)
     meant, after = _meaning(seen, found, value)
     return [*ended(seen.its, found, seen.by(said["resolvedBy"]), value, meant), *after]

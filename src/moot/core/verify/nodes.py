@@ -8,18 +8,18 @@ from typing import Any
 
 from msgspec import UNSET, Struct, field
 
-from moot.core.conversations.turns import Speaker
 from moot.core.events import Event, NewEvent
-from moot.core.replay.masked import Veil
+from moot.core.replay.masks import Veil
 from moot.core.runs.advance import failed
 from moot.core.runs.answers import Answer
 from moot.core.runs.nodes import failure
+from moot.core.speaker import Speaker
 from moot.core.state import lineage
 from moot.core.state.node import NodeState
 from moot.core.state.run import Run
-from moot.core.supervisors import decide as orchestration
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.supervisors import decide
 from moot.core.workflows.definition import SUPERVISOR
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import Decided, Failed, Kind, NodeError
 
 
@@ -141,7 +141,7 @@ def outcome(seen: Seen, state: NodeState) -> list[NewEvent]:
         raise Impossible("impossible", "a report of a node at work", event.type)
     if event.type in ("runOrchestrator.decided", HELD):
         decided = _decided(event)
-        return orchestration.finish(seen.run, seen.flow, node.id, state.attempt, decided, seen.at)
+        return decide.finish(seen.run, seen.flow, node.id, state.attempt, decided, seen.at)
     if event.type == "node.completed":
         payload = {
             "nodeId": node.id,

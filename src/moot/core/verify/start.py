@@ -8,7 +8,7 @@ from moot.core.events import ENGINE_VERSION, Event
 from moot.core.replay.compare import alike
 from moot.core.state.memory import default_scope
 from moot.core.state.run import Run
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 
 Problem = tuple[str, Any, Any]
 

@@ -15,17 +15,16 @@ from moot.core.errors import MootError
 from moot.core.events import CATALOGUE, Event, NewEvent, millis
 from moot.core.pending import pending
 from moot.core.replay.compare import CLOCKS, said
-from moot.core.replay.masked import Veil, veil_of
+from moot.core.replay.masks import Veil, veil_of
 from moot.core.replay.replay import LIMITS
 from moot.core.state import initiation, lineage
 from moot.core.state.memory import MARK
 from moot.core.state.node import NODE_ENDS
 from moot.core.state.run import HANDLERS, Run, apply
-from moot.core.verify import council_steps as led
-from moot.core.verify import facts as possible
+from moot.core.verify import council_steps, recorded_commands
 from moot.core.verify import start as told_start
 from moot.core.verify.nodes import Kept
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 from moot.core.workflows.node_types import Kind
 
 KNOWN = frozenset(row.name for row in CATALOGUE)
@@ -106,11 +105,11 @@ class _Walk:
         try:
             found = [] if edited else self._follows(event)
             if not found:
-                found = possible.caused(
+                found = recorded_commands.caused(
                     self.run, self.flow, self.log, first, self._veil, self._kept
                 )
                 self._free = self._is_child_of_secrets(event)
-        except possible.Impossible as problem:
+        except recorded_commands.Impossible as problem:
             raise _Differs(first, problem.kind, problem.expected, problem.found) from None
         except MootError as refusal:
             raise _Differs(first, "impossible", refusal.message, event.type) from None
@@ -148,10 +147,10 @@ class _Walk:
     def _step(self, event: Event) -> list[NewEvent]:
         """What a led conversation goes on with."""
         run = self.run
-        for name in led.owed(run):
-            if event.node_id == name and led.is_step(event):
+        for name in council_steps.owed(run):
+            if event.node_id == name and council_steps.is_step(event):
                 if event.sequence < run.inherited:
-                    return led.worked_out(run, self.flow, name, event)
+                    return council_steps.worked_out(run, self.flow, name, event)
                 return decide(run, self.flow, Participate(name, millis(event.timestamp)))
         return []
 
@@ -217,7 +216,7 @@ class _Walk:
         """How far memory had come is told where a turn of the supervisor begins, and only there;
         it never goes back."""
         known = self.run.memory.revision if self.run.memory is not None else None
-        begins = possible.is_turn(self.flow, event)
+        begins = recorded_commands.is_turn(self.flow, event)
         if revision is None:
             if begins and known is not None and not self.run.replayed:
                 raise _Differs(event.sequence, "hints", {MARK: f"at least {known}"}, {})
@@ -264,7 +263,10 @@ class _Walk:
             raise _Differs(
                 place, "engineVersion", self.run.engine_version, _plain(event.engine_version)
             )
-        if not possible.TIMESTAMP.fullmatch(event.timestamp) or event.timestamp < self._before:
+        if (
+            not recorded_commands.TIMESTAMP.fullmatch(event.timestamp)
+            or event.timestamp < self._before
+        ):
             raise _Differs(place, "timestamp", f"{self._before} or later", event.timestamp)
         if (event.type == "run.started") != (place == 0) or self.run.terminal:
             raise _Differs(place, "order", "a beginning, a life and an end", event.type)
@@ -294,7 +296,7 @@ def _plain(value: Any) -> Any:
 
 def _not_after(found: Any, latest: Any) -> bool:
     if isinstance(found, str):
-        return bool(possible.TIMESTAMP.fullmatch(found)) and found <= latest
+        return bool(recorded_commands.TIMESTAMP.fullmatch(found)) and found <= latest
     return isinstance(found, int) and 0 <= found <= latest
 
 

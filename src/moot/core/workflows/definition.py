@@ -1,6 +1,5 @@
 """The protocol's workflow definition: parsed, and checked as far as that needs no host."""
 
-import difflib
 import re
 from collections.abc import Iterable
 
@@ -8,6 +7,7 @@ import msgspec
 from msgspec import UNSET
 
 from moot.core.errors import BadRequest, CycleDetected
+from moot.core.text.nearest import nearest
 from moot.core.workflows.schema import (
     REDUCER,
     TYPE_ID,
@@ -43,17 +43,6 @@ __all__ = [
     "nearest",
     "parse",
 ]
-
-#: no name of ours is longer
-LONGEST_WORD = 256
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word a person most likely meant. Comparing what nobody typed takes too long."""
-    if len(word) > LONGEST_WORD:
-        return None
-    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return found[0] if found else None
 
 
 #: the types of a supervisor and of what carries out its decisions

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from moot.core.workflows.compiled import Flow, FlowNode
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import Kind
 
 

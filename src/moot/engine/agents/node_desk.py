@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from moot.agents.invocation.desk import Thought, ToolCall
-from moot.core import memory as notes
-from moot.core.errors import models as model_errors
+from moot.core.errors import models
 from moot.core.errors.models import ModelError
+from moot.core.memory import LARGEST
 from moot.core.trace import Trace, within
 from moot.engine.effects.ledger import EffectFailed
 from moot.engine.nodes.context import NodeContext
@@ -19,7 +19,7 @@ LEAST_PIECE, SHARE, MOST_PIECES = 64, 32, 256
 FINISHES = {"end": "stop", "length": "length", "tool_calls": "tool_calls", "refusal": "stop"}
 _KINDS = {
     kind.code: kind
-    for kind in vars(model_errors).values()
+    for kind in vars(models).values()
     if isinstance(kind, type) and issubclass(kind, ModelError)
 }
 
@@ -142,7 +142,7 @@ class NodeDesk:
         return [entry.content for entry in found]
 
     async def remember(self, memory: str, agent: str, text: str) -> None:
-        most = notes.LARGEST // 4  # a character has four bytes at most
+        most = LARGEST // 4  # a character has four bytes at most
         await self._ctx.memory.put(text[:most], tags=[f"agent:{agent}"], ref=_ref(memory, agent))
 
 

@@ -14,10 +14,10 @@ from moot.core.errors.triggers import MemberOffDuty
 from moot.core.runs import handles
 from moot.core.state.agents import bound
 from moot.core.state.initiation import Member
-from moot.core.workflows.compiled import Flow, FlowNode
 from moot.core.workflows.definition import SUPERVISOR
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import Kind
-from moot.engine.nodes import agent as agent_node
+from moot.engine.nodes.agent import TYPE_ID, reference
 from moot.engine.workflows.registry import Flows
 from moot.store.protocol import Guard
 
@@ -143,7 +143,7 @@ def _reference(node: FlowNode) -> dict[str, Any] | None:
     pin = node.definition.agent if isinstance(node.definition.agent, dict) else {}
     type_ = node.type
     led = type_.type_id == SUPERVISOR and type_.kind is Kind.ACTIVITY
-    if led or type_.type_id == agent_node.TYPE_ID:
-        ref = agent_node.reference(node.definition.config.get("agent"), pin)
+    if led or type_.type_id == TYPE_ID:
+        ref = reference(node.definition.config.get("agent"), pin)
         return ref if "agentId" in ref else None
     return pin if "channel" in pin else None

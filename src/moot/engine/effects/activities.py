@@ -9,7 +9,7 @@ from moot.core.errors import MootError, Unavailable
 from moot.core.interrupts.escalations import DecisionRejected
 from moot.core.replay import replay
 from moot.core.runs.readiness import PortProblem, call_of
-from moot.core.workflows.compiled import FlowNode
+from moot.core.workflows.graph import FlowNode
 from moot.core.workflows.node_types import (
     Completed,
     Decided,

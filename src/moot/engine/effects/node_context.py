@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 from moot.core.commands import Command
 from moot.core.errors import BadRequest
 from moot.core.events import NewEvent, decode
-from moot.core.runs import handles
-from moot.core.runs import nodes as nodework
+from moot.core.runs import handles, nodes
 from moot.core.runs.nodes import Emit
 from moot.core.state.initiation import Member
 from moot.core.state.node import NodeState
 from moot.core.trace import Trace, of_run
-from moot.core.workflows.compiled import FlowNode
+from moot.core.workflows.graph import FlowNode
 from moot.core.workflows.node_types import Call, ChannelWrite, copied
 from moot.core.workflows.turn_inputs import TurnInputs, inputs
 from moot.engine.agents.voice import AgentVoice
@@ -197,18 +196,18 @@ class Context:
     async def write(self, channel: str, value: Any, reducer: str | None = None) -> None:
         writes = (ChannelWrite(channel=channel, value=copied(value), reducer=reducer),)
         head = self._host.runs.current(self._head)
-        nodework.write_events(head.run, head.flow, self._node, writes, self.now())  # or refuse now
+        nodes.write_events(head.run, head.flow, self._node, writes, self.now())  # or refuse now
         await self._report(Emit(self.node_id, self.attempt, (), self.now(), writes=writes))
 
     def read(self, channel: str) -> Any:
-        nodework.check_reader(self._node, channel)
+        nodes.check_reader(self._node, channel)
         head = self._host.runs.current(self._head)
         return copied(head.messages.get(channel, head.run.channels.get(channel)))
 
     async def set_variable(self, name: str, value: Any) -> None:
         new = {name: copied(value)}
         head = self._head
-        nodework.variable_events(head.run, head.flow, new, self.node_id, None)  # or refuse now
+        nodes.variable_events(head.run, head.flow, new, self.node_id, None)  # or refuse now
         await self._report(Emit(self.node_id, self.attempt, (), self.now(), variables=new))
 
     async def report(self, *events: NewEvent) -> None:

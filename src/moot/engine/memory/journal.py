@@ -10,9 +10,9 @@ from msgspec import UNSET
 
 from moot.clock import Clock
 from moot.core.errors import MemorySnapshotUnavailable
-from moot.core.events import Event, iso
-from moot.core.memory import Entry, Write, check_limit, is_ref
-from moot.core.state import memory as remembering
+from moot.core.events import Event, MemoryWrite, iso
+from moot.core.memory import Entry, check_limit, is_ref
+from moot.core.state import memory
 from moot.core.state.memory import MARK
 from moot.core.state.run import Run
 from moot.store.protocol import Batch, Note, Store
@@ -55,7 +55,7 @@ class Revisions:
             self._kept[note.tenant] = max(self.now(note.tenant), note.revision)
 
 
-def note_of(run: Run, write: Write, event: Event, revision: int, now: int) -> Note:
+def note_of(run: Run, write: MemoryWrite, event: Event, revision: int, now: int) -> Note:
     """The row of a write, as of the event that tells of it."""
     return Note(
         tenant=run.tenant,
@@ -66,7 +66,7 @@ def note_of(run: Run, write: Write, event: Event, revision: int, now: int) -> No
         tags=write.tags,
         run_id=run.run_id,
         sequence=event.sequence,
-        ancestors=remembering.ancestors_of(run),
+        ancestors=memory.ancestors_of(run),
         agent_id=write.agent_id,
         write_id=write.write_id,
         written_at=now,
@@ -100,7 +100,7 @@ class Recollections:
         if not is_ref(ref):
             return []
         later = await self._later(tenant, ref, run)
-        at = None if run is None else remembering.view(run).revision
+        at = None if run is None else memory.view(run).revision
         found = await self._store.notes(tenant, ref, at, now, tag, most + len(later))
         found = [note for note in found if note.memory_id not in later]
         found += [
@@ -113,13 +113,13 @@ class Recollections:
         if not is_ref(ref):
             return None
         later = await self._later(tenant, ref, run)
-        at = None if run is None else remembering.view(run).revision
+        at = None if run is None else memory.view(run).revision
         found = later.get(memory_id) or await self._store.note(tenant, ref, memory_id, at)
         return found if found is not None and found.lives(self._clock.millis()) else None
 
     async def _later(self, tenant: str, ref: str, run: Run | None) -> dict[str, Note]:
         """Entry -> its newest version of those written after the run began that it knows of."""
-        view = remembering.view(run) if run is not None else None
+        view = memory.view(run) if run is not None else None
         if run is None or view is None or view.revision is None or not view.roots:
             return {}
         found = await self._store.late_notes(tenant, ref, view.revision, view.roots)
@@ -153,7 +153,7 @@ class Recollections:
 
 
 def _known(run: Run, note: Note) -> bool:
-    return remembering.knows_of(run, note.run_id, note.sequence, note.ancestors)
+    return memory.knows_of(run, note.run_id, note.sequence, note.ancestors)
 
 
 async def refuse_forgotten(host: "Host", source: Run, log: list[Event], from_seq: int) -> None:
@@ -180,7 +180,7 @@ async def refuse_forgotten(host: "Host", source: Run, log: list[Event], from_seq
 
 
 async def _is_lost(store: Store, run: Run, ref: str) -> bool:
-    view = remembering.view(run)
+    view = memory.view(run)
     if view.revision is None:
         return False
     if await store.forgotten(run.tenant, ref, view.revision):

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from moot.core import memory as notes
+from moot.core import memory
 from moot.core.errors import BadRequest
-from moot.core.events import NewEvent
+from moot.core.events import MemoryWrite, NewEvent
 from moot.core.ids import derived_id
-from moot.core.memory import Entry, Write
-from moot.core.state import memory as remembering
-from moot.core.state.memory import SHORTEST_IN_NAMES
-from moot.core.workflows.compiled import FlowNode
+from moot.core.memory import Entry
+from moot.core.state.memory import SHORTEST_IN_NAMES, SHORTEST_SECRET, redacted, ref_of
+from moot.core.workflows.graph import FlowNode
 from moot.engine.memory.journal import entry_of
 from moot.store.protocol import Note
 
@@ -61,16 +60,16 @@ class Memory:
             return self._kept(known)
         await self._context.confirmed()  # what it has sealed on the way is a secret by now
         if memory_id is not None:
-            memory_id = notes.check_id(self._hidden(memory_id, SHORTEST_IN_NAMES))
-        write = Write(
-            scope=notes.check_ref(self._ref(ref)),
+            memory_id = memory.check_id(self._hidden(memory_id, SHORTEST_IN_NAMES))
+        write = MemoryWrite(
+            scope=memory.check_ref(self._ref(ref)),
             memory_id=memory_id or f"mem_{name}",
             write_id=name,
-            content=notes.check_content(self._hidden(content)),
-            tags=notes.check_tags([self._hidden(tag) for tag in notes.check_tags(tags)]),
+            content=memory.check_content(self._hidden(content)),
+            tags=memory.check_tags([self._hidden(tag) for tag in memory.check_tags(tags)]),
             agent_id=self._context.agent_id,
-            ttl_ms=notes.check_ttl(ttl),
-            expires_at=notes.check_end(expires_at, self._context.now()),
+            ttl_ms=memory.check_ttl(ttl),
+            expires_at=memory.check_end(expires_at, self._context.now()),
         )
         await self._write(write)
         found = await self._written()
@@ -85,7 +84,7 @@ class Memory:
         if await self.get(memory_id, ref=ref) is None:
             return False
         name = self._hidden(memory_id, SHORTEST_IN_NAMES)
-        write = Write(
+        write = MemoryWrite(
             scope=self._ref(ref),
             memory_id=name,
             write_id=write_id,
@@ -116,7 +115,7 @@ class Memory:
             raise BadRequest("The entry has been forgotten since it was written.", field="id")
         return entry_of(note)
 
-    async def _write(self, write: Write) -> None:
+    async def _write(self, write: MemoryWrite) -> None:
         """On disk when it returns."""
         here = self._context
         payload: dict[str, Any] = {
@@ -135,7 +134,7 @@ class Memory:
     async def _look(self, ref: str | None) -> str:
         """What is looked at is told once: a fork must be able to see the same."""
         found = self._ref(ref)
-        if notes.is_ref(found) and found not in self._seen:
+        if memory.is_ref(found) and found not in self._seen:
             self._seen.add(found)
             here = self._context
             payload = {"memoryRef": found, "nodeId": here.node_id}
@@ -144,13 +143,13 @@ class Memory:
 
     def _ref(self, ref: str | None) -> str:
         if ref is None:
-            return remembering.ref_of(self._now().run, self._node)
+            return ref_of(self._now().run, self._node)
         return str(self._hidden(ref, SHORTEST_IN_NAMES))
 
     def _now(self) -> "Head":
         return self._host.runs.current(self._head)
 
-    def _hidden(self, text: Any, shortest: int = remembering.SHORTEST_SECRET) -> Any:
+    def _hidden(self, text: Any, shortest: int = SHORTEST_SECRET) -> Any:
         if not isinstance(text, str):
             return text
-        return remembering.redacted(text, (self._secrets, self._now().sealed), shortest)
+        return redacted(text, (self._secrets, self._now().sealed), shortest)

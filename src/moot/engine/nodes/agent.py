@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from moot.agents.invocation.desk import Assignment, Done, Invoke, Source
 from moot.agents.prompts.fencing import words
 from moot.core.errors import AgentNotFound, NoActiveDeployment
-from moot.core.json import schema as schemas
+from moot.core.json import schema
 from moot.core.workflows.node_types import Completed, Failed, Kind, NodeError, NodeType, Outcome
 from moot.engine.agents.node_desk import NodeDesk
 from moot.engine.nodes.context import NodeContext
@@ -44,10 +44,10 @@ def check(config: dict[str, Any]) -> str | None:
     try:
         found = msgspec.convert(config, Config)
         if found.output is not None:
-            schemas.check(found.output)
+            schema.check(found.output)
     except msgspec.ValidationError as error:
         return f"config does not fit: {error}"
-    except schemas.SchemaError as error:
+    except schema.SchemaError as error:
         return f"output cannot be used: {error}"
     return None
 

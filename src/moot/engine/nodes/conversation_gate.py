@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from moot.core.conversations import participants as rosters
+from moot.core.conversations.participants import check_invited, check_roster
 from moot.core.errors import BadRequest
 from moot.core.state.council_policy import Policy
 from moot.core.workflows.node_types import Call, ConversationSpec, GateSpec, Kind, NodeType
@@ -24,13 +24,13 @@ def _asks(call: Call, mock_turns: int | None) -> GateSpec:
     config = call.config
     participants = _given(call, "participants")
     if participants is not None:
-        rosters.check_roster(participants)
+        check_roster(participants)
     opening = _given(call, "question", "prompt")
     spec = ConversationSpec(
         opening=opening,
         title=_given(call, "title"),
         participants=participants,
-        invited=rosters.check_invited(_given(call, "invited") or []),
+        invited=check_invited(_given(call, "invited") or []),
         schema=config.get("schema"),
         owner=config.get("agentId"),
         group_id=config.get("groupId"),

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from moot.core.json import schema as schemas
+from moot.core.json.schema import SchemaError, check
 from moot.core.state.council_policy import Policy, meaningless
-from moot.core.state.thread_controls import is_person
+from moot.core.text.names import is_person
 
 #: a hundred years
 LONGEST_WAIT_MS = 3_155_760_000_000
@@ -110,8 +110,8 @@ def unusable(schema: Schema) -> str | None:
     if isinstance(schema, UnsetType):
         return None
     try:
-        schemas.check(schema)
-    except schemas.SchemaError as error:
+        check(schema)
+    except SchemaError as error:
         return str(error)
     return None
 

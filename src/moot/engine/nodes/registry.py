@@ -14,15 +14,11 @@ from moot.conformance import mock_providers
 from moot.conformance.mock_model import Programs
 from moot.conformance.nodes import (
     call_prompt,
+    memory_probe,
     mock_agent,
     structured_output,
 )
-from moot.conformance.nodes import (
-    delay as conformance,
-)
-from moot.conformance.nodes import (
-    memory_probe as memory_probes,
-)
+from moot.conformance.nodes.delay import TYPES
 from moot.core.workflows.node_types import NodeType
 from moot.engine.nodes import (
     agent,
@@ -44,19 +40,17 @@ from moot.engine.nodes import (
     merge,
     noop,
     parallel,
+    start_end,
     sub_workflow,
     supervisor,
     variables,
-)
-from moot.engine.nodes import (
-    start_end as boundaries,
 )
 from moot.engine.nodes.user import check_type_id
 
 GROUP = "moot.nodes"
 
 BUILT_IN = (
-    *boundaries.TYPES,
+    *start_end.TYPES,
     noop.TYPE,
     identity.TYPE,
     delay.TYPE,
@@ -78,12 +72,12 @@ BUILT_IN = (
 )
 
 CONFORMANCE = (
-    *conformance.TYPES,
+    *TYPES,
     call_prompt.TYPE,
     mock_agent.TYPE,
     conversation_gate.ON_TRIAL,
     supervisor.ON_TRIAL,
-    memory_probes.IDENTITY,
+    memory_probe.IDENTITY,
 )
 
 MOCK_PROVIDERS: tuple[str, ...] = tuple(mock_providers.PROVIDERS)

@@ -9,10 +9,10 @@ from moot.core.json.nesting import too_deep
 from moot.core.state.remote_children import Abroad
 from moot.core.state.status import Status
 from moot.core.trace import Trace
-from moot.core.workflows import peer_ids as peers
+from moot.core.workflows import peer_ids
 from moot.core.workflows.node_types import NodeError
 from moot.core.workflows.peer_ids import RUN_ID, Origin
-from moot.engine.peers import http as peer_http
+from moot.engine.peers import http
 from moot.engine.peers.http import Answer, Call, NoAnswer, Nonsense
 
 #: answers after which the same may be asked again: too much, or broken, for the moment
@@ -62,7 +62,7 @@ class Peer:
 
     async def ask(self, call: Call) -> Answer:
         try:
-            return await peer_http.ask(call)
+            return await http.ask(call)
         except NoAnswer as nothing:
             raise self.silent(nothing) from nothing
         except Nonsense as nonsense:
@@ -103,7 +103,7 @@ class Known(Struct, frozen=True):
 
 async def discovered(peer: Peer, trace: Trace) -> Known:
     """Raises Trouble when nobody is there; a document that says nothing useful is none."""
-    answer = await peer.ask(peer.call("GET", peers.WELL_KNOWN, trace, {}))
+    answer = await peer.ask(peer.call("GET", peer_ids.WELL_KNOWN, trace, {}))
     if answer.status in PASSING:
         raise peer.refusal(answer)
     try:
@@ -113,7 +113,7 @@ async def discovered(peer: Peer, trace: Trace) -> Known:
         seconds = said.get("idempotency", {}).get("layer1RetentionSeconds", 86_400)
     except (ValueError, AttributeError):
         return Known()
-    known = isinstance(host_id, str) and peers.HOST_ID.fullmatch(host_id)
+    known = isinstance(host_id, str) and peer_ids.HOST_ID.fullmatch(host_id)
     lasting = seconds if isinstance(seconds, int) and 0 < seconds < 86_400 else 86_400
     return Known(host_id if known else "", lasting * 1000)
 
@@ -121,7 +121,7 @@ async def discovered(peer: Peer, trace: Trace) -> Known:
 async def create(peer: Peer, entry: Abroad, name: str, origin: Origin, trace: Trace) -> str:
     """The run that was begun for this name; asked again, the same one. Raises Trouble."""
     body = msgspec.json.encode({"workflowId": entry.workflow_id, "inputs": entry.inputs})
-    headers = {"Idempotency-Key": name, peers.HEADER: peers.written(origin)}
+    headers = {"Idempotency-Key": name, peer_ids.HEADER: peer_ids.written(origin)}
     call = peer.call("POST", "/v1/runs", trace, headers, body)
     answer = await peer.ask(call)
     if not 200 <= answer.status < 300:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moot.core.children.decide import ChildEnded, ChildWaits
+from moot.core.children.decide import ChildWaits
 from moot.core.commands import Command
 from moot.core.errors import MootError, Unavailable
 from moot.core.events import event_id
-from moot.core.state import remote_children as abroad
+from moot.core.runs.child_outputs import ChildEnded
+from moot.core.state import remote_children
 from moot.core.state.remote_children import CREATE, FOLLOW, Abroad
 from moot.core.state.run import Run
 from moot.core.state.status import Status
@@ -22,7 +23,7 @@ from moot.core.trace import Trace, of_run, within
 from moot.core.workflows.node_types import NodeError
 from moot.core.workflows.peer_ids import SLASH, WELL_KNOWN, Origin
 from moot.engine.head import Head
-from moot.engine.peers import calls as peer_calls
+from moot.engine.peers import calls
 from moot.engine.peers.calls import Known, Peer, Shown, Trouble
 from moot.engine.peers.watch import Watch
 from moot.store.protocol import Append, Batch
@@ -107,7 +108,7 @@ class Peers:
             mine.pop(key).cancel()
             if run.terminal and not owed:
                 self._sent.discard(key[0])
-        now = set(abroad.owed(run))
+        now = set(remote_children.owed(run))
         for name, what in owed:
             if what == FOLLOW:  # its child is known
                 self._sent.discard(name)
@@ -198,7 +199,7 @@ class Peers:
         try:
             async with self._calls:
                 origin = self._origin(job)
-                child = await peer_calls.create(peer, job.entry, job.name, origin, job.trace)
+                child = await calls.create(peer, job.entry, job.name, origin, job.trace)
         except Trouble as trouble:
             if not trouble.sent and not before:
                 self._sent.discard(job.name)
@@ -219,7 +220,7 @@ class Peers:
         at, known = self._known.get(peer.name, (0, Known()))
         if not at or now - at > KNOWN_MS:
             async with self._calls:
-                known = await peer_calls.discovered(peer, trace)
+                known = await calls.discovered(peer, trace)
             self._known[peer.name] = now, known
         return known
 
@@ -330,7 +331,7 @@ class Peers:
             return
         done = self._done.setdefault(job.run_id, set())
         done.add(job.name)
-        if done >= {name for name, _ in abroad.owed(head.run)}:
+        if done >= {name for name, _ in remote_children.owed(head.run)}:
             await self._forget(job)
 
     async def _told(self, job: Job) -> str:
@@ -361,7 +362,7 @@ class Peers:
     async def _cancelled(self, job: Job, child: str) -> None:
         peer = self._peer(job)
         async with self._calls:
-            await peer_calls.cancel(peer, child, job.name, str(job.entry.stop), job.trace)
+            await calls.cancel(peer, child, job.name, str(job.entry.stop), job.trace)
 
     async def _forget(self, job: Job) -> None:
         """A run that has ended is owed nothing more; its log is closed, its row of work is not."""

@@ -10,8 +10,7 @@ from msgspec import Struct
 from moot.core.events import TERMINAL_TYPES
 from moot.core.state.status import TERMINAL, Status
 from moot.core.trace import Trace
-from moot.engine.peers import calls as peer_calls
-from moot.engine.peers import http as peer_http
+from moot.engine.peers import calls, http
 from moot.engine.peers.calls import Peer, Shown
 from moot.engine.peers.http import NoAnswer, Nonsense
 from moot.engine.peers.sse import Frame, Frames
@@ -69,7 +68,7 @@ class Watch:
 
     async def _look(self) -> Shown | None:
         """The run, if it has ended; its status is told when it is another one."""
-        shown = await peer_calls.snapshot(self._peer, self._child, self._trace)
+        shown = await calls.snapshot(self._peer, self._child, self._trace)
         if shown.status in TERMINAL:
             return shown
         status = Status.RUNNING if shown.status in AS_RUNNING else shown.status
@@ -93,7 +92,7 @@ class Watch:
             headers["Last-Event-ID"] = self._last
         call = self._peer.call("GET", path, self._trace, headers)
         try:
-            async with peer_http.listening(call) as coming:
+            async with http.listening(call) as coming:
                 if coming.status != 200 or "event-stream" not in coming.headers.get(
                     "content-type", ""
                 ):
@@ -104,7 +103,7 @@ class Watch:
         except (Nonsense, ValueError) as nonsense:
             raise self._peer.nonsense(str(nonsense)) from nonsense
 
-    async def _read(self, coming: peer_http.Coming, frames: Frames) -> Shown | bool:
+    async def _read(self, coming: http.Coming, frames: Frames) -> Shown | bool:
         async for piece in coming.body():
             turns = [self._note(frame) for frame in frames.feed(piece)]
             if True in turns:

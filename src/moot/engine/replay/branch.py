@@ -15,18 +15,17 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from moot.clock import Clock
-from moot.core.children import peer_requests as asking
+from moot.core.children import peer_requests
 from moot.core.commands import Advance, decide
-from moot.core.conversations.turns import Speaker
 from moot.core.errors import Forbidden, SecretGone, Unprocessable
 from moot.core.events import TERMINAL_TYPES, Event, NewEvent, millis
-from moot.core.replay import carried_approvals as leave
-from moot.core.replay import edits
+from moot.core.replay import carried_approvals, edits
 from moot.core.replay.carried_secrets import Carried, carried
 from moot.core.replay.edits import Edit
 from moot.core.replay.replay import retold
 from moot.core.runs.answers import Answer
 from moot.core.runs.start import limits_of
+from moot.core.speaker import Speaker
 from moot.core.state import lineage
 from moot.core.state.run import Run, apply
 from moot.engine.head import Head
@@ -108,7 +107,7 @@ def _check_leave(plan: Plan, wanted: Wanted) -> None:
     could have allowed it. What the host begins itself, nobody begins again."""
     if plan.source.run.workflow_id in HOST_ONLY:
         raise Unprocessable("This run is the host's own; nobody leads it elsewhere.")
-    told = any(leave.taken(each.run, each.source.flow) for each in plan.family())
+    told = any(carried_approvals.taken(each.run, each.source.flow) for each in plan.family())
     if told and not (wanted.answers or wanted.by.admin):
         raise Forbidden(
             "Somebody was asked in this run, and what comes next rests on the answer: to take it up"
@@ -251,9 +250,9 @@ class Branch(Turn):
         self._copy(head, plan, mark, changes, parent)
         for node_id, child in plan.children:
             self._fork_child(head, node_id, child)
-        for name in asking.others(head.run):
+        for name in peer_requests.others(head.run):
             asked = plan.log[head.run.abroad[name].asked_seq]
-            self._record(head, asking.anew(head.run, name, asked))
+            self._record(head, peer_requests.anew(head.run, name, asked))
 
     def _fork_child(self, head: Head, node_id: str, plan: Plan) -> None:
         source = plan.source.run.run_id

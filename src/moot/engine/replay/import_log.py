@@ -13,12 +13,12 @@ from moot.core.errors import BadRequest, Conflict, Forbidden, SequenceConflict, 
 from moot.core.events import Event, event_id
 from moot.core.json.nesting import too_deep
 from moot.core.pending import pending
-from moot.core.replay import carried_approvals as leave
+from moot.core.replay import carried_approvals
 from moot.core.state.conversation import THREAD, thread_id
 from moot.core.state.initiation import own_id
 from moot.core.state.run import Run, apply
-from moot.core.workflows.compiled import Flow, digest
 from moot.core.workflows.definition import RESERVED
+from moot.core.workflows.graph import Flow, digest
 from moot.engine.derived_rows import Gathered, due_of, inbox_rows, row_of
 from moot.engine.host import Host
 from moot.engine.run_cache import refuse_newer
@@ -129,7 +129,7 @@ def _asked_again(host: Host, run: Run) -> list[bytes]:
     """One event for each conversation in which the use of a tool was allowed: it is not any more.
     It is part of the state from here on."""
     found = []
-    for node_id, asks in leave.tools(run) if not run.terminal else []:
+    for node_id, asks in carried_approvals.tools(run) if not run.terminal else []:
         talk = run.conversations[node_id]
         payload = {"conversationId": talk.conversation_id, "askIds": asks, "reason": "imported"}
         event = Event(
@@ -166,7 +166,7 @@ async def _check_goes_on(host: Host, run: Run, flow: Flow, brought: Brought) -> 
     brought.must(BEGINS)
     if await host.store.definition_by_digest(run.tenant, flow.digest) is None:
         brought.must(REGISTERS)
-    if passed := leave.given(run, flow):
+    if passed := carried_approvals.given(run, flow):
         raise Unprocessable(
             "The run goes on by what somebody allowed elsewhere; that does not count here. Take it"
             " in when it has ended.",
@@ -197,7 +197,7 @@ def _event(run: Run, row: bytes) -> Event:
 def _refuse_own(flow: Flow) -> None:
     """Of the host's own workflows only a thread can be brought along, and only as such."""
     types = {node.type.type_id for node in flow.nodes.values()}
-    if flow.definition.id.startswith(RESERVED) and types != {leave.CONVERSATION}:
+    if flow.definition.id.startswith(RESERVED) and types != {carried_approvals.CONVERSATION}:
         raise BadRequest(f"Ids that begin with '{RESERVED}' belong to the host.", field="id")
 
 

@@ -10,17 +10,31 @@ import msgspec
 from moot.core.commands import Advance, Compute, Wake, decide
 from moot.core.events import Event, NewEvent, millis
 from moot.core.pending import pending
-from moot.core.replay import replay as record
-from moot.core.replay.masked import veil_of
+from moot.core.replay.masks import veil_of
+from moot.core.replay.replay import (
+    counts,
+    diverged,
+    fits,
+    gives_the_same,
+    is_fact,
+    meant,
+    missing,
+    next_moment,
+    retold,
+    same,
+    secrets,
+    started,
+    unfinished,
+)
 from moot.core.secrets import sealed_event
 from moot.core.state.memory import carried
 from moot.core.state.run import Run
-from moot.core.verify import council_steps as led
+from moot.core.verify import council_steps
 from moot.core.workflows.node_types import Kind
 from moot.engine.head import Head
 from moot.engine.host import Host
 from moot.engine.memory.journal import refuse_forgotten
-from moot.engine.replay import mock_refusals as rehearsal
+from moot.engine.replay import mock_refusals
 from moot.engine.run_cache import refuse_newer
 from moot.engine.transaction import ReceiptFor, Turn
 
@@ -53,7 +67,7 @@ class Replay(Turn):
         again."""
         self._source_run = source[0].run_id
         self._history = max(asked, 1)
-        self._source = record.meant(source, self._history)
+        self._source = meant(source, self._history)
         self._now -= len(source)  # each decision has a moment of its own, none of them to come
         self._said = ""
         #: whether the graph must be looked at whole: else only at what comes after ended nodes
@@ -67,9 +81,9 @@ class Replay(Turn):
         self._told_so = False
         #: where something is hidden, what nodes gave may have come of a secret
         self._plain = not veil_of(head.flow, source[0]).hides
-        self._secrets = record.secrets(head.flow)
+        self._secrets = secrets(head.flow)
         self.born.append(head)
-        self._say_again(head, record.started(source[0], asked))
+        self._say_again(head, started(source[0], asked))
         while not head.run.terminal and self._step(head):
             pass
         head.unfinished = False
@@ -97,7 +111,7 @@ class Replay(Turn):
         if event.sequence < self._history:
             self._remember(head, event)
             return True
-        if not record.counts(head.run, event):
+        if not counts(head.run, event):
             self._next += 1
             return True
         if self._differs:
@@ -107,8 +121,8 @@ class Replay(Turn):
     def _is_fact(self, head: Head, event: Event) -> bool:
         if event.type == "cap.breached":  # an attempt began again, or one more node: what came?
             found = self._next_decision(head)
-            return not found or not record.same(event, found[0])
-        return record.is_fact(head.flow, event) and record.fits(head.run, event)
+            return not found or not same(event, found[0])
+        return is_fact(head.flow, event) and fits(head.run, event)
 
     def _remember(self, head: Head, event: Event) -> None:
         """History is said as it was; a decision that was cut in two is decided again for the
@@ -116,7 +130,7 @@ class Replay(Turn):
         found = [] if self._is_fact(head, event) else self._next_decision(head)
         known = self._source[self._next : self._next + len(found)]
         past = [was for was in known if was.sequence < self._history]
-        if not found or not all(map(record.same, past, found)):
+        if not found or not all(map(same, past, found)):
             past, found = [event], []
         for was in past:
             self._say_again(head, was)
@@ -135,8 +149,8 @@ class Replay(Turn):
         for name in pending(run, flow).instant:
             if flow.nodes[name].type.kind is Kind.INSTANT:
                 return decide(run, flow, Compute(name, at, head.sealed))
-        for name in led.owed(run):
-            return led.worked_out(run, flow, name, self._told())
+        for name in council_steps.owed(run):
+            return council_steps.worked_out(run, flow, name, self._told())
         return []
 
     def _told(self) -> Event | None:
@@ -162,9 +176,9 @@ class Replay(Turn):
             return False
         known = self._source[self._next : self._next + len(events)]
         for expected, event in zip(known, events, strict=False):
-            if not record.same(expected, event):
+            if not same(expected, event):
                 return False
-            if not record.gives_the_same(expected, event, head.run.run_id):
+            if not gives_the_same(expected, event, head.run.run_id):
                 self._tell(head, expected.sequence, "output", event)
                 return True
         return False
@@ -182,8 +196,8 @@ class Replay(Turn):
 
     def _hear(self, head: Head, event: Event) -> bool:
         """The next thing the world said, if it can be said of this run."""
-        if record.is_fact(head.flow, event) and record.fits(head.run, event):
-            for new in rehearsal.shifted(head, event, self._moment()):
+        if is_fact(head.flow, event) and fits(head.run, event):
+            for new in mock_refusals.shifted(head, event, self._moment()):
                 self._record(head, new)
             if not head.run.terminal:
                 self._say_again(head, event)
@@ -196,10 +210,10 @@ class Replay(Turn):
         run, flow = head.run, head.flow
         events: list[NewEvent] = []
         gates = pending(run, flow).instant
-        if (due := record.next_moment(run, flow)) is not None:
+        if (due := next_moment(run, flow)) is not None:
             events = decide(run, flow, Wake(due))
-        elif lost := record.unfinished(run, flow):
-            events = [record.missing(run, lost[0])]
+        elif lost := unfinished(run, flow):
+            events = [missing(run, lost[0])]
         elif gates:
             events = decide(run, flow, Compute(gates[0], self._moment()))
         self._now = max(self._now + 1, head.earliest)
@@ -212,7 +226,7 @@ class Replay(Turn):
         if event.timestamp != self._said:
             self._now, self._said = max(self._now + 1, head.earliest), event.timestamp
         self._scan = self._scan or event.type == "run.resumed"
-        new = record.retold(event, self._source_run, self._places)
+        new = retold(event, self._source_run, self._places)
         self._places[event.sequence] = head.run.next_sequence
         self._record(head, new)
 
@@ -222,7 +236,7 @@ class Replay(Turn):
         if self._next >= len(self._source):
             return  # the source had not come so far
         expected = self._source[self._next]
-        if record.same(expected, event):
+        if same(expected, event):
             carried(expected, event)
             self._places[expected.sequence] = head.run.next_sequence
             self._next += 1
@@ -237,7 +251,7 @@ class Replay(Turn):
 
     def _tell(self, head: Head, sequence: int, kind: str, event: NewEvent | None) -> None:
         self._told_so = True
-        self._record(head, record.diverged(self._source_run, sequence, kind, event))
+        self._record(head, diverged(self._source_run, sequence, kind, event))
 
     def _moment(self) -> int:
         """The time it was, as far as the record tells."""

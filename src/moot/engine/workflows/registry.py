@@ -12,9 +12,10 @@ from moot.core.errors import (
     UnknownChildWorkflow,
     WorkflowNotFound,
 )
-from moot.core.workflows import definition as definitions
-from moot.core.workflows.compiled import Flow, compile_flow, digest, tied
-from moot.core.workflows.definition import RESERVED, nearest
+from moot.core.text.nearest import nearest
+from moot.core.workflows import definition
+from moot.core.workflows.definition import RESERVED
+from moot.core.workflows.graph import Flow, compile_flow, digest, tied
 from moot.core.workflows.node_types import NodeType
 from moot.core.workflows.peer_ids import is_away, parted
 from moot.engine.nodes.unknown import AnyType
@@ -54,7 +55,7 @@ class Flows:
 
     def compile(self, body: bytes) -> Flow:
         """Raises a BadRequest that names the mistake."""
-        return compile_flow(definitions.parse(body), self.types, digest(body))
+        return compile_flow(definition.parse(body), self.types, digest(body))
 
     async def register(self, tenant: str, body: bytes, source: str = "api") -> Flow:
         """Keep a definition; the newest of an id is what new runs use."""
@@ -200,10 +201,10 @@ class Flows:
 
     def readable(self, body: bytes) -> Flow:
         """A run whose node types are gone can be read; its nodes wait until they are back."""
-        return compile_flow(definitions.parse(body), AnyType(self.types), digest(body))
+        return compile_flow(definition.parse(body), AnyType(self.types), digest(body))
 
     def _kept(self, body: bytes) -> Flow:
-        return tied(definitions.parse(body), AnyType(self.types), digest(body))
+        return tied(definition.parse(body), AnyType(self.types), digest(body))
 
     async def _try_prepare(self, tenant: str, flow: Flow) -> None:
         """A run that is already there goes on even if a workflow it calls cannot be read."""

@@ -10,7 +10,7 @@ from moot.core.errors import Conflict, NotProvided, RunNotFound, SequenceConflic
 from moot.core.tenants import around
 from moot.store import cursor
 from moot.store.hash_chain import altered, misplaced, unattested
-from moot.store.memory import tallies as counting
+from moot.store.memory import tallies
 from moot.store.memory.memory_entries import Journal
 from moot.store.memory.records import Shelf
 from moot.store.memory.search import Library
@@ -320,13 +320,13 @@ class MemoryStore(Journal, Shelf, Library):
         return rows[:limit], self._revisions.get(tenant, 0)
 
     async def tally(self, tenant: str, member: str, since: int, most: int) -> list[Tally]:
-        return await counting.tally(self, tenant, member, since, most)
+        return await tallies.tally(self, tenant, member, since, most)
 
     async def newest_runs(self, tenant: str, member: str, most: int) -> list[RunRow]:
-        return await counting.newest_runs(self, tenant, member, most)
+        return await tallies.newest_runs(self, tenant, member, most)
 
     async def asked_by(self, tenant: str, member: str, most: int) -> list[tuple[int, InboxRow]]:
-        return await counting.asked_by(self, tenant, member, most)
+        return await tallies.asked_by(self, tenant, member, most)
 
     # the whole
 

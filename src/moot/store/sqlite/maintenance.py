@@ -10,7 +10,7 @@ import apsw
 
 from moot.core.errors import Conflict, RunNotFound, Unavailable
 from moot.store.protocol import Append, EffectRow
-from moot.store.sqlite.write.group import Group
+from moot.store.sqlite.write.group_rows import Group
 from moot.store.sqlite.write.heads import Heads
 from moot.store.sqlite.write.records import Standing
 from moot.store.sqlite.write.statements import CLEAR_DERIVED

@@ -33,18 +33,15 @@ from moot.store.protocol import (
 )
 from moot.store.records import DeliveryFilter, Lane
 from moot.store.search import Page, ReadMark
-from moot.store.sqlite import maintenance as upkeep
-from moot.store.sqlite import memory_entries as notes
+from moot.store.sqlite import maintenance, memory_entries
 from moot.store.sqlite.errors import StoreReadOnly
 from moot.store.sqlite.open import check_driver, open_to_read, open_to_write
 from moot.store.sqlite.read import (
     deliveries,
+    idempotency,
     queries,
     records,
     tallies,
-)
-from moot.store.sqlite.read import (
-    idempotency as known,
 )
 from moot.store.sqlite.read import (
     search as searching,
@@ -54,10 +51,10 @@ from moot.store.sqlite.read.readers import Readers
 from moot.store.sqlite.read.runs import list_runs
 from moot.store.sqlite.verify import verify, verify_log
 from moot.store.sqlite.write import statements
+from moot.store.sqlite.write.group_commit import Writer
 from moot.store.sqlite.write.heads import Heads
 from moot.store.sqlite.write.records import put_record
 from moot.store.sqlite.write.transaction import transaction
-from moot.store.sqlite.write.writer import Writer
 from moot.store.tallies import Tally
 
 T = TypeVar("T")
@@ -75,8 +72,8 @@ class SqliteStore:
         self._readers = readers
         #: a long search makes nobody wait who reads a log
         self._searchers = Readers(path, 1)
-        self._receipts = Together(readers, known.receipts)
-        self._messages = Together(readers, known.messages)
+        self._receipts = Together(readers, idempotency.receipts)
+        self._messages = Together(readers, idempotency.messages)
         self._write_side = writer
         self._release = release
 
@@ -190,7 +187,7 @@ class SqliteStore:
 
     async def rebuild(self, rows: AsyncIterator[tuple[Append, list[EffectRow]]]) -> None:
         """``rows`` may read this store, but not write to it: all writing waits until the end."""
-        await self._writer.call(upkeep.rebuilder(rows, asyncio.get_running_loop()))
+        await self._writer.call(maintenance.rebuilder(rows, asyncio.get_running_loop()))
         await self._writer.index_anew()
 
     async def runs(self) -> list[tuple[str, str]]:
@@ -322,32 +319,32 @@ class SqliteStore:
     # the journal of memory
 
     async def memory_revision(self, tenant: str) -> int:
-        return await self._readers.run(notes.revision, tenant)
+        return await self._readers.run(memory_entries.revision, tenant)
 
     async def notes(
         self, tenant: str, scope: str, at: int | None, now: int, tag: str | None, limit: int
     ) -> list[Note]:
-        return await self._readers.run(notes.newest, tenant, scope, at, now, tag, limit)
+        return await self._readers.run(memory_entries.newest, tenant, scope, at, now, tag, limit)
 
     async def note(self, tenant: str, scope: str, memory_id: str, at: int | None) -> Note | None:
-        return await self._readers.run(notes.version, tenant, scope, memory_id, at)
+        return await self._readers.run(memory_entries.version, tenant, scope, memory_id, at)
 
     async def late_notes(
         self, tenant: str, scope: str, after: int, roots: tuple[str, ...]
     ) -> list[Note]:
-        return await self._readers.run(notes.late, tenant, scope, after, roots)
+        return await self._readers.run(memory_entries.late, tenant, scope, after, roots)
 
     async def written(self, tenant: str, write_id: str) -> Note | None:
-        return await self._readers.run(notes.written, tenant, write_id)
+        return await self._readers.run(memory_entries.written, tenant, write_id)
 
     async def forgotten(self, tenant: str, scope: str, at: int) -> bool:
-        return await self._readers.run(notes.forgotten, tenant, scope, at)
+        return await self._readers.run(memory_entries.forgotten, tenant, scope, at)
 
     async def memory_ids(self, tenant: str, scope: str) -> list[str]:
-        return await self._readers.run(notes.ids, tenant, scope)
+        return await self._readers.run(memory_entries.ids, tenant, scope)
 
     async def memory_refs(self, tenant: str, now: int, limit: int) -> list[tuple[str, int]]:
-        return await self._readers.run(notes.refs, tenant, now, limit)
+        return await self._readers.run(memory_entries.refs, tenant, now, limit)
 
     # what readers look up
 
@@ -373,10 +370,10 @@ class SqliteStore:
         return await self._readers.run_alone(lambda db: verify_log(db, tenant, run_id))
 
     async def stats(self) -> dict[str, Any]:
-        return await self._readers.run(upkeep.stats, self._path)
+        return await self._readers.run(maintenance.stats, self._path)
 
     async def backup(self, target: str) -> None:
-        await self._readers.run_alone(lambda db: upkeep.backup(db, Path(target)))
+        await self._readers.run_alone(lambda db: maintenance.backup(db, Path(target)))
 
     async def aclose(self) -> None:
         if self._write_side is not None:

@@ -17,7 +17,7 @@ from moot.core.triggers.subscriptions import (
     trigger_event,
     without_content,
 )
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 from moot.engine.host import Host
 from moot.store.records import Delivery
 from moot.triggers.inbound.subscriptions import Subscriptions

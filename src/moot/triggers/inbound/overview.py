@@ -14,8 +14,8 @@ from moot.core.triggers.subscriptions import Subscription
 from moot.store.protocol import Store
 from moot.store.records import Record
 from moot.triggers.inbound.subscriptions import Seen, Subscriptions, changes, seen_of
-from moot.triggers.schedules.manage import Schedules
 from moot.triggers.schedules.records import KIND, SOURCE, SUBSCRIPTION, as_planned, plan_of
+from moot.triggers.schedules.service import Schedules
 
 
 class Whereabouts:

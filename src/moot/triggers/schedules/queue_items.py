@@ -10,7 +10,7 @@ from moot.core.events import iso
 from moot.core.schedules.model import Schedule
 from moot.core.secrets import redacted
 from moot.core.triggers.subscriptions import Arrival, Subscription, queue_subscription
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 from moot.store.protocol import Delivery, Guard, Store
 from moot.store.records import Attempt
 from moot.triggers.schedules.records import SUBSCRIPTION, guard_of

@@ -14,7 +14,7 @@ from moot.engine.agents.pins import MOST_MEMBERS
 from moot.engine.workflows.registry import Flows
 from moot.store.protocol import Guard, Ledger, Store
 from moot.store.records import Record
-from moot.triggers.schedules import conditions as idle
+from moot.triggers.schedules import conditions
 from moot.triggers.schedules.absences import GONE, Absences
 from moot.triggers.schedules.records import KIND, Book, Plan, book_of, guard_of, plan_of
 
@@ -69,7 +69,7 @@ class Sight:
         kept, guards = book_of(ledger), [guard_of(record)]
         bars = await self._bars(tenant, plan, kept, guards)
         book = replace(kept, going=await self._going(tenant, kept))
-        work = await idle.work(self._store, tenant, plan, book, at)
+        work = await conditions.work(self._store, tenant, plan, book, at)
         seen = Seen(
             now=at,
             going=book.going,

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from msgspec import Struct
 
-from moot.core.workflows.definition import nearest
+from moot.core.text.nearest import nearest
 
 MAX_BYTES = 1 << 20
 MAX_ALIASES = 100

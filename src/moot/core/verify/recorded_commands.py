@@ -10,43 +10,32 @@ from typing import Any
 
 from msgspec import UNSET
 
-from moot.core import wake as waking
-from moot.core.agents import decide as agent_work
 from moot.core.agents import refusals
-from moot.core.children import peer_requests as asking
+from moot.core.agents.decide import TOLD, attributed, emit
+from moot.core.children import peer_requests
 from moot.core.commands import CancelRun, PauseRun, ResumeRun, Wake, decide
 from moot.core.events import Event, NewEvent, iso, millis
 from moot.core.ids import logical_invocation_id
 from moot.core.pending import deadline
 from moot.core.replay.compare import CLOCKS, alike
-from moot.core.replay.masked import Veil
+from moot.core.replay.masks import Veil
 from moot.core.runs import handles
 from moot.core.runs.handles import worker
 from moot.core.runs.nodes import Emit
-from moot.core.state import agents as agency
+from moot.core.state import agents
 from moot.core.state.lineage import CHILD_FORKED
 from moot.core.state.node import NodeState
 from moot.core.state.remote_children import ASKED_ANEW
 from moot.core.state.run import HANDLERS, Run
 from moot.core.state.status import NodeStatus
 from moot.core.state.usage import CHARGED
-from moot.core.verify import (
-    children as told_children,
-)
-from moot.core.verify import (
-    conversations as told_talks,
-)
-from moot.core.verify import (
-    councils as told_wakes,
-)
-from moot.core.verify import (
-    nodes as told,
-)
+from moot.core.verify import children, conversations, councils, nodes
 from moot.core.verify.interrupts import ANSWERS, asked_back
 from moot.core.verify.nodes import Impossible, Kept, Seen
+from moot.core.wake import wake_node
 from moot.core.workflows.channels import Rule, check
-from moot.core.workflows.compiled import Flow, FlowNode
 from moot.core.workflows.definition import SUPERVISOR
+from moot.core.workflows.graph import Flow, FlowNode
 from moot.core.workflows.node_types import Kind
 
 __all__ = ["TIMESTAMP", "Impossible", "caused", "is_turn"]
@@ -97,20 +86,20 @@ def _of_node(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
     state = seen.run.nodes.get(node.id)
     if state is None or node.id not in seen.run.active:
         raise Impossible("impossible", "a node at work", event.type)
-    answers = ANSWERS.get(event.type) or told_talks.TALKS.get(event.type)
+    answers = ANSWERS.get(event.type) or conversations.TALKS.get(event.type)
     if answers is not None:
         return answers(seen)
     if state.status is NodeStatus.SUSPENDED:
         return _of_waiting(seen, node, event)
     if node.type.kind is Kind.CHILD:
-        return told_children.child(seen, state)
+        return children.child(seen, state)
     if event.type == "node.started" and seen.run.replayed:
         return [seen.as_told()]  # what a pause had cut short begins again, the pause is not told
     if state.status is not NodeStatus.RUNNING:
         raise Impossible("impossible", f"nothing of a node that is {state.status}", event.type)
-    if event.type in told.OUTCOMES:
-        return told.outcome(seen, state)
-    if node.type.kind is Kind.ACTIVITY and event.type in agent_work.TOLD:
+    if event.type in nodes.OUTCOMES:
+        return nodes.outcome(seen, state)
+    if node.type.kind is Kind.ACTIVITY and event.type in TOLD:
         return _of_agent(seen, state, node)
     if node.type.kind is Kind.ACTIVITY or (node.type.kind is Kind.INSTANT and seen.veiled):
         return [_report(seen, node, event)]
@@ -124,17 +113,15 @@ def _of_waiting(seen: Seen, node: FlowNode, event: Event) -> list[NewEvent]:
     talk = seen.run.conversations.get(node.id)
     if talk is None or talk.floor is None:
         raise Impossible("impossible", "nothing of a node that is suspended", event.type)
-    return told_wakes.report(seen)
+    return councils.report(seen)
 
 
 def _of_agent(seen: Seen, state: NodeState, node: FlowNode) -> list[NewEvent]:
     """What an agent tells of itself, and the question that an unsure decision leads to."""
     event = seen.event
-    counted = agency.REASONED if event.type == agency.DELTA else event.type
+    counted = agents.REASONED if event.type == agents.DELTA else event.type
     new = NewEvent(event.type, event.payload, node.id, hints={"nth": state.said.get(counted, 0)})
-    return agent_work.emit(
-        seen.run, seen.flow, Emit(node.id, state.attempt, (new,), seen.at, required=True)
-    )
+    return emit(seen.run, seen.flow, Emit(node.id, state.attempt, (new,), seen.at, required=True))
 
 
 def _report(seen: Seen, node: FlowNode, event: Event) -> NewEvent:
@@ -148,7 +135,7 @@ def _report(seen: Seen, node: FlowNode, event: Event) -> NewEvent:
         cause = None if seen.caused_by_before() else cause
     elif event.type.startswith("moot.effect."):
         _check_effect(seen, node, event)
-    elif event.type in HANDLERS and event.type != agency.RETRIED:
+    elif event.type in HANDLERS and event.type != agents.RETRIED:
         raise Impossible("impossible", "a report of a node at work", event.type)
     elif event.type == "cap.breached":  # of a model's calls: it explains the failure to come
         cause = None if seen.caused_by_before() else cause
@@ -216,14 +203,14 @@ def _woken(seen: Seen) -> list[NewEvent]:
     """What time alone brings about: at the time it is told, or when something fell due before."""
     run, flow, event = seen.run, seen.flow, seen.event
     for at in sorted(_moments(seen), reverse=True):
-        events = decide(run, flow, Wake(at, told_children.lost(seen)))
+        events = decide(run, flow, Wake(at, children.lost(seen)))
         if events and seen.fits(events):
             return _later(_observed(events, event), seen.at - at)
     if seen.timeless and event.node_id in run.active:  # no time passes there: each on its own
         late = max(seen.at, *(run.nodes[key].due or 0 for key in run.active))
-        given_up = told_children.lost(seen)
-        woken = waking.wake_node(run, flow, str(event.node_id), late, [], given_up)
-        events = agent_work.attributed(run, flow, woken)
+        given_up = children.lost(seen)
+        woken = wake_node(run, flow, str(event.node_id), late, [], given_up)
+        events = attributed(run, flow, woken)
         if events and seen.fits(events):
             return events
     return []
@@ -319,8 +306,8 @@ def _answered(seen: Seen) -> list[NewEvent]:
     if seen.node is None or seen.its.id not in seen.run.active:
         raise Impossible("impossible", "a conversation that goes on", seen.event.type)
     if seen.event.payload.get("outcome") != "silent":
-        return told_talks.answered(seen)
-    return told_talks.silent(seen) if seen.timeless else _woken(seen)
+        return conversations.answered(seen)
+    return conversations.silent(seen) if seen.timeless else _woken(seen)
 
 
 def _child_forked(seen: Seen) -> list[NewEvent]:
@@ -340,9 +327,9 @@ def _asked_anew(seen: Seen) -> list[NewEvent]:
     """Only in a branch, only of a child that its source has asked for, and as it did."""
     run, said = seen.run, seen.event.payload
     former = said["formerAskId"]
-    if run.forked_from is None or former not in asking.others(run):
+    if run.forked_from is None or former not in peer_requests.others(run):
         raise Impossible("impossible", "a child that the source had asked for", former)
-    again = asking.anew(run, former, seen.log[run.abroad[former].asked_seq])
+    again = peer_requests.anew(run, former, seen.log[run.abroad[former].asked_seq])
     if run.next_sequence < run.inherited:  # the source was a branch itself: the names are its own
         again.payload |= {name: said[name] for name in ("askId", "parentRunId")}
     return [again]
@@ -369,8 +356,8 @@ OPERATORS: dict[str, Callable[[Seen], list[NewEvent]]] = {
     "moot.pause.requested": _paused,
     "run.resumed": _resumed,
     "variable.changed": _variable,
-    told_talks.ANSWERED: _answered,
-    "moot.peer.stopped": told_children.stopped,
+    conversations.ANSWERED: _answered,
+    "moot.peer.stopped": children.stopped,
     CHILD_FORKED: _child_forked,
     ASKED_ANEW: _asked_anew,
     "replay.diverged": _diverged,

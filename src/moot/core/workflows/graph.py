@@ -7,7 +7,8 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from moot.core.errors import BadRequest, CapabilityRequired, UnsupportedNodeType
-from moot.core.json import schema as schemas
+from moot.core.json.schema import SchemaError, check
+from moot.core.text.nearest import nearest
 from moot.core.workflows import expressions
 from moot.core.workflows.channels import Rule, may, rule_of
 from moot.core.workflows.definition import (
@@ -18,7 +19,6 @@ from moot.core.workflows.definition import (
     NodeDef,
     WorkflowDef,
     loop_edges,
-    nearest,
 )
 from moot.core.workflows.node_types import Kind, NodeType
 
@@ -265,8 +265,8 @@ def _check_schemas(flow: WorkflowDef) -> None:
         found["configurableSchema"] = flow.configurable_schema
     for place, schema in found.items():
         try:
-            schemas.check(schema)
-        except schemas.SchemaError as error:
+            check(schema)
+        except SchemaError as error:
             raise BadRequest(f"The schema of {place} cannot be used: {error}") from None
 
 

@@ -11,11 +11,11 @@ from moot.core.errors.schedules import ScheduleRefused
 from moot.core.ids import derived_id
 from moot.core.schedules.model import Schedule, ScheduleDraft
 from moot.core.schedules.parse import TIMES, edit_schedule, read_schedule
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 from moot.core.workflows.schema import TriggerDef
 from moot.engine.workflows.registry import Flows
 from moot.store.protocol import Store
-from moot.triggers.schedules.manage import Schedules
+from moot.triggers.schedules.service import Schedules
 
 #: what a trigger says by itself
 OWN = {"workflowId", "enabled"}

@@ -11,8 +11,8 @@ from moot.core.replay.carried_secrets import is_masked
 from moot.core.replay.compare import Runs, alike
 from moot.core.secrets import MASK
 from moot.core.state.run import Run
-from moot.core.workflows.compiled import Flow, FlowNode
 from moot.core.workflows.definition import Connection
+from moot.core.workflows.graph import Flow, FlowNode
 
 #: all variables, or one whose name is only known when it is looked up
 ANY_NAME = re.compile(r"""\bvariables\b(?!\s*\.\s*\w)(?!\s*\[\s*\\?['"])""")

@@ -6,7 +6,7 @@ from typing import Any
 from moot.agents.prompts.fencing import words
 from moot.api.http.request import Request
 from moot.core.errors import RunNotFound
-from moot.core.state import awaited_people as people
+from moot.core.state import awaited_people
 from moot.core.state.conversation import title_of
 from moot.core.threads.agent_bridge import handle
 from moot.engine.threads.transcript import Talk, between
@@ -31,7 +31,7 @@ async def told(request: Request, row: InboxRow) -> dict[str, Any]:
     talk = run.conversations.get(row.node_id)
     if talk is None or not talk.asked:
         return {}
-    index, _ = people.first(talk.asked)
+    index, _ = awaited_people.first(talk.asked)
     found = await between(Talk(services.store, run, talk), index, index, 1)
     if not found:
         return {}

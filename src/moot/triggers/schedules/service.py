@@ -20,7 +20,7 @@ from moot.core.schedules.model import HORIZON, Decision, Overlap, Schedule
 from moot.core.schedules.model import Ledger as Decided
 from moot.core.schedules.parse import edit_schedule, read_schedule, retimes
 from moot.core.schedules.slots import ticks
-from moot.core.workflows.compiled import Flow
+from moot.core.workflows.graph import Flow
 from moot.engine.workflows.registry import Flows
 from moot.store.protocol import Batch, Delivery, Guard, Store
 from moot.store.records import DeliveryFilter, Record

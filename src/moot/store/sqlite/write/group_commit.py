@@ -15,7 +15,7 @@ import msgspec
 
 from moot.core.errors import StorageFailed, Unavailable
 from moot.store.protocol import Batch
-from moot.store.sqlite.write.group import Group, ReceiptKey, receipt_key
+from moot.store.sqlite.write.group_rows import Group, ReceiptKey, receipt_key
 from moot.store.sqlite.write.heads import Heads
 from moot.store.sqlite.write.records import Standing
 from moot.store.sqlite.write.search_index import CHUNK, Indexer

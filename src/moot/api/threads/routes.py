@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from moot.api.agent_bridge.view import MOST_EVENTS, Thread
 from moot.api.http.request import Endpoint, Reply, Request, encode
-from moot.api.interrupts import routes as interrupts
-from moot.api.search import read_marks as reading
-from moot.api.threads import controls as steering
-from moot.api.threads import councils as threads
-from moot.api.threads import list as listing
+from moot.api.interrupts import routes
+from moot.api.search import read_marks
+from moot.api.threads import controls, councils
+from moot.api.threads.list import rows
 from moot.api.threads.view import shown
-from moot.core.conversations import participants as rosters
+from moot.core.conversations.participants import check_invited
 from moot.core.errors import BadRequest, Conflict
 from moot.core.events import Event, decode
 from moot.core.runs.start import Beginning, StartRun
@@ -25,7 +24,7 @@ from moot.core.state.run import Run
 from moot.core.threads.control_text import says
 from moot.core.threads.undo import undo
 from moot.engine.replay.branch import Wanted, branch
-from moot.store import cursor as cursors
+from moot.store.cursor import bound, unbound
 from moot.store.protocol import Record, RunFilter
 
 #: under which the store keeps what was put away
@@ -41,7 +40,7 @@ class Begin(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A thread; whoever is invited may take part from the beginning."""
 
     title: Title
-    opening: threads.Text | None = None
+    opening: councils.Text | None = None
     participants: list[Name | dict[str, Any]] = []
     policy: Policy | UnsetType = UNSET
 
@@ -55,7 +54,7 @@ class LinkTo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     thread: Annotated[str, Meta(min_length=1, max_length=512)] | None = None
     title: Title | None = None
-    opening: threads.Text | None = None
+    opening: councils.Text | None = None
     participants: list[Name | dict[str, Any]] = []
 
 
@@ -81,12 +80,12 @@ async def inputs_of(
     request: Request, title: str, opening: str | None, invited: list[str | dict[str, Any]]
 ) -> dict[str, Any]:
     """What a thread begins with; whom the host knows is known from the beginning."""
-    members = [threads.member(item) for item in invited]
-    rosters.check_invited(members)
+    members = [councils.member(item) for item in invited]
+    check_invited(members)
     names = [str(each["agentId"]) for each in members]
-    known = await threads.profiles_of(request, names)
+    known = await councils.profiles_of(request, names)
     inputs: dict[str, Any] = {
-        "title": threads.titled(title),
+        "title": councils.titled(title),
         "invited": members,
         "participation": OF_THREADS,
         "profiles": known,
@@ -102,7 +101,7 @@ async def _create(request: Request, inputs: dict[str, Any], answer: Callable[[Ru
 
 
 def _start(request: Request, inputs: dict[str, Any]) -> StartRun:
-    who = interrupts.speaker(request)
+    who = routes.speaker(request)
     return StartRun(
         tenant=request.caller.tenant,
         principal=who.principal,
@@ -134,10 +133,10 @@ async def listed(request: Request) -> Reply:
     )  # fmt: skip
     cursor = _unbound(request.query.get("cursor"), order)
     found, cursor = await store.list_runs(tenant, where, cursor, limit)
-    told = await listing.rows(request, found, away)
-    body: dict[str, Any] = {"threads": told, "you": reading.reader(request)}
+    told = await rows(request, found, away)
+    body: dict[str, Any] = {"threads": told, "you": read_marks.reader(request)}
     if cursor is not None:
-        body["nextCursor"] = cursor if order is None else cursors.bound(cursor, order)
+        body["nextCursor"] = cursor if order is None else bound(cursor, order)
     return Reply(body, 200, {"Cache-Control": "no-store"})
 
 
@@ -151,7 +150,7 @@ def _order(request: Request) -> str | None:
 
 def _unbound(cursor: str | None, order: str | None) -> str | None:
     """A page goes on in its own order only."""
-    return cursor if order is None else cursors.unbound(cursor, order)
+    return cursor if order is None else unbound(cursor, order)
 
 
 async def put_away(request: Request) -> Reply:
@@ -164,7 +163,7 @@ async def take_out(request: Request) -> Reply:
 
 async def _mark(request: Request, gone: bool) -> Reply:
     """A mark of the list: nothing is said in the thread, which stays as it is."""
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     if run.workflow_id != THREAD:
         raise BadRequest("It is a part of its run, and in no list of threads.", runId=run.run_id)
     now = request.services.clock.millis()
@@ -180,32 +179,32 @@ async def _mark(request: Request, gone: bool) -> Reply:
 
 
 async def rename(request: Request) -> Reply:
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     asked = await request.read(Rename)
-    command = await steering.control(request, talk, {"rename": asked.title})
-    return await threads.act(request, run, talk, command)
+    command = await controls.control(request, talk, {"rename": asked.title})
+    return await councils.act(request, run, talk, command)
 
 
 async def link(request: Request) -> Reply:
     """A side thread is begun and linked, in one commit; or one that is there is linked."""
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     asked = await request.read(LinkTo)
-    threads.must_be_open(talk, request.params["thread_id"])
+    councils.must_be_open(talk, request.params["thread_id"])
     own, begins = thread_id(run, talk), None
     if asked.thread is None:
         begins = await _beginning(request, asked, own)
-        name, title = begins.run_id, threads.titled(str(asked.title))
+        name, title = begins.run_id, councils.titled(str(asked.title))
     else:
-        other, its = await threads.place_of(request, asked.thread)
+        other, its = await councils.place_of(request, asked.thread)
         name, title = thread_id(other, its), title_of(other, its)
     content = {"link": {"thread": name, "title": title}}
     # what is yet to begin is nowhere to be looked up
-    command = await steering.control(request, talk, content if begins is None else {})
+    command = await controls.control(request, talk, content if begins is None else {})
     command = replace(command, content=command.content or content, begins=begins)
     url = f"/v1/host/moot/threads/{name}"
     body = {"threadId": name, "title": title, "linkedFrom": own, "url": url}
     made = Reply(body, 200 if begins is None else 201, {"Location": url})
-    return await threads.act(request, run, talk, command, answer=lambda _: made)
+    return await councils.act(request, run, talk, command, answer=lambda _: made)
 
 
 async def _beginning(request: Request, asked: LinkTo, own: str) -> Beginning:
@@ -225,12 +224,12 @@ async def _beginning(request: Request, asked: LinkTo, own: str) -> Beginning:
 
 async def reopen(request: Request) -> Reply:
     """A closed thread stays closed: a new one goes on from right before its end."""
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     asked = await request.read(Reopen)
     if talk.open:
         raise Conflict("The thread is open; there is nothing to take up again.")
     first = await _last_decision(request, run, talk)
-    wanted = Wanted(from_seq=first, by=interrupts.speaker(request), note=asked.note or "reopened")
+    wanted = Wanted(from_seq=first, by=routes.speaker(request), note=asked.note or "reopened")
 
     def answer(made: Run) -> Reply:
         again = made.conversations[talk.node_id]
@@ -262,7 +261,7 @@ async def _event(request: Request, run: Run, sequence: int) -> Event:
 
 async def events(request: Request) -> Reply:
     """The events of the thread API, with sentences, and how what still holds is taken back."""
-    run, talk = await threads.place(request)
+    run, talk = await councils.place(request)
     thread = Thread(request.services.store, run, talk)
     limit = request.integer("limit", 1000, 1, MOST_EVENTS)
     if "before" in request.query:

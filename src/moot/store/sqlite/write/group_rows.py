@@ -11,8 +11,8 @@ from moot.core.errors import Conflict, SequenceConflict
 from moot.core.errors.triggers import Overtaken
 from moot.store.hash_chain import link, place
 from moot.store.protocol import Append, Batch, EffectRow, InboxRow, Note, Receipt, RunRow
-from moot.store.sqlite import memory_entries as notes
-from moot.store.sqlite.write import statements as sql
+from moot.store.sqlite import memory_entries
+from moot.store.sqlite.write import statements
 from moot.store.sqlite.write.heads import Head, Heads
 from moot.store.sqlite.write.records import Standing
 
@@ -146,40 +146,40 @@ class Group:
         heads: list[Any] = []
         for run_id, head in self.touched.items():
             heads += (head.n, head.tenant, run_id, head.next_sequence, head.hash)
-        sql.PUT_HEADS.run(db, heads)
-        sql.ADD_EVENTS.run(db, self._events)
+        statements.PUT_HEADS.run(db, heads)
+        statements.ADD_EVENTS.run(db, self._events)
 
     def _write_derived(self, db: apsw.Connection) -> None:
         runs: list[Any] = []
         for n, row in self._runs.items():
             runs += (n, *astuple(row))
-        sql.PUT_RUNS.run(db, runs)
+        statements.PUT_RUNS.run(db, runs)
         self._write_work(db)
         self._write_inbox(db)
-        sql.PUT_MESSAGES.run(db, self._messages)
-        sql.ADD_TEXTS.run(db, self._texts)
+        statements.PUT_MESSAGES.run(db, self._messages)
+        statements.ADD_TEXTS.run(db, self._texts)
         snapshots: list[Any] = []
         for n, cached in self._snapshots.items():
             snapshots += (n, *cached)
-        sql.PUT_SNAPSHOTS.run(db, snapshots)
+        statements.PUT_SNAPSHOTS.run(db, snapshots)
         effects: list[Any] = []
         for effect in self._effects.values():
             effects += (effect.tenant, effect.invocation_id, effect.run_id, effect.sequence)
             effects += (int(effect.finished), effect.day, effect.tokens, effect.money)
             effects.append(effect.member)
-        sql.PUT_EFFECTS.run(db, effects)
+        statements.PUT_EFFECTS.run(db, effects)
 
     def _write_inbox(self, db: apsw.Connection) -> None:
         """Rare beside events: questions are put and answered at the pace of people."""
         for n, (tenant, rows) in self._inbox.items():
-            db.execute(sql.DROP_INBOX, (n,))
+            db.execute(statements.DROP_INBOX, (n,))
             for row in rows:
                 columns = list(astuple(row))
                 columns[6] = _encode(row.actions).decode()
-                db.execute(sql.ADD_INBOX, (n, *columns))
-            db.execute(sql.BUMP_INBOX, (tenant,))
+                db.execute(statements.ADD_INBOX, (n, *columns))
+            db.execute(statements.BUMP_INBOX, (tenant,))
         for tenant in self._inboxes:
-            db.execute(sql.BUMP_INBOX, (tenant,))
+            db.execute(statements.BUMP_INBOX, (tenant,))
 
     def _write_work(self, db: apsw.Connection) -> None:
         put: list[int] = []
@@ -192,22 +192,22 @@ class Group:
             else:
                 put += (n, due_at)
             head.due_at = due_at
-        sql.PUT_WORK.run(db, put)
-        sql.DROP_WORK.run(db, drop)
+        statements.PUT_WORK.run(db, put)
+        statements.DROP_WORK.run(db, drop)
 
     def _write_beside(self, db: apsw.Connection) -> None:
         receipts: list[Any] = []
         for receipt in self._receipts:
             receipts += (*receipt_key(receipt), receipt.digest, receipt.status)
             receipts += (_encode(receipt.headers), receipt.body, receipt.created_at)
-        sql.ADD_RECEIPTS.run(db, receipts)
+        statements.ADD_RECEIPTS.run(db, receipts)
         artifacts: list[Any] = []
         for where, body in self._artifacts.items():
             artifacts += (*where, body)
-        sql.PUT_ARTIFACTS.run(db, artifacts)
+        statements.PUT_ARTIFACTS.run(db, artifacts)
         self._write_sealed(db)
         for note in self._notes:
-            notes.keep(db, note)
+            memory_entries.keep(db, note)
 
     def _write_sealed(self, db: apsw.Connection) -> None:
         put: list[Any] = []
@@ -218,6 +218,6 @@ class Group:
                     drop += (*run, name)
                 else:
                     put += (*run, name, value)
-        sql.UNSEAL.run(db, [part for run in self._unsealed for part in run])
-        sql.SEAL.run(db, put)
-        sql.FORGET_SEALED.run(db, drop)
+        statements.UNSEAL.run(db, [part for run in self._unsealed for part in run])
+        statements.SEAL.run(db, put)
+        statements.FORGET_SEALED.run(db, drop)

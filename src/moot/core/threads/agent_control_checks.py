@@ -7,20 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from moot.core.conversations import (
-    joining as guests,
-)
-from moot.core.conversations import (
-    participants as rosters,
-)
-from moot.core.conversations import (
-    turns as conversation,
-)
+from moot.core.conversations import joining, participants, turns
 from moot.core.errors import BodyTooLarge, Forbidden, RosterFull
-from moot.core.state import thread_controls as thread
+from moot.core.state import thread_controls
 from moot.core.state.conversation import Conversation
 from moot.core.text import mentions
-from moot.core.threads import control_checks as controls
+from moot.core.text.names import full_name, is_person
+from moot.core.threads import control_checks
 
 if TYPE_CHECKING:
     from moot.core.threads.decide import Control
@@ -37,7 +30,7 @@ MOST_BROUGHT = 4
 
 def check(talk: Conversation, given: "Control", sender: str) -> None:
     """Raises for what is for people to say."""
-    if given.who.admin or thread.is_person(sender):
+    if given.who.admin or is_person(sender):
         return
     content = given.content
     if len(msgspec.json.encode(content)) > LONGEST:
@@ -46,9 +39,9 @@ def check(talk: Conversation, given: "Control", sender: str) -> None:
             field="content",
             maxBytes=LONGEST,
         )
-    quiet = SILENT if thread.is_muted(talk.state, sender, given.at) else PAUSED
+    quiet = SILENT if thread_controls.is_muted(talk.state, sender, given.at) else PAUSED
     if not _is_quiet(content, quiet, sender):
-        conversation.check_floor(talk, sender, "agent", given.at)
+        turns.check_floor(talk, sender, "agent", given.at)
     if isinstance(content, dict) and "invite" in content:
         _check_invite(talk, content["invite"], sender)
     if isinstance(content, dict) and _is_persons(content.get("uninvite")):
@@ -57,32 +50,32 @@ def check(talk: Conversation, given: "Control", sender: str) -> None:
 
 def invites_in_vain(talk: Conversation, name: str, sender: str) -> bool:
     """Whether an agent invites a person who is here anyway: nothing comes of it."""
-    return not thread.is_person(sender) and name in talk.state.people
+    return not is_person(sender) and name in talk.state.people
 
 
 def _is_persons(asked: Any) -> bool:
     name = asked.get("participant_id") if isinstance(asked, dict) else asked
-    return isinstance(name, str) and thread.is_person(name)
+    return isinstance(name, str) and is_person(name)
 
 
 def _is_quiet(content: Any, words: frozenset[str], sender: str) -> bool:
     """Whether it says these words only, well, and of nobody else: what cannot be understood is
     kept as it came, and would be read."""
-    if controls.problems(content, words):
+    if control_checks.problems(content, words):
         return False
     gone = content.get("uninvite", sender)
     if isinstance(gone, dict):
         gone = gone["participant_id"] if len(gone) == 1 else ""
-    return thread.full_name(gone) == sender
+    return full_name(gone) == sender
 
 
 def _check_invite(talk: Conversation, asked: Any, sender: str) -> None:
     name = asked.get("participant_id") if isinstance(asked, dict) else asked
     profile = asked.get("profile") if isinstance(asked, dict) else None
-    if not guests.is_guest(name):
+    if not joining.is_guest(name):
         return  # nobody comes of it
-    name, profile = thread.full_name(str(name)), profile if isinstance(profile, dict) else {}
-    there = thread.is_person(name) or name in talk.state.members
+    name, profile = full_name(str(name)), profile if isinstance(profile, dict) else {}
+    there = is_person(name) or name in talk.state.members
     if profile and name != sender and there:
         raise Forbidden("An agent says who it is, not who others are.", participant=name)
     _check_profile(talk, name, profile, sender)
@@ -104,13 +97,13 @@ def _check_profile(talk: Conversation, name: str, profile: dict[str, Any], sende
             "How somebody is called is for people to say; an agent may have a nickname that is not"
             " reserved and can be seen, a word of one line.",
             participant=name,
-            reserved=sorted(rosters.RESERVED),
+            reserved=sorted(participants.RESERVED),
         )
     if named:
-        guests.check_alike(talk, str(nick), name, sender)
+        joining.check_alike(talk, str(nick), name, sender)
     for word in mentions.words_of(profile, *mentions.KINDS):
-        guests.check_role(talk, word, name)
+        joining.check_role(talk, word, name)
 
 
 def _is_nickname(nick: Any) -> bool:
-    return isinstance(nick, str) and rosters.is_agents(thread.full_name(nick))
+    return isinstance(nick, str) and participants.is_agents(full_name(nick))

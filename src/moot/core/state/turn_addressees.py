@@ -7,11 +7,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from moot.core.state import thread_controls as thread
+from moot.core.state import thread_controls
 from moot.core.state.floor import DAY, FAILED, LIFTED, NOBODY, TO_ALL, Ask, Floor, Spent, hush, pair
-from moot.core.state.floor_continued import once_more
+from moot.core.state.floor_continuation import once_more
 from moot.core.state.thread_controls import ThreadState
 from moot.core.text import mentions
+from moot.core.text.names import full_name
 
 Turn = dict[str, Any]
 
@@ -45,7 +46,7 @@ def opened(floor: Floor, said: dict[str, Any], who: str, seq: int) -> None:
 
 
 def _member(floor: Floor, turn: Turn, state: ThreadState, seq: int) -> None:
-    speaker = thread.full_name(str(turn.get("from", "")))
+    speaker = full_name(str(turn.get("from", "")))
     floor.streak += 1
     if speaker in floor.members:
         floor.members[speaker].guest = False
@@ -134,7 +135,7 @@ def is_task(turn: Turn) -> bool:
 
 def _mentioned(floor: Floor, turn: Turn, state: ThreadState) -> mentions.Mentions:
     """The members; a person's name is no member's, whatever that one is called."""
-    profiles: dict[str, dict[str, Any]] = {name: {} for name in thread.people_of(state)}
+    profiles: dict[str, dict[str, Any]] = {name: {} for name in thread_controls.people_of(state)}
     profiles |= {name: member.profile for name, member in floor.members.items()}
     found = mentions.mentioned(turn.get("content"), profiles)
     return replace(found, names=[name for name in found.names if name in floor.members])
