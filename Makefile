@@ -8,13 +8,14 @@ PYTHON  ?= python3
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 \
            --generate-hashes --no-emit-index-url --no-header --quiet
 
-.PHONY: help setup demo test check bench crash simulate storm explore fmt clean lock
+.PHONY: help setup demo test check shape bench crash simulate storm explore fmt clean lock
 
 help:
 	@echo "make setup   install everything into $(VENV), the tools for tests, too"
 	@echo "make demo    watch a council of agents decide, offline"
 	@echo "make test    all checks and all tests"
 	@echo "make check   lint, format, types, import contracts"
+	@echo "make shape   how readable the tree is, in figures with their bars"
 	@echo "make fmt     format and fix what can be fixed"
 	@echo "make bench   measure throughput and latency"
 	@echo "make crash   the long crash test: 200 kills"
@@ -56,6 +57,9 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+shape: $(STAMP)
+	@$(BIN)/python -m tools.shape
 
 fmt: $(STAMP)
 	$(BIN)/ruff check --fix .
