@@ -197,10 +197,12 @@ def runs(call: Player, bench: Bench) -> None:
         bench.settle(edited["runId"])
         call("GET", f"/v1/runs/{edited['runId']}")
     key = {"idempotency_key": "once"}
-    call("POST", "/v1/runs", {"workflowId": "hello"}, **key)
+    once = call("POST", "/v1/runs", {"workflowId": "hello"}, **key)
+    bench.settle(once["runId"])
     call("POST", "/v1/runs", {"workflowId": "hello"}, **key)
     call("POST", "/v1/runs", {"workflowId": "hello", "inputs": {"name": "x"}}, **key)
     held = call("POST", "/v1/runs", {"workflowId": "gate", "tags": ["a"], "metadata": {"k": 1}})
+    bench.settle(held["runId"])
     call("POST", f"/v1/runs/{held['runId']}:pause", {"reason": "lunch"})
     call("GET", f"/v1/runs/{held['runId']}")
     call("POST", f"/v1/runs/{held['runId']}:resume", {})
@@ -250,12 +252,14 @@ def councils(call: Player, bench: Bench) -> None:
     call("POST", f"/v1/host/moot/threads/{council}/controls", {"content": {"unmute": ["ada"]}})
     call("POST", f"/v1/host/moot/threads/{council}/controls", {"content": {"mute": ["zoe"]}})
     call("POST", f"/v1/host/moot/threads/{council}/controls", {"content": {"dance": True}})
+    bench.settle(council)
     call(
         "POST", f"/v1/host/moot/threads/{council}:close",
         {"decision": {"text": "SQLite", "votes": [{"by": "ada", "vote": "yes"}]}},
     )  # fmt: skip
     call("GET", f"/v1/host/moot/threads/{council}")
-    call("POST", f"/v1/host/moot/threads/{council}:reopen", {})
+    again = call("POST", f"/v1/host/moot/threads/{council}:reopen", {})
+    bench.settle(again["threadId"])
 
 
 def threads(call: Player, bench: Bench) -> None:
@@ -264,7 +268,8 @@ def threads(call: Player, bench: Bench) -> None:
         "/v1/host/moot/threads",
         {"title": "Tea", "participants": ["ada"], "opening": "What about tea?"},
     )
-    thread = made.get("threadId") or made.get("id")
+    thread = made["threadId"]
+    bench.settle(thread)
     call("POST", f"/threads/{thread}/events", {"from": "user", "to": "all", "content": "Hello"})
     bench.settle(thread)
     call("POST", f"/threads/{thread}/events", {"from": "zoe", "content": "I am new"})
@@ -273,6 +278,7 @@ def threads(call: Player, bench: Bench) -> None:
     call("GET", f"/v1/host/moot/threads/{thread}/events")
     call("POST", f"/v1/host/moot/threads/{thread}:rename", {"title": "Green tea"})
     call("POST", f"/v1/host/moot/threads/{thread}/links", {"title": "Aside"})
+    bench.settle(thread)
     call("POST", f"/v1/host/moot/threads/{thread}:archive")
     call("POST", f"/v1/host/moot/threads/{thread}:unarchive")
     call("POST", f"/v1/host/moot/threads/{thread}/join", {"as": "codex"})
